@@ -26,7 +26,7 @@ _CALLERS = tuple(
 )
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _KINDS = (
-    AttributeError, IndexError, NameError, NotImplementedError, OverflowError, TypeError, ValueError
+    ArithmeticError, AttributeError, IndexError, NameError, RuntimeError, TypeError, ValueError
 )  # fmt: skip
 # Functions inside, and operations, that texts begin with though nobody can call them.
 _INNER = frozenset(
@@ -79,8 +79,9 @@ def finish(error: BaseException) -> None:
         return
     said = getattr(error, "_function", None)
     home = getattr(function, "__module__", None) or ""
-    foreign = home.startswith(_CALLERS) and not home.endswith(".collectives")
-    if foreign and said not in (None, name) and not str(said).startswith("tree_"):
+    foreign = home.startswith(_CALLERS) and not home.endswith((".collectives", ".exchanges"))
+    inside = said in _INNER or str(said).startswith("tree_")
+    if foreign and said not in (None, name) and not inside:
         return
     if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
         return
@@ -99,7 +100,13 @@ def _ours(kind: type) -> bool:
 
 
 # Their texts say where a traced value comes from, at length.
-_WHOLE = ("UnexpectedTracerError", "JaxRuntimeError", "UnicodeDecodeError", "UnicodeEncodeError")
+_WHOLE = (
+    "RecursionError",
+    "UnexpectedTracerError",
+    "JaxRuntimeError",
+    "UnicodeDecodeError",
+    "UnicodeEncodeError",
+)
 
 
 def _library(file: str) -> bool:

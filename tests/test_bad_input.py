@@ -48,7 +48,7 @@ ERRORS = {
     "one_hot of truth values": (
         lambda: accnp.nn.one_hot(jnp.ones(2, bool), 3),
         TypeError,
-        "truth",
+        "got bool",
     ),
     "index of float": (lambda: jnp.ones(3)[1.5], (TypeError, IndexError), "float|integer"),
     "too many indices": (lambda: jnp.ones(3)[1, 2], IndexError, "indices"),
@@ -82,7 +82,7 @@ ERRORS = {
         TypeError,
         r"\['a'\]\[0\]",
     ),
-    "where of two": (lambda: jnp.where(MATRIX, MATRIX), TypeError, "^where: both"),
+    "where of two": (lambda: jnp.where(MATRIX, MATRIX), TypeError, "^where: x and y"),
     "negative size of unique": (lambda: jnp.unique(MATRIX, size=-1), TypeError, "size.*got -1"),
     "negative size of argwhere": (lambda: jnp.argwhere(MATRIX, size=-1), TypeError, "size.*got -1"),
     "negative length of bincount": (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import dtype_code
 from accnp.ir.node import Node
@@ -100,10 +101,9 @@ map_op(
 def _bitcast_infer(x: Aval, *, new_dtype: Any) -> Aval:
     new = np.dtype(new_dtype)
     if new != x.dtype and (new.kind in "bc" or x.dtype.kind in "bc"):
-        raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
-            f"and destination types match. Got operand dtype={x.dtype.name}, "
-            f"new_dtype={new.name}. Consider using the arr.view() method instead."
+        raise UnsupportedDtypeError(
+            "bitcast_convert_type: bool and complex have no bits to read as another dtype; got "
+            f"{x.dtype.name} (operand) and {new.name} (new_dtype); use x.view or astype"
         )
     if new.itemsize != x.dtype.itemsize:
         raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.decompositions import row_order
@@ -86,7 +87,7 @@ opaque(
 
 def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     if pivots.dtype != np.int32 or not pivots.ndim:
-        raise TypeError(
+        raise UnsupportedDtypeError(
             f"lu_pivots_to_permutation: pivots are int32 of at least one axis; got {pivots}; "
             "pass those that lu gives"
         )

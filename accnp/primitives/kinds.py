@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.dtypes import ExtendedDType
-from accnp.errors import AxisError
+from accnp.errors import AxisError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, literal
 from accnp.ir.op import ZERO, Op, o, register
@@ -102,11 +102,11 @@ def spread(x: Node, shape: tuple[int, ...]) -> Node:
 _KINDS = {"b": "bool", "i": "integer", "u": "unsigned", "f": "floating", "c": "complex"}
 
 
-def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> TypeError:
+def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> UnsupportedDtypeError:
     """The error for a dtype that is of none of the kinds that an operation takes."""
     taken = [_KINDS[k] for k in kinds if not (k == "u" and "i" in kinds)]
     listed = taken[0] if len(taken) == 1 else f"{', '.join(taken[:-1])} or {taken[-1]}"
-    return TypeError(
+    return UnsupportedDtypeError(
         f"{name}: it takes no operands of this dtype; got {dtype.name}; "
         f"convert with astype to a dtype that is {listed}"
     )

@@ -79,7 +79,8 @@ def inexact(name: str, ranks: str, *avals: Aval) -> None:
     outer = [a.shape[: a.ndim - int(rank)] for a, rank in zip(avals, ranks, strict=True)]
     if any(shape != outer[0] for shape in outer):
         kind = TypeError if len({len(shape) for shape in outer}) > 1 else ValueError
-        raise kind(f"{name}: operands need equal batch axes; got {outer}; broadcast them")
+        shapes = [a.shape for a in avals]
+        raise kind(f"{name}: operands need equal batch axes; got shapes {shapes}; broadcast them")
 
 
 def square(name: str, a: Aval) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
@@ -43,7 +44,7 @@ def _dot_infer(
     for what, x, y in (("contracting", ac, bc), ("batch", ab, bb)):
         got = tuple(a.shape[d] for d in x), tuple(b.shape[d] for d in y)
         if got[0] != got[1]:
-            raise TypeError(
+            raise IncompatibleShapesError(
                 f"dot_general: {what} axes must be equally long; got {got[0]} and "
                 f"{got[1]} for shapes {a.shape} and {b.shape}; transpose or cut one"
             )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import UnsupportedDtypeError
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
@@ -48,7 +49,7 @@ def _infer(name: str) -> Callable[..., Aval]:
                 f"got {x.dtype.name} and {updates.dtype.name}; convert with astype"
             )
         if dtype_kind(starts.dtype) not in "iu":
-            raise TypeError(
+            raise UnsupportedDtypeError(
                 f"{name}: indices must be integers; got {starts.dtype.name}; "
                 "convert with astype(int)"
             )

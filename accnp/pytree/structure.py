@@ -219,6 +219,7 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
         hint = ""
         if kind is type(None):
             hint = "; take None for a leaf with is_leaf=lambda x: x is None"
+        hint = hint or "; pass a tree of that form"
         raise ValueError(f"flatten_up_to: expected {name}; got {tree!r}{hint}")
     level = one_level(tree)
     assert level is not None, kind
@@ -226,12 +227,13 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
     if kind is not tuple and kind is not list and found != data:
         what = "keys" if kind is dict else "static data"
         raise ValueError(
-            f"flatten_up_to: expected {kind.__name__} with {what} {data!r}; got {found!r}"
+            f"flatten_up_to: expected {kind.__name__} with {what} {data!r}; got {found!r}; "
+            "pass a tree of that form"
         )
     if len(children) != len(inner):
         raise ValueError(
             f"flatten_up_to: expected {kind.__name__} of length {len(inner)}; got one of length "
-            f"{len(children)}, {tree!r}"
+            f"{len(children)}, {tree!r}; pass a tree of that form"
         )
     for x, child in zip(inner, children):
         _upto(x, child, add)

@@ -95,7 +95,7 @@ def tree_reduce(
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _NONE_GIVEN:
         if not leaves:
-            raise TypeError("tree_reduce: the tree has no leaves; got none; pass an initializer")
+            raise TypeError(f"tree_reduce: leaves are needed; got {tree!r}; pass an initializer")
         return functools.reduce(function, leaves)
     return functools.reduce(function, leaves, initializer)
 
@@ -120,7 +120,7 @@ def tree_reduce_associative(
     values = tree_leaves(tree, is_leaf)
     if not values:
         if identity is _NONE_GIVEN:
-            raise TypeError("tree_reduce_associative: no leaves; got none; pass identity")
+            raise TypeError(f"tree_reduce_associative: no leaves; got {tree!r}; pass identity")
         return identity
 
     def fold(low: int, high: int) -> Any:

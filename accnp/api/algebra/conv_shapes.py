@@ -96,8 +96,8 @@ def _shapes(lhs_shape: Any, rhs_shape: Any) -> tuple[tuple[int, ...], tuple[int,
         ) from None
     if len(lhs) != len(rhs):
         raise TypeError(
-            f"convolution: both arrays need as many axes; got {len(lhs)} and "
-            f"{len(rhs)}; add axes to one"
+            f"convolution: both arrays need as many axes; got shapes {lhs} and {rhs}; add axes to "
+            "one"
         )
     if len(lhs) < 2:
         raise ValueError(
@@ -203,8 +203,9 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
     return found
 
 
-def transposed_pads(span: int, stride: int, kind: str) -> tuple[int, int]:
+def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
     """The padding of a transposed convolution."""
+    kind = padding.upper()
     if kind == "SAME":
         total = span + stride - 2
         before = span - 1 if stride > span - 1 else -(-total // 2)
@@ -212,7 +213,7 @@ def transposed_pads(span: int, stride: int, kind: str) -> tuple[int, int]:
         total = span + stride - 2 + max(span - stride, 0)
         before = span - 1
     else:
-        raise not_one_of("conv_transpose", "padding", kind, ("SAME", "VALID"))
+        raise not_one_of("conv_transpose", "padding", padding, ("SAME", "VALID"))
     return before, total - before
 
 
@@ -313,7 +314,7 @@ def conv_transpose_shape_tuple(
     x, w, order = _permuted(lhs_shape, rhs_shape, dimension_numbers)
     steps = as_steps(window_strides, len(x) - 2, "window_strides")
     if isinstance(padding, str):
-        pads = [transposed_pads(k, s, padding.upper()) for k, s in zip(w[2:], steps, strict=True)]
+        pads = [transposed_pads(k, s, padding) for k, s in zip(w[2:], steps, strict=True)]
     else:
         pads = as_pads(padding, x[2:], w[2:], steps, ())
     space = [

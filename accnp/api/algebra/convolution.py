@@ -261,7 +261,7 @@ def conv_transpose(
     spans = [dilated(w.aval.shape[d], k) for d, k in zip(dims.rhs_spec[2:], dilation, strict=True)]
     pads = padding
     if isinstance(padding, str):
-        pads = [transposed_pads(k, s, padding.upper()) for k, s in zip(spans, strides, strict=True)]
+        pads = [transposed_pads(k, s, padding) for k, s in zip(spans, strides, strict=True)]
     elif use_consistent_padding:
         pads = [(k - 1 - a, k - 1 - b) for k, (a, b) in zip(spans, padding, strict=True)]
     if transpose_kernel:

@@ -24,7 +24,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -285,6 +285,10 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     """
     _check_one_axis("ihfft", axis)
     x = as_node(a, "jnp.fft.ihfft")
+    if not x.aval.size:
+        raise IncompatibleShapesError(
+            f"jnp.fft.ihfft: there is nothing to transform; got shape {x.aval.shape}; pass elements"
+        )
     count = x.aval.shape[axis] if n is None else n
     out = conj(_one("ihfft", FftType.RFFT, wrap(x), n, axis, norm))._node
     return wrap(o.mul(out, _number(1 / count, out)))

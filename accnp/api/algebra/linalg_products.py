@@ -50,9 +50,9 @@ def outer(x1: Any, x2: Any, /) -> Array:
     Array([[3, 4],
            [6, 8]], dtype=int32)
     """
-    ranks = [as_node(x, "linalg.outer").aval.ndim for x in (x1, x2)]
-    if ranks != [1, 1]:
-        raise ValueError(f"linalg.outer: takes two vectors; got {ranks} axes; use jnp.outer")
+    shapes = [as_node(x, "linalg.outer").aval.shape for x in (x1, x2)]
+    if [len(s) for s in shapes] != [1, 1]:
+        raise ValueError(f"linalg.outer: takes two vectors; got shapes {shapes}; use jnp.outer")
     return products.outer(x1, x2)
 
 

@@ -20,7 +20,7 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.linalg import batched_identity
@@ -141,7 +141,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     Array([12., 12.], dtype=float32)
     """
     if len(arrays) < 2:
-        raise ValueError(
+        raise IncompatibleShapesError(
             f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}; "
             "pass them as a list"
         )

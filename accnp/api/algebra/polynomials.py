@@ -186,7 +186,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     c, at = [wrap(n) for n in promote("jnp.polyval", p, x)]
     if not c.ndim:
         raise IndexError(
-            "jnp.polyval: coefficients stand along an axis; got a number (p); use atleast_1d"
+            "jnp.polyval: coefficients stand along an axis; got a scalar (p); use atleast_1d"
         )
     shape = np.broadcast_shapes(c.shape[1:], at.shape)
     value = full(shape, 0, c.dtype)
@@ -255,6 +255,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
             f"jnp.polyint: the order of an integral cannot be negative; got m={m}; pass 0 or more"
         )
     c, constants = _coefficients("polyint", p, 0 if k is None else k)
+    _check_rows("polyint", c, most=64)
     constants = constants.reshape(-1) if constants.ndim < 2 else constants
     if constants.shape == (1,):
         constants = constants * ones(order, c.dtype)

@@ -27,7 +27,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 
@@ -119,8 +119,8 @@ def dot_general(
         if len(set(given)) < len(given) or any(not 0 <= d < rank for d in given):
             raise TypeError(
                 f"lax.dot_general: the axes of operand {side} must be distinct, from 0 to "
-                f"{rank - 1}; got {dims[0][side]} contracted and {dims[1][side]} batched; "
-                "name each axis once"
+                f"{rank - 1}; got {dims[0][side]} contracted and {dims[1][side]} batched for shape "
+                f"{(x, y)[side].aval.shape}; name each axis once"
             )
     wanted = preferred_element_type
     if wanted is not None:
@@ -169,7 +169,7 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
     if (a.ndim <= 2 and b.ndim <= 2) or b.ndim == 1:
         return product(x, y, contract, ((), ()), precision, preferred)
     if a.shape[-1] != b.shape[-2]:
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"dot_general: contracted axes must be equally long; got {a.shape[-1]} "
             f"and {b.shape[-2]} for shapes {a.shape} and {b.shape}; transpose or cut "
             "one"
@@ -271,6 +271,11 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     Array(3., dtype=float32)
     """
     x, y, wanted = _pair("vdot", a, b, preferred_element_type)
+    if x.aval.size != y.aval.size:
+        raise IncompatibleShapesError(
+            "vdot: both need as many elements; got shapes "
+            f"{x.aval.shape} and {y.aval.shape}; cut or pad one"
+        )
     x, y = (reshape_plain(v, (v.aval.size,)) for v in (x, y))
     if x.aval.dtype.kind == "c":
         x = o.conj(x)

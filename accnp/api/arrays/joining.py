@@ -25,7 +25,7 @@ from accnp.api.arrays.manipulation import (
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
@@ -78,12 +78,11 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
         nodes, axis = [reshape_plain(x, (x.aval.size,)) for x in nodes], 0
     rank = nodes[0].aval.ndim
     if rank == 0:
-        raise ValueError(
-            "concatenate: arrays without axes do not join; got a scalar; use jnp.stack"
-        )
+        raise ValueError("concatenate: only arrays with axes join; got a scalar; use jnp.stack")
     if any(x.aval.ndim != rank for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
-        raise TypeError(f"concatenate: arrays need equally many axes; got {shapes}; add axes")
+        text = f"got {shapes}; add axes"
+        raise IncompatibleShapesError(f"concatenate: arrays need equally many axes; {text}")
     return wrap(_join(nodes, as_axis(axis, rank, name)))
 
 
@@ -295,8 +294,8 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
         each, rest = divmod(n, parts)
         if rest and even:
             raise ValueError(
-                f"{function}: the axis does not divide into equal parts; got a rest "
-                f"of {rest}; use jnp.array_split, or indices"
+                f"{function}: the axis does not divide into {parts} equal parts; got axis {d} of "
+                f"shape {x.aval.shape}; use jnp.array_split, or indices"
             )
         sizes = [each + 1] * rest + [each] * (parts - rest)
         bounds = [0, *np.cumsum(sizes).tolist()]

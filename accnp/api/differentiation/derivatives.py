@@ -171,11 +171,8 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
         want = a.dtype.name if inexact(a.dtype) else "float0"
         if n.aval.dtype.name != want:
             raise TypeError(
-                f"primal and tangent arguments to jax.{function} do not match; dtypes must be "
-                "equal, or in "
-                "case of int/bool primal dtype the tangent dtype must be float0. "
-                f"Got primal dtype {a.dtype.name} and so expected tangent dtype {want}, "
-                f"but got tangent dtype {n.aval.dtype.name} instead."
+                f"{function}: a tangent of {a.dtype.name} has dtype {want}; got "
+                f"{n.aval.dtype.name}; convert it with astype, or make it of float0"
             )
         _same_shape(function, a.shape, n.aval.shape)
         out.append(n)
@@ -185,8 +182,8 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
 def _same_shape(function: str, primal: tuple[int, ...], tangent: tuple[int, ...]) -> None:
     if primal != tangent:
         raise ValueError(
-            f"{function} called with different primal and tangent shapes; "
-            f"Got primal shape {primal} and tangent shape as {tangent}"
+            f"{function}: primals and tangents have the same shapes; got {primal} and {tangent}; "
+            "broadcast one of them"
         )
 
 
@@ -209,19 +206,19 @@ def jvp(
         >>> float(y), float(t)
         (9.0, 6.0)
     """
-    for name, value in (("primal", primals), ("tangent", tangents)):
+    for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise TypeError(
-                "primal and tangent arguments to jax.jvp must be tuples or lists; "
-                f"found {type(value).__name__} ({name}) and {type(tangents).__name__}."
+                f"jvp: {name} must be tuples or lists; got {value!r:.60} of type "
+                f"{type(value).__name__}; pass a tuple of one for one argument"
             )
     leaves, tree = flatten_arrays(tuple(primals))
     t_leaves, t_tree = tree_flatten(tuple(tangents))
     if tree.shown() != t_tree:
         raise TypeError(
-            "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
-            "have "
-            f"tree structure {tree.shown()} whereas tangents have tree structure {t_tree}."
+            "jvp: primals and tangents need one tree structure; got "
+            f"{primals!r:.60} and {tangents!r:.60}, {tree.shown()} and {t_tree}; pass a tangent "
+            "for each primal"
         )
     nodes = leaf_nodes("jvp", leaves)
     ts = _tangent_nodes("jvp", tree.shown_leaves([n.aval for n in nodes]), t_leaves)

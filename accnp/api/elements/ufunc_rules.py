@@ -19,7 +19,7 @@ from accnp.errors import UnsupportedDtypeError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full, wrong_dtype
 
 INF = math.inf
 
@@ -186,6 +186,8 @@ def atan2(a: Node, b: Node) -> Node:
 def bitwise_count(x: Node) -> Node:
     if kind(x) == "b":
         return cast(x, np.dtype(np.uint8))
+    if kind(x) == "c":
+        raise wrong_dtype("bitwise_count", x.aval.dtype, "biu")
     return cast(o.population_count(x if kind(x) == "u" else o.abs(x)), np.dtype(np.uint8))
 
 

@@ -465,7 +465,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     Array([0, 1, 3], dtype=int32)
     """
     if arr is None:
-        raise ValueError("clip: an array is needed; got none; pass it as the first argument")
+        raise ValueError("clip: an array is needed; got None; pass it as the first argument")
     if any(
         np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c"
         for v in (arr, min, max)

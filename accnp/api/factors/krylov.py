@@ -24,7 +24,7 @@ from accnp.api.flow.loops import fori_loop, while_loop
 from accnp.api.flow.solving import custom_linear_solve
 from accnp.api.strict.lax import rsqrt
 from accnp.array import Array
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.pytree import tree_flatten, tree_map
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -111,7 +111,7 @@ class _System:
             )
         shapes, others = [x.shape for x in given], [x.shape for x in start]
         if shapes != others:
-            raise ValueError(
+            raise IncompatibleShapesError(
                 f"{self.name}: x0 and b need equal shapes; got {others} and {shapes}; "
                 "start from arrays like those of b, or leave x0 out"
             )

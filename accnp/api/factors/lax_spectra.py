@@ -15,7 +15,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_int
 from accnp.api.factors.lax_linalg import arrays, symmetrized
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.op import o
 
 __all__ = [
@@ -175,7 +175,7 @@ def _pair(name: str, subset: Any) -> tuple[int, ...] | None:
     if subset is None:
         return None
     if not isinstance(subset, tuple | list) or len(subset) != 2:
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"{name}: subset_by_index must be two integers or None; got {subset!r}; "
             "pass the first place and the one behind the last"
         )

@@ -23,7 +23,7 @@ from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vectorize import vectorize
 from accnp.api.strict.lax import rsqrt
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 
 __all__ = ["polar", "qdwh"]
 
@@ -33,7 +33,7 @@ _CHOLESKY = 100
 
 def _inexact(name: str, x: Array) -> None:
     if x.dtype.kind in "biu":
-        raise TypeError(
+        raise UnsupportedDtypeError(
             f"{name}: a floating or complex dtype is needed; got {x.dtype.name}; convert it first"
         )
 

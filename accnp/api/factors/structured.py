@@ -25,7 +25,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
@@ -214,8 +214,7 @@ def companion(a: Any) -> Array:
     x = _vector(wrap(promote_inexact("linalg.companion", a)[0]), "companion")
     if x.shape[-1] < 2:
         raise ValueError(
-            f"linalg.companion: at least 2 coefficients are needed; got shape {x.shape}; "
-            "pass all of the polynomial's"
+            f"linalg.companion: at least 2 coefficients are needed; got {a!r:.60}; pass all"
         )
     first = -x[..., 1:] / x[..., :1]
     return _below_first_row(first, asarray(np.ones(first.shape[-1] - 1), first.dtype))
@@ -315,7 +314,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
 def _size(n: Any, name: str, least: int = 0) -> int:
     n = as_int(n, f"linalg.{name}", "n")
     if n < least:
-        raise ValueError(f"linalg.{name}: n must be at least {least}; got {n}; pass that or more")
+        raise IncompatibleShapesError(
+            f"linalg.{name}: n must be at least {least}; got {n}; pass that or more"
+        )
     return n
 
 

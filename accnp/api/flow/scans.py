@@ -56,7 +56,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     rows, spec = as_leaves(xs, "map", "xs")
     batch_size = operator.index(batch_size)
     if batch_size < 0:
-        raise ValueError(
+        raise IncompatibleShapesError(
             f"map: batch_size must not be negative; got {batch_size}; pass 0 or more, or None"
         )
     shapes = [a.shape for a in spec.shown_leaves([x.aval for x in rows])]
@@ -139,8 +139,8 @@ def associative_scan(
     rank = nodes[0].aval.ndim
     if not -rank <= axis < rank:
         raise ValueError(
-            f"associative_scan: there is no such axis; got axis {axis} for an array "
-            f"of {rank} axes; pass one that all have"
+            f"associative_scan: there is no such axis; got axis {axis} for shape "
+            f"{nodes[0].aval.shape}; pass one that all have"
         )
     axis %= rank
     lengths = [x.aval.shape[axis] if x.aval.ndim > axis else None for x in nodes]

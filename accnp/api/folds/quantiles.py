@@ -36,8 +36,8 @@ _INT = np.dtype(np.int32)
 def _no_overwriting(name: str, out: Any, overwrite_input: bool) -> None:
     if overwrite_input or out is not None:
         raise ValueError(
-            f"{name} does not support overwrite_input=True or out != None; "
-            "arrays are immutable: use the result"
+            f"{name}: nothing is written to arrays, which are immutable; got out={out!r} and "
+            f"overwrite_input={overwrite_input!r}; use the result"
         )
 
 
@@ -54,8 +54,8 @@ def _quantile(
     else:
         if method != "inverted_cdf":
             raise NotImplementedError(
-                f"{name}: {method} doesn't support weights. Only method 'inverted_cdf' supports "
-                "weights; pass that one"
+                f"{name}: weights go with method='inverted_cdf'; got {method!r} and weights "
+                f"{weights!r:.60}; pass that method"
             )
         x, w = promote_inexact(name, a, weights)
     if x.aval.dtype.kind == "c":

@@ -72,6 +72,8 @@ def _segments(
         start = full_node((count, *tail), unit(kind), kind)
         return wrap(write(start, wrap(ids), wrap(rows), op, wrap_negative_indices=False, **hints))
     size = as_int(bucket_size, name, "bucket_size")
+    if size < 1:
+        raise ValueError(f"{name}: bucket_size must be positive; got {size}; pass 1 or more")
     buckets = -(-ids.aval.size // size)
     start = full_node((buckets, count, *tail), unit(kind), kind)
     key = (arange(ids.aval.shape[0]) // size, wrap(ids))

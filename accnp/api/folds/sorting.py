@@ -132,9 +132,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """
     nodes = [node_of(k, function="jnp.lexsort") for k in keys]
     if not nodes:
-        raise TypeError(
-            "jnp.lexsort: at least one key is needed; got none; pass a sequence of arrays"
-        )
+        raise TypeError(f"jnp.lexsort: keys are needed; got {keys!r}; pass a sequence of arrays")
     if any(n.aval.shape != nodes[0].aval.shape for n in nodes):
         shapes = [n.aval.shape for n in nodes]
         raise ValueError(f"jnp.lexsort: all keys need one shape; got {shapes}; broadcast them")

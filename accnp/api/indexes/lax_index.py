@@ -19,7 +19,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
 from accnp.api.mapping.vmap import vmap
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.index import (
@@ -101,6 +101,18 @@ def _check_numbers(name: str, given: Any, kind: type) -> None:
         )
 
 
+def _check_named(name: str, numbers: Any, x: Node) -> None:
+    """Raise TypeError unless the numbers of a scatter say something of each axis of the operand."""
+    parts = (
+        numbers.update_window_dims, numbers.inserted_window_dims, numbers.operand_batching_dims
+    )  # fmt: skip
+    if (rank := sum(map(len, parts))) != x.aval.ndim:
+        raise TypeError(
+            f"{name}: dimension_numbers must name each axis of the operand once; got {rank} names "
+            f"for shape {x.aval.shape}; name all of them"
+        )
+
+
 def _fill(x: Node, value: Any) -> Any:
     """What out-of-bounds windows read: nan, the largest or smallest integer, True."""
     if value is not None:
@@ -167,7 +179,7 @@ def _sums_named(name: str) -> Iterator[None]:
     try:
         yield
     except TypeError as e:
-        raise TypeError(re.sub(r"(lax\.)?scatter_add", name, str(e))) from None
+        raise type(e)(re.sub(r"(lax\.)?scatter_add", name, str(e))) from None
 
 
 def _subtract(x: Array, starts: Array, updates: Array, **p: Any) -> Array:
@@ -203,13 +215,7 @@ def scatter_sub(
     name = "lax.scatter_sub"
     nodes = [as_node(v, name) for v in (operand, scatter_indices, updates)]
     _check_numbers(name, dimension_numbers, ScatterDimensionNumbers)
-    named = (*dimension_numbers.update_window_dims, *dimension_numbers.inserted_window_dims)
-    rank = len(named) + len(dimension_numbers.operand_batching_dims)
-    if rank != nodes[0].aval.ndim:
-        raise TypeError(
-            f"{name}: dimension_numbers must name each axis of the operand once; got {rank} names "
-            f"for shape {nodes[0].aval.shape}; name all of them"
-        )
+    _check_named(name, dimension_numbers, nodes[0])
     with _sums_named(name):
         return scatter_sub_p.bind(
             *map(wrap, nodes),
@@ -260,6 +266,7 @@ def scatter_apply(
     x, starts = as_node(operand, name), as_node(scatter_indices, name)
     shape = as_shape(update_shape, name)
     _check_numbers(name, dimension_numbers, ScatterDimensionNumbers)
+    _check_named(name, dimension_numbers, x)
     with _sums_named(name):
         counts = o.scatter_add(
             full(x.aval.shape, 0, INDEX),
@@ -315,11 +322,11 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     x = as_node(src, "lax.index_take")
     each = [as_node(i, "lax.index_take") for i in idxs]
     axes = as_axes(tuple(axes), x.aval.ndim, "lax.index_take")
-    if len(each) != len(axes) or len({i.aval.shape for i in each}) > 1:
-        raise ValueError(
+    shapes = [i.aval.shape for i in each]
+    if len(each) != len(axes) or len({*shapes}) > 1 or any(len(s) != 1 for s in shapes):
+        raise IncompatibleShapesError(
             "lax.index_take: one vector of places for each axis is needed, of one length; got "
-            f"shapes {[i.aval.shape for i in each]} for axes {tuple(axes)}; "
-            "pass equally long vectors, one for each axis"
+            f"{tuple(idxs)!r:.60} of shapes {shapes} for axes {tuple(axes)}; pass such vectors"
         )
     sizes = [x.aval.shape[d] for d in axes]
     columns = [(wrap(i) % n)._node for i, n in zip(each, sizes, strict=True)]

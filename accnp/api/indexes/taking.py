@@ -108,10 +108,9 @@ def integers(x: Any, function: str) -> Node:
 
 def modulo(x: Node, n: int) -> Node:
     """x mod n with the sign of n."""
-    kind = x.aval.dtype
-    size, zero = scalar_node(n, kind, False), scalar_node(0, kind, False)
+    size, zero = (scalar_node(v, x.aval.dtype, False) for v in (n, 0))
     r = o.rem(x, size)
-    return o.select_n(o.lt(r, zero), r, o.add(r, size)) if kind.kind == "i" else r
+    return o.select_n(o.lt(r, zero), r, o.add(r, size)) if x.aval.dtype.kind == "i" else r
 
 
 def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, int]:
@@ -365,7 +364,8 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         if not 0 <= size <= length:
             raise ValueError(f"{name}: too many slices; got size={size}; pass 0 to {length}")
     elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
-        raise ValueError(f"{name}: condition holds beyond the {n} slices; cut it to [:{n}]")
+        text = f"got shape {cond.aval.shape} for shape {x.aval.shape}; cut it to [:{n}]"
+        raise ValueError(f"{name}: condition holds beyond the end; {text}")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
     as_node(fill_value, name)
     x, fill = x if size is None else cast(x, x.aval.dtype), np.asarray(fill_value).item()

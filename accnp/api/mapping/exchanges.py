@@ -199,10 +199,10 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
         >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
         Array([7, 5, 6], dtype=int32)
     """
-    n = axis_size(axis_name)
-    if sorted(perm) != list(range(n)):
+    n = len(perm)
+    if sorted(perm) != list(range(n)) or n != axis_size(axis_name):
         raise ValueError(
-            f"pshuffle: perm is not a permutation of {n} positions; got {list(perm)}; "
+            f"pshuffle: perm is not a permutation of the positions; got {perm!r}; "
             "name each position once"
         )
     return ppermute(x, axis_name, list(zip(perm, range(n), strict=True)))

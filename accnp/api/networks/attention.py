@@ -307,6 +307,11 @@ def scaled_matmul(
 def _stored(x: Array, axis: int, config: BlockScaleConfig) -> Array:
     """What is left of an operand after storing it in small floats, in its own dtype; derivatives
     pass as if nothing had happened."""
+    if axis >= x.ndim:
+        raise TypeError(
+            f"nn.scaled_dot_general: there is no axis to contract; got axis {axis} for shape "
+            f"{x.shape}; name one of its axes in dimension_numbers"
+        )
     n = x.shape[axis]
     if n % config.block_size:
         raise ValueError(

@@ -225,7 +225,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> A
 def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
     node = node_of(x, function="one_hot")
     if node.aval.dtype.kind == "b":
-        raise TypeError("one_hot: x names places; got truth values; convert with astype(int)")
+        raise TypeError("one_hot: x names places; got bool; convert with astype(int)")
     rank = node.aval.ndim + 1
     at = as_axis(axis, rank, "one_hot")
     wide = expand_node(node, (at,))

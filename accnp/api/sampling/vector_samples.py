@@ -17,7 +17,7 @@ from accnp.api.factors import lax_linalg
 from accnp.api.sampling.keys import float_dtype, inexact_dtype, key_words
 from accnp.api.sampling.random import normal, normal_node
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.op import o
 from accnp.primitives.decompositions import diagonal_of
 
@@ -59,6 +59,10 @@ def multivariate_normal(
     if method not in _FACTORS:
         raise not_one_of(name, "method", method, _FACTORS)
     m, c = promote_inexact("multivariate_normal", mean, cov)
+    if m.aval.dtype.kind == "c":
+        raise UnsupportedDtypeError(
+            f"{name}: mean and cov are real; got {m.aval.dtype.name}; pass jnp.real of them"
+        )
     if m.aval.ndim < 1 or c.aval.ndim < 2 or c.aval.shape[-2:] != (m.aval.shape[-1],) * 2:
         raise ValueError(
             f"{name}: mean (..., n) and cov (..., n, n) are needed; "

@@ -22,7 +22,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.strict.lax_types import Precision
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -217,6 +217,10 @@ def resize(
     x, wanted = _sized("image.resize", image, shape)
     how = _method(method)
     axes = [d for d in range(x.ndim) if x.shape[d] != wanted[d]]
+    if any(not x.shape[d] for d in axes):
+        raise IncompatibleShapesError(
+            f"image.resize: an axis without elements cannot grow; got shape {x.shape}; pass some"
+        )
     if how is ResizeMethod.NEAREST:
         for d in axes:
             middle = (np.arange(wanted[d], dtype=np.float32) + 0.5) * np.float32(x.shape[d])

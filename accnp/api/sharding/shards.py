@@ -226,6 +226,11 @@ def make_array_from_process_local_data(
         )
     data = np.asarray(local_data)
     if global_shape is not None:
+        if not hasattr(global_shape, "__iter__"):
+            raise ValueError(
+                "make_array_from_process_local_data: global_shape must be a shape; got "
+                f"{global_shape!r}; pass that of the data, or leave it out"
+            )
         want = tuple(n if g is None else g for g, n in zip(global_shape, data.shape, strict=False))
         if want != data.shape or prod(want) != data.size:
             raise ValueError(

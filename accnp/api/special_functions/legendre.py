@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
+from accnp.api.arguments.convert import as_node, as_nodes, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
@@ -26,7 +26,7 @@ from accnp.api.flow.loops import scan
 from accnp.api.folds.cumulative import cumprod
 from accnp.array import Array
 from accnp.config import enable_x64
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.op import o
 
 __all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
@@ -283,6 +283,11 @@ def sph_harm_y(
         raise NotImplementedError(
             f"{name}: derivatives are taken by jax.jvp; got diff_n={diff_n!r}; leave it"
         )
+    for order in as_nodes(name, n, m):
+        if order.aval.dtype.kind in "fc":
+            raise UnsupportedDtypeError(
+                f"{name}: n and m must be integers; got {order.aval.dtype.name}; use astype(int)"
+            )
     if n_max is None:
         n_max = int(np.max(as_static(n, f"{name}: n_max")))
     top = as_int(n_max, name, "n_max")

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp import dtypes
-from accnp.api.arguments.convert import broadcast_nodes, cast, promote_inexact, wrap
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote_inexact, wrap
 from accnp.api.arguments.values import node_of
 from accnp.api.elements.elementwise import with_parameters
 from accnp.api.special_functions import complex_gamma
@@ -113,10 +112,9 @@ def _function(
         return wrap(record(*operands(name, x)))
 
     def two(x: Any, y: Any) -> Array:
-        if name in _ORDERED and dtypes.result_type(x).kind not in "biu":
+        if name in _ORDERED and (kind := as_node(x, name).aval.dtype).kind not in "biu":
             raise ValueError(
-                f"special.{name}: n must be an integer; got {dtypes.result_type(x).name}; "
-                "use astype(int)"
+                f"special.{name}: n must be an integer; got {kind.name}; use astype(int)"
             )
         return wrap(record(*operands(name, x, y)))
 

@@ -25,7 +25,7 @@ from accnp.api.folds.reductions import sum as total
 from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
 from accnp.array import Array
-from accnp.errors import UnsupportedDtypeError, api_boundary
+from accnp.errors import IncompatibleShapesError, UnsupportedDtypeError, api_boundary
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
 
@@ -225,14 +225,17 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     """
     name = "multivariate_normal.logpdf"
     if allow_singular is not None:
-        raise NotImplementedError(f"{name}: allow_singular is not supported; leave it out")
+        raise NotImplementedError(
+            f"{name}: singular covariances are not supported; got {allow_singular!r} "
+            "(allow_singular); leave it out"
+        )
     point, centre, spread = (wrap(n) for n in promote_inexact(name, x, mean, cov))
     if not centre.ndim:
         off = point - centre
         return -0.5 * (off * off / spread + math.log(2 * math.pi) + uf.log(spread))
     k = centre.shape[-1]
     if point.shape[-1:] not in ((k,), (1,), ()):
-        raise ValueError(
+        raise IncompatibleShapesError(
             f"{name}: points must have shape [..., {k}]; got {point.shape}; "
             "make the last axis that long"
         )
@@ -256,14 +259,19 @@ def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
     module = ModuleType(f"accnp.scipy.stats.{name}", f"The distribution {name}.")
     plain = log.removeprefix("log")
 
+    parameters = signature(function).parameters.values()
+    taken = Signature([p for p in parameters if p.name != "allow_singular"])
+    shown = f"({', '.join(taken.parameters)})"
+
     @api_boundary
     def density(*args: Any, **kwargs: Any) -> Array:
+        try:
+            taken.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}.{plain}() takes {shown}; {error}; pass these") from None
         return uf.exp(function(*args, **kwargs))
 
-    parameters = signature(function).parameters.values()
-    density.__signature__ = Signature(  # pyright: ignore[reportFunctionMemberAccess]
-        [p for p in parameters if p.name != "allow_singular"]
-    )
+    density.__signature__ = taken  # pyright: ignore[reportFunctionMemberAccess]
     density.__name__ = density.__qualname__ = plain
     density.__doc__ = documented(
         f"exp({log}), with the same arguments, shapes, dtypes and errors.",

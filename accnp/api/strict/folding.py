@@ -81,7 +81,7 @@ class _Fold:
         if init_spec != self.spec:
             raise ValueError(
                 f"lax.{name}: operands and init_values need the same tree structure; got "
-                f"{self.spec} and {init_spec}; pass one initial value for each operand"
+                f"{operands!r:.60} and {init_values!r:.60}; pass one initial value for each"
             )
         if not self.xs:
             raise ValueError(f"lax.{name}: needs an operand; got none; pass an array")

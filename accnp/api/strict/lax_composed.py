@@ -70,7 +70,7 @@ def stack(operands: Any, axis: int = 0) -> Array:
     """
     nodes = [as_node(x, "lax.stack") for x in operands]
     if not nodes:
-        raise IndexError("lax.stack: at least one operand is needed; got none; pass arrays")
+        raise IndexError(f"lax.stack: operands are needed; got {operands!r}; pass some")
     _same_dtypes("lax.stack", nodes)
     at = as_axis(axis, nodes[0].aval.ndim + 1, "lax.stack")
     return stack_p.bind(*map(wrap, nodes), axis=at)
@@ -112,8 +112,8 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     times = as_shape(reps, "lax.tile")
     if np.ndim(reps) == 0 or len(times) != node.aval.ndim:
         raise TypeError(
-            f"lax.tile: reps length must be equal to the ndim of x ({node.aval.ndim}), "
-            f"got {reps!r}; jnp.tile takes any"
+            f"lax.tile: reps needs one number for each axis; got {reps!r} for shape "
+            f"{node.aval.shape}; use jnp.tile for others"
         )
     return tile_p.bind(wrap(node), reps=times)
 
@@ -137,7 +137,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     if sum(parts) != node.aval.shape[at] or not hasattr(sizes, "__iter__"):
         raise IncompatibleShapesError(
             "lax.split: sizes must add up to the axis; "
-            f"got {parts} for size {node.aval.shape[at]}; "
+            f"got {parts} for axis {at} of shape {node.aval.shape}; "
             "change sizes, or use jnp.split"
         )
     return split_p.bind(wrap(node), sizes=parts, axis=at)

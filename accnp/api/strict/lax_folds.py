@@ -11,6 +11,7 @@ from typing import Any
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_axes, as_int
+from accnp.api.arguments.values import needs_dtype
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
@@ -18,6 +19,7 @@ from accnp.array import Array
 from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.kinds import wrong_dtype
 from accnp.primitives.prefix import prefixes
 
 
@@ -25,6 +27,8 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
     def fold(operand: Any, axes: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
         given = tuple(axes)  # counted from 0
+        if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
+            raise wrong_dtype(f"lax.{name}", x.aval.dtype, "biu")
         found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
         if found != tuple(sorted(given)):
             raise ValueError(
@@ -70,6 +74,7 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
                 f"lax.{name}: axis {at} is out of bounds for shape {x.aval.shape}; axes of lax "
                 "count from 0"
             )
+        needs_dtype(f"lax.{name}", index_dtype)
         new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
         if new.kind not in "iu":
             raise TypeError(

@@ -51,13 +51,13 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
     rank = x.aval.ndim
     if min(rank, y.aval.ndim) < 2:
         raise ValueError(
-            f"lax.batch_matmul: Arguments to batch_matmul must be at least 2D, got {rank}, "
-            f"{y.aval.ndim}; add axes"
+            f"lax.batch_matmul: matrices are needed; got shapes {x.aval.shape} and "
+            f"{y.aval.shape}; add axes"
         )
     if y.aval.ndim != rank:
         raise ValueError(
-            f"lax.batch_matmul: Arguments to batch_matmul must have same ndim, got {rank}, "
-            f"{y.aval.ndim}; jnp.matmul broadcasts"
+            f"lax.batch_matmul: both need as many axes; got shapes {x.aval.shape} and "
+            f"{y.aval.shape}; use jnp.matmul, which broadcasts"
         )
     outer = tuple(range(rank - 2))
     dims = (((rank - 1,), (rank - 2,)), (outer, outer))
@@ -111,9 +111,9 @@ def _ragged(
     groups = numbers.rhs_group_dimensions
     if len(groups) != (ragged in free):
         raise TypeError(
-            "lax.ragged_dot_general: ragged_dot_general requires exactly one rhs group dimension "
-            "when lhs ragged dimension is noncontracting.; none otherwise; got "
-            f"{groups} for the ragged dimension {ragged}"
+            "lax.ragged_dot_general: one axis of rhs holds the groups where the ragged axis of lhs "
+            f"is not contracted, else none; got {groups} for the ragged axis {ragged}; change "
+            "rhs_group_dimensions"
         )
 
     def multiply(a: Array, b: Array, c: Any, d: Any) -> Array:
@@ -229,6 +229,12 @@ def ragged_dot(
         Array([ 1., 10., 10.,  0.], dtype=float32)
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    shapes = [as_node(v, "lax.ragged_dot").aval.shape for v in (lhs, rhs)]
+    if [len(s) for s in shapes] != [2, 3]:
+        raise TypeError(
+            "lax.ragged_dot: a matrix [rows, k] and matrices [groups, k, n] are needed; got shapes "
+            f"{shapes[0]} and {shapes[1]}; use ragged_dot_general for others"
+        )
     return ragged_dot_general(
         lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset
     )

@@ -26,7 +26,9 @@ from accnp.primitives.kinds import broadcast_to
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name}: a sequence of integers is needed; got {values!r}; pass a tuple")
+        raise IncompatibleShapesError(
+            f"{name}: a sequence of integers is needed; got {values!r}; pass a tuple"
+        )
     return tuple([as_int(v, name, "each entry", "shape") for v in values])
 
 
@@ -424,14 +426,14 @@ def concatenate(operands: Any, dimension: int) -> Array:
     """
     nodes = [as_node(x, "lax.concatenate") for x in operands]
     if not nodes:
-        raise ValueError("lax.concatenate: at least one operand is needed; got none; pass arrays")
+        raise ValueError(f"lax.concatenate: operands are needed; got {operands!r}; pass some")
     if len(nodes) == 1 and nodes[0].aval.ndim:
         return wrap(nodes[0])
     at = as_int(dimension, "lax.concatenate", "dimension")
     if not 0 <= at < nodes[0].aval.ndim:
         raise TypeError(
-            f"lax.concatenate: dimension {at} is out of bounds for arrays of rank "
-            f"{nodes[0].aval.ndim}; pass one from 0"
+            f"lax.concatenate: there is no such axis; got dimension {at} for shapes "
+            f"{[x.aval.shape for x in nodes]}; pass one from 0"
         )
     return wrap(o.concatenate(*nodes, dimension=at))
 
