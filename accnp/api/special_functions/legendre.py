@@ -303,7 +303,8 @@ def sph_harm_y(
     place = np.arange(colatitude.size)
     with enable_x64(True):
         polar, around = _doubled(colatitude), _doubled(longitude)
-        all_values = _orthonormal(top, uf.cos(polar), uf.sin(polar))
+        sine = uf.sin(polar)  # Legendre's functions have the positive root of 1 - cos**2
+        all_values = _orthonormal(top, uf.cos(polar), where(sine < 0, -sine, sine))
         value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]
         angle = size * around
         negative = order < 0

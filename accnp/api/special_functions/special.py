@@ -361,10 +361,10 @@ def multigammaln(a: Any, d: int) -> Array:
     """
     value = wrap(operands("multigammaln", a)[0])
     n = as_int(d, "special.multigammaln", "d")
-    total = value * 0 + n * (n - 1) / 4 * math.log(math.pi)
-    for k in range(n):
-        total = total + gammaln(value - k / 2)
-    return total
+    if not n:
+        return value * 0
+    rest = sum(gammaln(value - k / 2) for k in range(1, n))
+    return gammaln(value) + rest + n * (n - 1) / 4 * math.log(math.pi)
 
 
 @api_boundary
