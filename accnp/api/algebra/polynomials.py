@@ -334,7 +334,9 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     >>> jnp.round(jnp.sort(jnp.roots(jnp.array([1., 0., -4.]))), 3)
     Array([-2.+0.j,  2.+0.j], dtype=complex64)
     """
-    (c,) = _row("roots", p)
+    (c,) = _coefficients("roots", p)
+    c = c if c.ndim else c[None]  # one coefficient
+    _check_rows("roots", c)
     if strip_zeros:
         places = np.flatnonzero(as_static(c, "jnp.roots (strip_zeros=False allows it)"))
         return _eigenvalues(c[int(places[0]) if len(places) else len(c) :])

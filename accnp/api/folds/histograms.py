@@ -59,7 +59,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return wrap(as_node(bins, name)).astype(kind)
     count = as_size(bins, name, "bins")
     ends: Any = [amin(x), amax(x)] if range is None else range
-    if not np.ndim(ends) or np.ndim(ends[0] if len(ends) == 2 else ends):
+    if not hasattr(ends, "__len__") or np.ndim(ends[0] if len(ends) == 2 else ends):
         raise ValueError(
             f"{name}: `range` must be either None or a sequence of two scalars; got {range}; "
             "pass (least, greatest)"

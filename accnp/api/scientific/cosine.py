@@ -24,7 +24,6 @@ from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
-from accnp.ir.node import Node
 from accnp.ir.op import o
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -101,6 +100,10 @@ def _transformed(
 ) -> Array:
     _checked(name, type, norm)
     a = wrap(promote_inexact(name, x)[0])
+    if any(not a.shape[d] and not n for d, n in zip(axes, lengths, strict=True)):
+        raise IncompatibleShapesError(
+            f"{name}: an axis without elements has no transform; got shape {a.shape}; pass some"
+        )
     if a.dtype.kind == "c":
         re, im = (
             _transformed(name, part(a), type, lengths, axes, norm)._node
@@ -115,22 +118,13 @@ def _transformed(
     return a
 
 
-def _filled(name: str, x: Any) -> Node:
-    node = as_node(x, name)
-    if not node.aval.size:
-        raise IncompatibleShapesError(
-            f"{name}: there is nothing to transform; got shape {node.aval.shape}; pass elements"
-        )
-    return node
-
-
 def _one(name: str, x: Any, type: int, n: Any, axis: int, norm: str | None) -> Array:
-    rank = _filled(name, x).aval.ndim
+    rank = as_node(x, name).aval.ndim
     return _transformed(name, x, type, [n], [as_axis(axis, rank, name)], norm)
 
 
 def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> Array:
-    rank = _filled(name, x).aval.ndim
+    rank = as_node(x, name).aval.ndim
     lengths = None
     if s is not None:
         lengths = [*s] if hasattr(s, "__iter__") else [s]
