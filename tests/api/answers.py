@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from api.recipes import WIDE, Case, cases, operands
+from api.recipes import WIDE, Case, cases, operands, space_of
 
 FOLDER = Path(__file__).parent / "expected"
 QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
@@ -36,8 +36,18 @@ def function(m: Any, name: str) -> Callable[..., Any]:
     space, _, last = name.rpartition(".")
     if space == "Array":
         return lambda x, *args, **kw: getattr(m.numpy.asarray(x), last)(*args, **kw)
+    if space == "Array.at":
+        return lambda x, i, *args, **kw: getattr(m.numpy.asarray(x).at[i], last)(*args, **kw)
     found = importlib.import_module(f"{m.__name__}.{space}" if space else m.__name__)
-    return getattr(found, last)
+    made = getattr(found, last)
+    if space != "nn.initializers":
+        return made
+
+    def initialised(*args: Any, key: Any = None, shape: Any = None, **kw: Any) -> Any:
+        """What an initialiser that is made of the other arguments gives for a key and a shape."""
+        return made(*args, **kw) if key is None else made(*args, **kw)(key, shape)
+
+    return initialised
 
 
 def call(m: Any, name: str, case: Case, arrays: dict[str, Any]) -> Any:
@@ -73,8 +83,9 @@ def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
         if isinstance(x, dict):
             return ["dict", *[[k, walk(v)] for k, v in x.items()]]
         if isinstance(x, m.Array | np.ndarray):
-            leaves.append(x)
-            return len(leaves) - 1
+            key = m.dtypes.issubdtype(x.dtype, m.dtypes.prng_key)
+            leaves.append(m.random.key_data(x) if key else x)
+            return f"key {x.dtype} {len(leaves) - 1}" if key else len(leaves) - 1
         if isinstance(x, np.generic):
             x = x.item()  # whether a number is NumPy's or Python's is free
         return repr(np.dtype(x)) if isinstance(x, type | np.dtype) else repr(x)
@@ -123,7 +134,7 @@ def precision(m: Any, wide: bool) -> Any:
 
 def answers(name: str) -> list[Record]:
     """The stored records of a name's cases, in their order."""
-    space = name.rpartition(".")[0] or "top"
+    space = space_of(name)
     path = FOLDER / f"values_{space}.json"
     if space not in _tables:
         _tables[space] = json.loads(path.read_text()) if path.exists() else {}

@@ -1,18 +1,19 @@
 """Recipes: how each function of the tables is called, and the cases that follow from them.
 
-In: `values/*.txt`, a file for each namespace. A line is
+In: `values/*.txt`, a file for each namespace (`scipy.stats` holds `norm.cdf` as well). A line is
 
     names | arguments | parameter=value / value; parameter=value
 
 The arguments name operands by letters (`LETTERS` says which); the generator draws them in every
 layout and dtype. Parameters of the signature that the line leaves out take the values of `USUAL`.
-A line that begins with `few | ` or `fewest | ` draws fewer layouts and dtypes: its functions take
-long to compile.
+A line that begins with `few | `, `single | ` or `fewest | ` draws fewer layouts and dtypes: its
+functions take long to compile. Those of `single | ` have no pairs of parameters, either.
 A name with several lines has the cases of all. Out: `cases(name)`.
 """
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import zlib
@@ -28,8 +29,9 @@ from api.test_names import NAMES, stated
 
 FOLDER = Path(__file__).parent / "values"
 
-# What an operand holds: any numbers, numbers above 0, within (-1, 1), whole numbers, truth values.
-ANY, ABOVE, UNIT, WHOLE, TRUTH = "any", "above", "unit", "whole", "truth"
+# What an operand holds: any numbers, numbers above 0, within (-1, 1), whole numbers, truth values,
+# the words of a random key.
+ANY, ABOVE, UNIT, WHOLE, TRUTH, KEY = "any", "above", "unit", "whole", "truth", "key"
 # A letter is its contents and its shape in each layout.
 GRID = {
     "base": (2, 3), "point": (), "empty": (0, 3), "line": (7,), "cube": (2, 3, 2),
@@ -60,6 +62,7 @@ LETTERS = {
     "S": ("regular", SQUARE),  # well conditioned
     "H": ("positive", SQUARE),  # Hermitian, positive definite
     "T": ("lower", SQUARE),  # triangular, well conditioned
+    "Z": (KEY, dict.fromkeys(GRID, (2,))),
 }
 NATURAL = {WHOLE: "int32", TRUTH: "bool"}
 NARROW = (
@@ -71,6 +74,10 @@ DRAWN = {
     "few": {
         "base", "point", "empty", "cube", "turned", "spread", "special", "mixed", "scalar",
         "int32", "bfloat16", "float32", "complex64", "float64",
+    },
+    "single": {
+        "base", "point", "empty", "cube", "spread", "special", "mixed", "scalar",
+        "bool", "int32", "bfloat16", "float32", "complex64", "float64",
     },
     "fewest": {"base", "cube", "special", "bfloat16", "float32", "float64"},
 }  # fmt: skip
@@ -150,6 +157,12 @@ def recipes() -> dict[str, list[tuple[str, dict[str, list[str]], str]]]:
     return found
 
 
+def space_of(name: str) -> str | None:
+    """The file that a name belongs to: that of its namespace, or of one around it."""
+    found = [p.stem for p in FOLDER.glob("*.txt") if name.startswith(f"{p.stem}.")]
+    return max(found, key=len, default=None)
+
+
 def parameters(name: str) -> list[str]:
     """The parameters of the signature that may be left out, without those that are refused."""
     _, signature = NAMES[name]
@@ -168,7 +181,7 @@ def cases(name: str) -> tuple[Case, ...]:
     """The calls of a function: layouts, dtypes, each parameter, and parameters in pairs."""
     lines = recipes()[name]
     found = itertools.chain(
-        *(filter(partial(_drawn, many=m), _of(name, t, g)) for t, g, m in lines)
+        *(filter(partial(_drawn, many=m), _of(name, t, g, m == "single")) for t, g, m in lines)
     )
     return tuple(dict.fromkeys(found))
 
@@ -178,8 +191,8 @@ def _drawn(case: Case, many: str) -> bool:
     return not many or {case.layout, case.dtype} <= DRAWN[many]
 
 
-def _of(name: str, text: str, given: dict[str, list[str]]) -> Iterator[Case]:
-    letters = letters_of(text)
+def _of(name: str, text: str, given: dict[str, list[str]], single: bool) -> Iterator[Case]:
+    letters = [x for x in letters_of(text) if LETTERS[x][0] != KEY]
     contents = {LETTERS[x][0] for x in letters}
     natural = "int32" if contents <= {WHOLE, TRUTH} and letters else "float32"
     yield Case(text, "base", natural)
@@ -193,9 +206,13 @@ def _of(name: str, text: str, given: dict[str, list[str]]) -> Iterator[Case]:
         if len(letters) > 1:
             yield Case(text, "base", "mixed")
             yield Case(text, "base", "scalar")
-        if contents <= {ANY, ABOVE, UNIT, WHOLE} and all(LETTERS[x][1] is GRID for x in letters):
-            for dtype in ("float32", "bfloat16", "int32") if natural == "float32" else ("int32",):
+        grids = all(LETTERS[x][1] is GRID for x in letters_of(text))
+        if contents <= {ANY, ABOVE, UNIT, WHOLE} and grids:
+            kinds = ("float32", "bfloat16", "int32") if natural == "float32" else ("int32",)
+            for dtype in kinds[:1] if single else kinds:
                 yield Case(text, "special", dtype)
+    elif letters_of(text):
+        yield Case(text, "base", "float64")
     positional = {p for p in parameters(name) if f"{p}=" in text}
     choices = {
         p: given.get(p) or (INERT.get(p) or USUAL[p]).split(" / ")
@@ -207,31 +224,30 @@ def _of(name: str, text: str, given: dict[str, list[str]]) -> Iterator[Case]:
     for p, values in choices.items():
         for value in values:
             yield Case(text, "base", natural, ((p, value),))
-    for p, q in itertools.combinations([p for p in choices if p not in INERT], 2):
+    paired = [p for p in choices if p not in INERT and not single]
+    for p, q in itertools.combinations(paired, 2):
         yield Case(text, "base", natural, ((p, choices[p][0]), (q, choices[q][0])))
 
 
 def takes(name: str, parameter: str) -> bool:
     """Whether a function has a parameter, by name or among those that it has no list of."""
-    found = stated(NAMES[name][1])
+    found = stated(NAMES[name][1] or "()")
     return parameter in found or "VAR_KEYWORD" in {way for way, _ in found.values()}
 
 
 def taken(name: str, text: str, parameter: str) -> bool:
     """Whether a parameter is given by its place in the arguments already."""
     places = [p for p, (way, _) in stated(NAMES[name][1]).items() if way != "KEYWORD_ONLY"]
-    depth, count = 0, 1 if text else 0
-    for sign in text:
-        depth += (sign in "([{") - (sign in ")]}")
-        count += sign == "," and not depth
-    return parameter in places[:count]
+    call = ast.parse(f"f({text})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return parameter in places[: len(call.args)]
 
 
 def dtype_of(letter: str, case: Case, number: int) -> str:
     """The dtype of an operand: of the case, unless it holds truth values or whole numbers."""
     contents = LETTERS[letter][0]
-    if contents == TRUTH:
-        return "bool"
+    if contents in (TRUTH, KEY):
+        return "bool" if contents == TRUTH else "uint32"
     if contents == WHOLE and np.dtype(_numpy(case.dtype)).kind not in "iu":
         return "int32"
     if case.dtype == "mixed":
@@ -248,7 +264,7 @@ def operands(case: Case) -> dict[str, Any]:
     found = {}
     everything = " ".join([case.text, *(v for _, v in case.more)])
     for number, letter in enumerate(letters_of(everything)):
-        if case.dtype == "scalar" and number:
+        if case.dtype == "scalar" and number and LETTERS[letter][0] != KEY:
             found[letter] = {WHOLE: 2, TRUTH: True}.get(LETTERS[letter][0], 0.5)
         else:
             found[letter] = _array(letter, case, number)
@@ -258,6 +274,8 @@ def operands(case: Case) -> dict[str, Any]:
 def _array(letter: str, case: Case, number: int) -> np.ndarray:
     contents, shapes = LETTERS[letter]
     dtype = np.dtype(_numpy(dtype_of(letter, case, number)))
+    if contents == KEY:
+        return np.array([7, 11], dtype)
     if case.layout == "special":
         values = specials(dtype)
         pairs = np.stack(np.broadcast_arrays(values, values[:, None]))

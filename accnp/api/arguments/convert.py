@@ -11,7 +11,7 @@ from accnp import dtypes
 from accnp.array import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import SUB_INTS
-from accnp.errors import IncompatibleShapesError, KeyArrayError
+from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -21,6 +21,7 @@ __all__ = [
     "as_nodes",
     "broadcast_nodes",
     "cast",
+    "cast_safely",
     "promote",
     "promote_inexact",
     "to_shape",
@@ -167,6 +168,17 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
             value = _wrapped(value, np.dtype(dtype))
         return scalar_node(value, np.dtype(dtype), weak)
     return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
+
+
+def cast_safely(name: str, x: Node, dtype: np.dtype) -> Node:
+    """Convert a node to a dtype that has all its numbers; others are refused."""
+    a = x.aval
+    if dtypes.promote(((a.dtype, a.weak_type), (dtype, False)))[0] != dtype:
+        raise TypePromotionError(
+            f"{name}: {dtype.name} does not hold what a parameter may be; got {a.dtype.name}; "
+            "convert the parameter, or pass a dtype"
+        )
+    return cast(x, dtype)
 
 
 def promote(name: str, *xs: Any) -> list[Node]:

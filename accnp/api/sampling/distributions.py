@@ -18,7 +18,7 @@ from accnp.api.arguments.convert import (
     cast,
     promote_inexact,
     to_shape,
-)
+)  # fmt: skip
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.manipulation import reshape_plain, transpose_node
 from accnp.api.elements import ufuncs as uf
@@ -330,7 +330,7 @@ def double_sided_maxwell(
         key: key.
         loc, scale: parameters.
         shape: what stands in front of the parameters' shape; that shape once more if empty.
-        dtype: of the samples.
+        dtype: of the samples before they are scaled.
 
     Raises:
         TypeError: what was given is no key.
@@ -342,7 +342,7 @@ def double_sided_maxwell(
     """
     words = key_words(key, "double_sided_maxwell")
     kind = float_dtype(dtype, "double_sided_maxwell")
-    a, s = as_parameters("double_sided_maxwell", kind, loc, scale)
+    a, s = as_nodes("double_sided_maxwell", loc, scale)
     own = sample_shape(None, "double_sided_maxwell", a, s)
     # Without a shape the parameters' own is there twice, as in jax.
     sizes = (*(as_shape(shape, "random.double_sided_maxwell") or own), *own)
@@ -350,8 +350,7 @@ def double_sided_maxwell(
     u = uniform_node(second, sizes, dtypes.default_float())
     heads = cast(o.lt(u, like(u, 0.5)), kind)
     sign = o.sub(o.mul(like(heads, 2), heads), like(heads, 1))
-    part = o.mul(o.mul(sign, _length(first, sizes, kind)), spread(s, sizes))
-    return wrap(o.add(part, spread(a, sizes)))
+    return wrap(o.mul(sign, _length(first, sizes, kind))) * wrap(s) + wrap(a)
 
 
 @api_boundary
@@ -378,15 +377,15 @@ def truncated_normal(
     """
     words = key_words(key, "truncated_normal")
     kind = float_dtype(dtype, "truncated_normal")
-    low, high = as_parameters("truncated_normal", kind, lower, upper)
+    low, high = (cast(v, kind) for v in as_nodes("truncated_normal", lower, upper))
     sizes = sample_shape(shape, "truncated_normal", low, high)
     root = like(low, float(np.array(np.sqrt(2), kind)))
     a, b = (o.erf(o.div(v, root)) for v in (low, high))
     u = uniform_node(words, sizes, kind, a, b)
     x = o.mul(root, erf_inv_single(u) if kind == np.float32 else o.erf_inv(u))
     inf = like(x, math.inf)
-    first = o.nextafter(low, inf)
-    last = o.nextafter(high, like(x, -math.inf))
+    first = o.nextafter(o.stop_gradient(low), inf)
+    last = o.nextafter(o.stop_gradient(high), like(x, -math.inf))
     first, last = (spread(v, sizes) for v in (first, last))
     return wrap(o.min(o.max(x, first), last))
 

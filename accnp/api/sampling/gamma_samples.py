@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.manipulation import broadcast_to
@@ -37,11 +37,14 @@ __all__ = [
 
 
 def _parameters(
-    name: str, shape: Any, dtype: Any, *values: Any
+    name: str, shape: Any, dtype: Any, *values: Any, narrowing: bool = False
 ) -> tuple[tuple[int, ...], np.dtype, list[Array]]:
     """The shape of the samples, their dtype, and the parameters as arrays of it."""
     kind = float_dtype(dtype, name)
-    nodes = as_parameters(name, kind, *values)
+    if narrowing:
+        nodes = [cast(as_node(v, f"random.{name}"), kind) for v in values]
+    else:
+        nodes = as_parameters(name, kind, *values)
     return sample_shape(shape, name, *nodes), kind, [wrap(n) for n in nodes]
 
 
@@ -118,7 +121,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
 
 
 def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:
-    sizes, _, (alpha,) = _parameters(name, shape, dtype, a)
+    sizes, _, (alpha,) = _parameters(name, shape, dtype, a, narrowing=True)
     return _samples(key, broadcast_to(alpha, sizes), log_space)
 
 
@@ -215,7 +218,7 @@ def dirichlet(
     (2, 3)
     """
     kind = float_dtype(dtype, "dirichlet")
-    weights = wrap(as_parameters("dirichlet", kind, alpha)[0])
+    weights = wrap(cast(as_node(alpha, "random.dirichlet"), kind))
     if not weights.ndim:
         raise ValueError(
             "random.dirichlet: alpha has at least one axis; got a scalar; pass a vector"

@@ -16,6 +16,7 @@ from accnp.api.arguments.convert import (
     as_nodes,
     broadcast_shapes,
     cast,
+    cast_safely,
     scalar_node,
     to_shape,
 )
@@ -29,7 +30,7 @@ from accnp.api.sampling.generators import (
 )
 from accnp.array import Array, wrap
 from accnp.config import config
-from accnp.errors import TypePromotionError, api_boundary
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.key_array import PRNGKeyArray
@@ -101,25 +102,35 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     return wrap(_seed_node(seed, kind, "random.PRNGKey"))
 
 
+def _one(impl: Any, dtype: Any, function: str) -> Any:
+    """The one of the two that is given."""
+    if impl is not None and dtype is not None:
+        raise ValueError(
+            f"{function}: impl and dtype say the same; got {impl!r} and {dtype!r}; pass one of them"
+        )
+    return impl if dtype is None else dtype
+
+
 @api_boundary
-def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
     """Make a typed key, an array of shape () and of a key dtype, from an integer seed.
 
     Args:
         seed: an integer.
         impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
             or "unsafe_rbg"; `config.default_prng_impl` if None.
+        dtype: the same, or the dtype of its keys.
 
     Raises:
         TypeError: the seed is no integer or not a scalar.
-        ValueError: there is no such generator.
+        ValueError: there is no such generator, or two are given.
         OverflowError: the seed does not fit into 64 bits.
 
     >>> import accnp as jnp
     >>> jnp.random.key(0).shape
     ()
     """
-    kind = generator(impl, "random.key")
+    kind = generator(_one(impl, dtype, "random.key"), "random.key")
     return PRNGKeyArray(wrap(_seed_node(seed, kind, "random.key")), kind.dtype())
 
 
@@ -140,25 +151,26 @@ def key_data(keys: Any) -> Array:
 
 
 @api_boundary
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
     """Make typed keys of integers.
 
     Args:
         key_bits_array: uint32 [..., words of a key].
         impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
             or "unsafe_rbg"; `config.default_prng_impl` if None.
+        dtype: the same, or the dtype of its keys.
 
     The keys have the leading axes as their shape.
 
     Raises:
         TypeError: dtype or shape are no keys'.
-        ValueError: there is no such generator.
+        ValueError: there is no such generator, or two are given.
 
     >>> import accnp as jnp
     >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
     ()
     """
-    kind = generator(impl, "random.wrap_key_data")
+    kind = generator(_one(impl, dtype, "random.wrap_key_data"), "random.wrap_key_data")
     words = _raw(key_bits_array, kind, "random.wrap_key_data")
     return PRNGKeyArray(wrap(words), kind.dtype())
 
@@ -333,15 +345,9 @@ def inexact_dtype(dtype: Any, function: str) -> np.dtype:
 
 
 def as_parameters(function: str, kind: np.dtype, *values: Any) -> list[Node]:
-    """Parameters of a distribution in the dtype of its samples, which does not drop a part."""
-    nodes = as_nodes(f"random.{function}", *values)
-    for node in nodes:
-        if node.aval.dtype.kind == "c" and kind.kind != "c":
-            raise TypePromotionError(
-                f"random.{function}: parameters of {kind.name} samples are real; got {node.aval}; "
-                "pass jnp.real of it"
-            )
-    return [cast(node, kind) for node in nodes]
+    """Parameters of a distribution in the dtype of its samples, which has all their numbers."""
+    label = f"random.{function}"
+    return [cast_safely(label, node, kind) for node in as_nodes(label, *values)]
 
 
 def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:

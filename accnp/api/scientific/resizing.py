@@ -7,6 +7,7 @@ one axis after the other, or a gather for the nearest element.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -145,7 +146,7 @@ def _along(x: Array, d: int, weights: Array, precision: Any) -> Array:
     n, count = weights.shape
     if not after:
         return matmul(x, weights, precision=precision)
-    rows = x.reshape((*before, n, -1))
+    rows = x.reshape((*before, n, math.prod(after)))
     return matmul(weights.T, rows, precision=precision).reshape((*before, count, *after))
 
 
