@@ -230,7 +230,7 @@ def reduce(
     fold = _Fold("reduce", operands, init_values, computation)
     axes = _axes(dimensions, len(fold.shape))
     if not axes:
-        return operands
+        return fold.result(fold.xs)
     kept = tuple(d for d in range(len(fold.shape)) if d not in axes)
     shape = tuple(fold.shape[d] for d in kept)
     if all(fold.monoids):

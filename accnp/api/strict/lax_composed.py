@@ -153,13 +153,13 @@ def _mulhi(x: Array, y: Array) -> Array:
         raise wrong_dtype("lax.mulhi", kind, "iu")
     if b.aval.dtype != kind:
         raise dtypes_differ("lax.mulhi", (a.aval, b.aval))
-    bits = kind.itemsize * 8
+    bits, weak = kind.itemsize * 8, a.aval.weak_type and b.aval.weak_type
     if bits < 64:
         wide = np.dtype(f"{'u' if kind.kind == 'u' else ''}int{max(32, 2 * bits)}")
         product = o.mul(cast(a, wide), cast(b, wide))
         shift = o.shift_right_logical if kind.kind == "u" else o.shift_right_arithmetic
-        return wrap(cast(shift(product, scalar_node(bits, wide, False)), kind))
-    return wrap(_high_of_64(a, b))
+        return wrap(cast(shift(product, scalar_node(bits, wide, False)), kind, weak))
+    return wrap(cast(_high_of_64(a, b), kind, weak))
 
 
 def _high_of_64(a: Node, b: Node) -> Node:
