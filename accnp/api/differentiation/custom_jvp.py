@@ -86,7 +86,10 @@ class custom_jvp:
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set a rule (tangent, primal_out, *primals) -> tangent for each argument, or None."""
         if self.nondiff_argnums:
-            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+            raise TypeError(
+                "custom_jvp: defjvps has a rule for each argument; got nondiff_argnums="
+                f"{self.nondiff_argnums!r}; use defjvp"
+            )
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             out = self(*primals)
@@ -113,7 +116,9 @@ class custom_jvp:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = name_of(self.fun)
         if self.jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+            raise AttributeError(
+                f"custom_jvp: {name} has no rule yet; got a call of it; set one with defjvp"
+            )
         call = RuleCall(name, resolve("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums)
         outs, tree = call.run(self.fun)
         avals = [x.aval for x in outs]
@@ -133,7 +138,7 @@ def _rule(
     jvp: Callable[..., Any],
     symbolic: bool,
 ) -> JvpRule:
-    shown = f"Custom JVP rule {name_of(jvp)} for function {name}"
+    shown = f"custom_jvp: the rule of {name}, {name_of(jvp)},"
 
     def fn(primals: list[Node], tangents: list[Node | None]) -> Any:
         n = call.count
@@ -147,19 +152,17 @@ def _rule(
             result = jvp(*call.fixed(primals), call.dynamic(leaves), moved)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"{shown} must produce a pair (list or tuple of length two) representing primal "
-                f"and tangent outputs, but got {result}."
+                f"{shown} must return a pair, (output, tangent); got {result!r:.200}; return both"
             )
         p_out, p_tree = flatten_arrays(result[0])
         t_out, t_tree = tree_flatten(result[1])
         if p_tree.shown() != t_tree:
             raise TypeError(
-                f"{shown} must produce primal and tangent outputs with equal container (pytree) "
-                f"structures, but got {p_tree} and {t_tree} respectively."
+                f"{shown} must return output and tangent of one structure; got {p_tree} and "
+                f"{t_tree}; make the tangent like the output"
             )
         made = [as_node(x, name) for x in p_out]
-        meaning = f" (equal in value to the output of the custom_jvp-decorated function {name})"
-        same_results(shown, meaning, made, p_tree, avals, tree)
+        same_results(shown, name, made, p_tree, avals, tree)
         types = p_tree.shown_leaves([x.aval for x in made])
         return made, [_tangent(t, a, name) for t, a in zip(t_out, types, strict=True)]
 
@@ -181,8 +184,7 @@ def _tangent(t: Any, x: Any, name: str) -> Node | None:
         got = node.aval
     if tuple(got.shape) != want.shape or got.dtype != want.dtype:
         raise TypeError(
-            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
-            f"dtypes. Expected {want} (tangent type of {x}) but got "
-            f"{got.aval if isinstance(got, SymbolicZero) else got}."
+            "custom_jvp: a tangent of the rule must have the type of its output's tangent; got "
+            f"{got.aval if isinstance(got, SymbolicZero) else got} for {want}, of {x}; convert it"
         )
     return node if inexact(x.dtype) else None

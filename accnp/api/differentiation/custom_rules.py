@@ -177,8 +177,8 @@ def resolve(
             )
     except TypeError as error:
         raise TypeError(
-            f"The input arguments to the {kind}-decorated function {name_of(fun)} could not be "
-            f"resolved to positional-only arguments. Binding failed with the error:\n{error}"
+            f"{kind}: the arguments of {name_of(fun)} must have places, by which rules get them; "
+            f"got {error}; pass them by position"
         ) from error
     return bound.args
 
@@ -296,7 +296,7 @@ class RuleCall:
 
 
 def same_results(
-    rule: str, meaning: str, made: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
+    rule: str, name: str, made: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
 ) -> None:
     """Compare a rule's primal results with the function's.
 
@@ -305,17 +305,13 @@ def same_results(
     """
     if tree != out_tree:
         raise TypeError(
-            f"{rule} must produce a pair (list or tuple of length two) where the first element "
-            f"represents the primal output{meaning}, and in particular of the same "
-            f"container/pytree structure, but its first element had the structure {tree} while the "
-            f"function's output has {out_tree}"
+            f"{rule} must return a pair whose first part has the structure of what {name} returns; "
+            f"got {tree} for {out_tree}; return the same"
         )
     got = [(x.aval.shape, x.aval.dtype) for x in made]
     if got != [(a.shape, a.dtype) for a in outs]:
         texts = [f"[{', '.join(map(str, avals))}]" for avals in ([x.aval for x in made], outs)]
         raise TypeError(
-            f"{rule} must produce a pair (list or tuple of length two) where the first element "
-            f"represents the primal output{meaning}, and in particular with leaves of the same "
-            f"shape/dtype, but its first element had shapes/dtypes {texts[0]} while the function's "
-            f"output has {texts[1]}"
+            f"{rule} must return a pair whose first part has the shapes and dtypes of what {name} "
+            f"returns; got {texts[0]} for {texts[1]}; return the same"
         )

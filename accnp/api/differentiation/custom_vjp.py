@@ -163,7 +163,9 @@ class custom_vjp:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+            raise AttributeError(
+                f"custom_vjp: {name} has no rule yet; got a call; set one with defvjp(fwd, bwd)"
+            )
         args = resolve("custom_vjp", self.fun, args, kwargs)
         for i in self.nondiff_argnums:
             _no_tracers(args[i])
@@ -181,12 +183,8 @@ def _no_tracers(x: Any) -> None:
     for leaf in array_leaves(x):
         if type(leaf) is Array and _maybe_perturbed(leaf._node):
             raise UnexpectedTracerError(
-                "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
-                "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be "
-                "passed as non-differentiable arguments to custom_vjp functions; instead, "
-                "nondiff_argnums should only be used for arguments that can't be or contain JAX "
-                "tracers, e.g. function-valued arguments. In particular, array-valued arguments "
-                "should typically not be indicated as nondiff_argnums."
+                "custom_vjp: what nondiff_argnums names cannot be traced; got a traced value; "
+                "leave arrays out of nondiff_argnums, and return None for their cotangents"
             )
 
 
@@ -210,7 +208,7 @@ def _rule(
     symbolic: bool,
 ) -> VjpRule:
     out_avals = [x.aval for x in outs]
-    shown = f"Custom VJP fwd rule {name_of(fwd)} for function {name}"
+    shown = f"custom_vjp: the rule fwd of {name}, {name_of(fwd)},"
 
     def forward(primals: list[Node], perturbed: Sequence[bool]) -> Any:
         leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
@@ -222,16 +220,12 @@ def _rule(
             result = fwd(*call.whole(leaves, primals, ref))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"{shown} must produce a pair (list or tuple of length two) where the first "
-                "element represents the primal output (equal to those of the custom_vjp-decorated "
-                f"function {name}) and the second element represents residuals (i.e. values stored "
-                "from the forward pass for use on the backward pass), but instead of a pair the "
-                f"fwd rule {name_of(fwd)} produced {result}."
+                f"{shown} must return a pair, (output, residuals), the output as {name} gives it; "
+                f"got {result!r:.200}; return both, with () where nothing is kept"
             )
         out, out_tree = flatten_arrays(result[0])
         made = [as_node(x, name) for x in out]
-        meaning = f" (equal to the output of the custom_vjp-decorated function {name})"
-        same_results(shown, meaning, made, out_tree, out_avals, tree)
+        same_results(shown, name, made, out_tree, out_avals, tree)
         residuals, res_tree = flatten_arrays(result[1])
         # Arrays travel as nodes; whatever else was saved is handed on as it is.
         others = [None if type(x) is Array else (x,) for x in residuals]
@@ -273,10 +267,9 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
         flat = call.arrays(broadcast_prefix(result, dummy, _is_none))
     except ValueError:
         raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure "
-            "as the args tuple of the primal function, and in particular must produce a tuple of "
-            "length equal to the number of arguments to the primal function, but got bwd output "
-            f"structure {tree_structure(result)} for primal input structure {call.tree.shown()}."
+            "custom_vjp: bwd must return a tuple with one cotangent for each argument; got the "
+            f"structure {tree_structure(result)} for arguments of structure {call.tree.shown()}; "
+            "return None for an argument without one"
         ) from None
     paths = call.arrays([keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]])
     out: list[Node | None] = []
@@ -286,20 +279,17 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
         elif isinstance(ct, SymbolicZero):
             if (tuple(ct.shape), ct.dtype) != (a.shape, a.dtype):
                 raise ValueError(
-                    "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not "
-                    f"match the corresponding input tangent shape/dtype: at output{path} the "
-                    f"SymbolicZero had shape/dtype {ct.aval} while the corresponding input had "
-                    f"shape/dtype {tangent_aval(a)}. Consider just returning a None here instead "
-                    "of a SymbolicZero object."
+                    "custom_vjp: a SymbolicZero of bwd has the type of its argument's tangent; "
+                    f"got {ct.aval} at output{path} for {tangent_aval(a)}; return None there"
                 )
             out.append(None)
         else:
             node = as_node(ct, "custom_vjp")
             if node.aval.shape != a.shape:
                 raise ValueError(
-                    "Custom VJP bwd rule must produce an output with the same type as the args "
-                    f"tuple of the primal function, but at output{path} the bwd rule produced an "
-                    f"output of type {node.aval} corresponding to an input of type {a}"
+                    "custom_vjp: a cotangent of bwd must have the shape of its argument; got "
+                    f"{node.aval} at output{path} for an argument of type {a}; sum over what was "
+                    "broadcast"
                 )
             # As in jax, another dtype is taken.
             out.append(node if node.aval.dtype == a.dtype else cast(node, a.dtype))
@@ -422,9 +412,8 @@ def closure_convert(
         flat, spec = flatten_arrays(tuple(args[:n]))
         if spec != tree:
             raise TypeError(
-                "The inputs to the closure produced by closure_convert must have the same Pytree "
-                "structure as the example arguments passed when closure_convert was called. "
-                f"Expected {tree}, but got {spec}"
+                "closure_convert: arguments must have the structure of the example's; got "
+                f"{spec} for {tree}; pass arguments like the example"
             )
         given = iter(args[n:])
         outer = [

@@ -333,14 +333,15 @@ def linear_transpose(
         leaves, ct_tree = flatten_arrays(ct)
         if ct_tree != out_tree:
             raise TypeError(
-                "cotangent tree does not match function output, "
-                f"expected {out_tree} but got {ct_tree}"
+                "linear_transpose: a cotangent has the tree structure of the results; got "
+                f"{ct_tree} for {out_tree}; pass a cotangent for each result"
             )
         nodes = leaf_nodes("linear_transpose", leaves)
         for n, a in zip(nodes, out_avals, strict=True):
             if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
                 raise TypeError(
-                    f"cotangent type does not match function output, expected {a} but got {n.aval}"
+                    "linear_transpose: a cotangent has the type of its result; got "
+                    f"{n.aval} for {a}; convert it, or broadcast it"
                 )
         live: list[bool] = []
 
@@ -361,6 +362,7 @@ def linear_transpose(
         cts = [next(results) if is_live else None for is_live in live]
         return tree_unflatten(tree, gradients(cts, avals, typed=True))
 
+    transposed.__name__ = "linear_transpose"  # for its errors
     return transposed
 
 

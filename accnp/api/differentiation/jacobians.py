@@ -110,14 +110,13 @@ def _check_forward(holomorphic: bool) -> Callable[[list[Any]], None]:
             kind, name = dtype_kind(a.dtype), a.dtype.name
             if holomorphic and kind != "c":
                 raise TypeError(
-                    "jacfwd with holomorphic=True requires inputs with complex dtype, but got "
-                    f"{name}."
+                    f"jacfwd: with holomorphic=True inputs are of a complex dtype; got {name}; "
+                    "convert them, or leave holomorphic out"
                 )
             if not holomorphic and kind != "f":
                 raise TypeError(
-                    "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
-                    "np.floating), "
-                    f"but got {name}. For holomorphic differentiation, pass holomorphic=True."
+                    f"jacfwd: inputs are floating; got {name}; convert them, or pass "
+                    "holomorphic=True for complex ones"
                 )
 
     return check

@@ -111,8 +111,8 @@ class Push(_Derivative):
         leaves, tree = tree_flatten(tangents)
         if tree != types.in_tree.shown():
             raise TypeError(
-                f"linearize: the tangents must have the structure of the primals; expected "
-                f"{types.in_tree}, got {tree}"
+                f"linearize: tangents must have the structure of the primals; got {tree} for the "
+                f"expected {types.in_tree}; pass a tangent for each primal"
             )
         ts = [_tangent(a, t) for a, t in zip(types.in_avals, leaves, strict=True)]
         if self._map is not None:
@@ -144,9 +144,8 @@ def _tangent(a: Aval, t: Any) -> Node | None:
 def _inconsistent(got: Aval, primal: Aval, dtype: str) -> str:
     want = f"{dtype}[{','.join(map(str, primal.shape))}]"
     return (
-        "linearized function called on tangent values inconsistent with the original primal "
-        f"values:\nGot tangent aval {_type_text(got)} for primal aval {_type_text(primal)} but "
-        f"expected {want}."
+        f"linearize: the linear map takes tangents of primals' types; got {_type_text(got)} for a "
+        f"primal {_type_text(primal)}; pass {want}"
     )
 
 
@@ -161,16 +160,14 @@ class Pull(_Derivative):
         types = self.types
         if len(cotangents) != 1:
             raise TypeError(
-                f"The function returned by `jax.vjp` applied to {types.name} was called with "
-                f"{len(cotangents)} arguments, but functions returned by `jax.vjp` must be called "
-                "with a single argument corresponding to the single value returned by the function "
-                "being differentiated."
+                f"vjp: the VJP function of {types.name} takes a single argument, the cotangent of "
+                f"what that returns; got {len(cotangents)}; pass a tuple for a tuple of results"
             )
         leaves, tree = tree_flatten(cotangents[0])
         if tree != types.out_tree.shown():
             raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected "
-                f"to match {types.out_tree}"
+                f"vjp: a cotangent has the tree structure of the results; got {tree} for "
+                f"{types.out_tree}; pass a cotangent for each result"
             )
         cts = [_cotangent(a, ct) for a, ct in zip(types.out_avals, leaves, strict=True)]
         if self._map is not None:
@@ -197,9 +194,8 @@ def _cotangent(a: Aval, ct: Any) -> Node | None:
     if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
         want = _type_text(a)
         raise ValueError(
-            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{_type_text(n.aval)}, but expected {want} because the corresponding output of the "
-            f"differentiated function had JAX type {want}"
+            "vjp: the VJP function takes cotangents of the results' types; got "
+            f"{_type_text(n.aval)} for {want}; convert it, or broadcast it"
         )
     return n
 

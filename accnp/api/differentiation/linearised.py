@@ -135,9 +135,8 @@ def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
         return result, None
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(
-            "expected function with aux output to return a two-element tuple, "
-            f"but got type {type(result)} with value {result!r}; {function} was called with "
-            "has_aux=True"
+            f"{function}: with has_aux=True the function returns a pair, (value, aux); got "
+            f"{result!r:.200} of type {type(result).__name__}; return both, or leave has_aux out"
         )
     return result[0], result[1]
 
@@ -174,16 +173,13 @@ def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[
             if holomorphic:
                 if kind != "c":
                     raise TypeError(
-                        f"{function} with holomorphic=True requires inputs with complex dtype, "
-                        f"but got {name}."
+                        f"{function}: with holomorphic=True inputs are of a complex dtype; got "
+                        f"{name}; convert them, or leave holomorphic out"
                     )
             elif kind not in "fc" and not allow_int:
                 raise TypeError(
-                    f"{function} requires real- or complex-valued inputs (input dtype that is a "
-                    "sub-dtype "
-                    f"of np.inexact), but got {name}. If you want to use Boolean- or "
-                    "integer-valued inputs, "
-                    "use vjp or set allow_int to True."
+                    f"{function}: derivatives are by floating or complex inputs; got {name}; "
+                    "convert them, use vjp, or pass allow_int=True"
                 )
 
     return check
@@ -195,21 +191,13 @@ def check_output(function: str, aval: Aval, holomorphic: bool) -> None:
     if holomorphic:
         if kind != "c":
             raise TypeError(
-                f"{function} with holomorphic=True requires outputs with complex dtype, but got "
-                f"{name}."
+                f"{function}: with holomorphic=True outputs are of a complex dtype; got {name}; "
+                "return such"
             )
     elif kind == "c":
         raise TypeError(
-            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of "
-            "np.floating), "
-            f"but got {name}. For holomorphic differentiation, pass holomorphic=True. For "
-            "differentiation "
-            "of functions with complex outputs and real inputs, use jax.vjp directly."
+            f"{function}: outputs are real; got {name}; pass holomorphic=True for holomorphic "
+            "functions, or use vjp"
         )
     elif kind != "f":
-        raise TypeError(
-            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of "
-            "np.floating), "
-            f"but got {name}. For differentiation of functions with integer outputs, use jax.vjp "
-            "directly."
-        )
+        raise TypeError(f"{function}: outputs are floating; got {name}; convert them, or use vjp")

@@ -68,14 +68,13 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
     """
     if in_axes is not None and type(in_axes) not in (int, tuple, list):
         raise TypeError(
-            f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to the "
-            f"positional arguments passed to the function, but got {in_axes}."
+            f"{transform}: in_axes is an axis, None, or a tuple with an entry for each positional "
+            f"argument; got {in_axes!r}; pass one of these"
         )
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if any(type(leaf) is not int for leaf in tree_flatten(axes)[0]):
             raise TypeError(
-                f"{transform} {name} must be an int, None, or (nested) container with those types "
-                f"as leaves, but got {axes}."
+                f"{transform}: {name} holds integers and None alone; got {axes!r}; pass axes"
             )
 
 
@@ -87,8 +86,8 @@ def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTre
         return broadcast_prefix(axes, tree, _is_none, f"{transform} {what}")
     except ValueError as error:
         raise ValueError(
-            f"{transform} {what} specification must be a tree prefix of the corresponding value, "
-            f"got specification {axes} for value tree {structure}: {error}"
+            f"{transform}: {what} must be a tree prefix of the value; got {axes} for {structure} "
+            f"({error}); pass one axis for the whole, or a tree like it"
         ) from None
 
 
@@ -143,8 +142,8 @@ def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None)
     size = axis_size if axis_size is not None else leaves[0].size if leaves else None
     if size is None:
         raise ValueError(
-            f"{transform} must have at least one non-None value in in_axes, for an argument that "
-            "holds an array, or axis_size must be specified"
+            f"{transform}: nothing says how many examples there are; got in_axes of None, or no "
+            "arrays; name an axis of one argument, or pass axis_size"
         )
     for leaf in leaves:
         if leaf.size != size:
@@ -157,7 +156,9 @@ def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None)
     for leaf in leaves:
         sizes.setdefault(leaf.size, []).append(str(leaf))
     lines = ";\n".join(f"  * {n}: {', '.join(who)}" for n, who in sizes.items())
-    raise ValueError(f"{transform} got inconsistent sizes for array axes to be mapped:\n{lines}")
+    raise ValueError(
+        f"{transform}: mapped axes need one length; got\n{lines};\nname other axes, or cut them"
+    )
 
 
 class _Arguments:
@@ -319,9 +320,8 @@ class Mapping:
         whole = not isinstance(in_axes, tuple)
         if not whole and len(in_axes) != len(args):
             raise ValueError(
-                f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to "
-                "the positional arguments passed to the function, but got "
-                f"{len(in_axes)=}, {len(args)=}"
+                f"{transform}: in_axes has an entry for each positional argument; got "
+                f"{in_axes!r} for {len(args)} arguments; pass as many"
             )
         every: list[Any] = []
         structures: list[PyTreeDef] = []

@@ -94,8 +94,6 @@ def map_coordinates(
             f"{name}: there must be one array of coordinates for each axis; got {len(places)} for "
             f"shape {x.shape}; pass a list of that many"
         )
-    if not x.size:
-        raise TypeError(f"{name}: there are no elements; got shape {x.shape}; pass some")
     if mode not in _OUTSIDE:
         raise not_one_of(name, "mode", mode, _OUTSIDE, NotImplementedError)
     if order not in (0, 1):
