@@ -65,7 +65,7 @@ ERRORS = {
     "vmap of unequal sizes": (
         lambda: accnp.vmap(jnp.add)(jnp.ones(3), jnp.ones(4)),
         ValueError,
-        "size",
+        "one length",
     ),
     "unhashable static": (
         lambda: accnp.jit(lambda v, n: v, static_argnums=1)(1.0, [1]),
