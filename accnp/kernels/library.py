@@ -138,7 +138,7 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                     r = stop - i
                     pa = at(a, i * rsa + p0 * csa)
                     pc = at(c, i * ldc + j)
-                    if width == {one}:
+                    if width == {one} or (nn <= {one} and m > 4):
                         {tile}_{tall}x1(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
                         i += {tall}
                     elif r <= 2 or m <= 4:
