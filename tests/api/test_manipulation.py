@@ -95,7 +95,7 @@ REFUSED = [
     (lambda x: jnp.concatenate([]), ValueError, "nothing to join"),
     (lambda x: jnp.concatenate([x, x[0]]), TypeError, "as many axes|equally many axes"),
     (lambda x: jnp.concatenate([x, x[:, :1]], 0), TypeError, "joined axis only"),
-    (lambda x: jnp.concatenate([1, 2]), ValueError, "without axes"),
+    (lambda x: jnp.concatenate([1, 2]), ValueError, "arrays with axes"),
     (lambda x: jnp.concatenate(5), TypeError, "sequence"),
     (lambda x: jnp.stack([x, x[0]]), ValueError, "need one shape"),
     (lambda x: jnp.split(x, 5, 2), ValueError, "equal parts"),
