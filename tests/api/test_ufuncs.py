@@ -198,7 +198,7 @@ def test_where() -> None:
     )
     agree(jnp.where, jax.numpy.where, True, 1, np.ones(3, np.float32))
     agree(jnp.where, jax.numpy.where, DATA["bool"])
-    with pytest.raises(TypeError, match="both x and y"):
+    with pytest.raises(TypeError, match="x and y are needed"):
         jnp.where(x > 0, 1)
 
 
