@@ -7,7 +7,8 @@ In: `values/*.txt`, a file for each namespace (`scipy.stats` holds `norm.cdf` as
 The arguments name operands by letters (`LETTERS` says which); the generator draws them in every
 layout and dtype. Parameters of the signature that the line leaves out take the values of `USUAL`.
 A line that begins with `few | `, `single | ` or `fewest | ` draws fewer layouts and dtypes: its
-functions take long to compile. Those of `single | ` have no pairs of parameters, either.
+functions take long to compile. Those of `single | ` have no pairs of parameters, and
+special values for one operand only, as parameters of distributions are not all numbers.
 A name with several lines has the cases of all. Out: `cases(name)`.
 """
 
@@ -207,7 +208,7 @@ def _of(name: str, text: str, given: dict[str, list[str]], single: bool) -> Iter
             yield Case(text, "base", "mixed")
             yield Case(text, "base", "scalar")
         grids = all(LETTERS[x][1] is GRID for x in letters_of(text))
-        if contents <= {ANY, ABOVE, UNIT, WHOLE} and grids:
+        if contents <= {ANY, ABOVE, UNIT, WHOLE} and grids and not (single and len(letters) > 1):
             kinds = ("float32", "bfloat16", "int32") if natural == "float32" else ("int32",)
             for dtype in kinds[:1] if single else kinds:
                 yield Case(text, "special", dtype)

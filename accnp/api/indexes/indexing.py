@@ -371,7 +371,7 @@ def read(
 ) -> Node:
     """Return x[key]; out of bounds by `mode` (None: clamped)."""
     if not wrap_ or (mode is not None and mode is not PROMISE and mode != "promise_in_bounds"):
-        how = GatherScatterMode.from_any(mode or "clip")
+        how = PROMISE if mode is None else GatherScatterMode.from_any(mode)
         x, left = cut_views(x, entries(x.aval.shape, key), keep=("int",))
     else:
         how = PROMISE
