@@ -129,11 +129,12 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array([ 90., 180.], dtype=float32)
     """
     (x,) = inexact("angle", z)
-    given = rules.kind(as_node(z, "angle"))
+    given = rules.kind(as_node(z, "angle")) if isinstance(z, Array) else ""
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)
     y = o.mul(y, like(y, 180 / math.pi)) if deg else y
-    weak = x.aval.weak_type and (given == "c" or (given == "f" and not deg))  # as jax has it
+    kept = rules.kind(x) == "c" or (given == "f" and not deg)  # as jax has it
+    weak = x.aval.weak_type and kept
     return wrap(cast(y, y.aval.dtype, weak))
 
 
