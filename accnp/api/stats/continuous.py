@@ -37,6 +37,8 @@ def _norm_logpdf(z: Any) -> Any:
     return -0.5 * z * z - _HALF_LOG_2PI
 
 
+_ALL = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+
 norm = declare(
     "norm", "the normal distribution", "",
     strong=("cdf", "logcdf", "sf", "logsf", "ppf", "isf"),
@@ -66,7 +68,7 @@ def _expon_logsf(z: Any) -> Any:
 
 
 expon = declare(
-    "expon", "the exponential distribution", "", pieces=True,
+    "expon", "the exponential distribution", "", pieces=True, loose=_ALL,
     logpdf=lambda z: where(z < 0, -np.inf, -z),
     cdf=lambda z: _inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
     logcdf=lambda z: _inside(z >= 0, z, lambda v: uf.log(-uf.expm1(-v))),
@@ -89,8 +91,8 @@ laplace = declare(
 )  # fmt: skip
 
 logistic = declare(
-    "logistic", "the logistic distribution", "", inverse="x",
-    logpdf=lambda z: -uf.abs(z) - 2 * uf.log1p(uf.exp(-uf.abs(z))),
+    "logistic", "the logistic distribution", "", inverse="x", loose=("cdf", "sf"),
+    logpdf=lambda z: -2 * uf.logaddexp(z / 2, -z / 2),
     cdf=sp.expit,
     sf=lambda z: sp.expit(-z),
     ppf=sp.logit,
@@ -99,6 +101,7 @@ logistic = declare(
 
 gumbel_r = declare(
     "gumbel_r", "the Gumbel distribution of largest values", "", inverse="p",
+    loose=("pdf", "logpdf", "cdf", "logcdf", "logsf", "ppf"),
     logpdf=lambda z: -z - uf.exp(-z),
     logcdf=lambda z: -uf.exp(-z),
     sf=lambda z: -uf.expm1(-uf.exp(-z)),
@@ -107,7 +110,7 @@ gumbel_r = declare(
 )  # fmt: skip
 
 gumbel_l = declare(
-    "gumbel_l", "the Gumbel distribution of smallest values", "", inverse="p",
+    "gumbel_l", "the Gumbel distribution of smallest values", "", inverse="p", loose=_ALL,
     logpdf=lambda z: z - uf.exp(z),
     cdf=lambda z: -uf.expm1(-uf.exp(z)),
     logcdf=lambda z: uf.log(-uf.expm1(-uf.exp(z))),
@@ -117,13 +120,14 @@ gumbel_l = declare(
 
 uniform = declare(
     "uniform", "the uniform distribution from loc to loc + scale", "", strong=("cdf",), pieces=True,
+    loose=_ALL,
     logpdf=lambda z: where((z >= 0) & (z <= 1), 0.0, -np.inf),
     cdf=lambda z: uf.clip(z, 0, 1),
     ppf=lambda q: where((q >= 0) & (q <= 1), q, np.nan),
 )  # fmt: skip
 
 pareto = declare(
-    "pareto", "the Pareto distribution", "b", pieces=True,
+    "pareto", "the Pareto distribution", "b", pieces=True, loose=("logcdf",),
     logpdf=lambda z, b: _inside(
         z >= 1, z, lambda v: uf.log(b) - (b + 1) * uf.log(v), safe=2.0
     ),
@@ -154,7 +158,7 @@ def _gamma_sf(z: Any, a: Any) -> Any:
 
 
 gamma = declare(
-    "gamma", "the gamma distribution", "a", pieces=True,
+    "gamma", "the gamma distribution", "a", pieces=True, positive=True, loose=("sf", "logsf"),
     logpdf=_gamma_logpdf,
     cdf=_gamma_cdf,
     logcdf=_gamma_logcdf,
@@ -163,7 +167,7 @@ gamma = declare(
 )  # fmt: skip
 
 chi2 = declare(
-    "chi2", "the chi-squared distribution", "df", pieces=True,
+    "chi2", "the chi-squared distribution", "df", pieces=True, positive=True,
     logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2),
     cdf=lambda z, df: _gamma_cdf(z / 2, df / 2),
     logcdf=lambda z, df: _gamma_logcdf(z / 2, df / 2),
@@ -183,7 +187,7 @@ def _beta_sf(z: Any, a: Any, b: Any) -> Any:
 
 
 beta = declare(
-    "beta", "the beta distribution", "a, b", pieces=True,
+    "beta", "the beta distribution", "a, b", pieces=True, positive=True,
     logpdf=lambda z, a, b: _inside(
         (z >= 0) & (z <= 1),
         z,
@@ -224,9 +228,13 @@ vonmises = declare(
 wrapcauchy = declare(
     "wrapcauchy", "the Cauchy distribution wrapped around a circle", "c", place="", pieces=True,
     logpdf=lambda z, c: where(
-        (z >= 0) & (z <= 2 * math.pi) & (c > 0) & (c < 1),
-        uf.log((1 - c * c) / (2 * math.pi * (1 + c * c - 2 * c * uf.cos(z)))),
-        -np.inf,
+        (c > 0) & (c < 1),
+        where(
+            (z >= 0) & (z <= 2 * math.pi),
+            uf.log((1 - c * c) / (2 * math.pi * (1 + c * c - 2 * c * uf.cos(z)))),
+            -np.inf,
+        ),
+        np.nan,
     ),
 )  # fmt: skip
 
@@ -244,10 +252,16 @@ def _log_mass(a: Any, b: Any) -> Any:
     return where(b <= 0, left, where(a > 0, right, middle))
 
 
+def _between(a: Any, b: Any) -> Any:
+    """A number between two bounds, which may be infinite: there all slopes are finite."""
+    low, high = uf.isinf(a), uf.isinf(b)
+    return where(low & high, 0.0, where(low, b - 1, where(high, a + 1, 0.5 * (a + b))))
+
+
 def _within(f: Any, below: float, above: float) -> Any:
     def run(z: Any, a: Any, b: Any) -> Any:
         inside = (z >= a) & (z <= b)
-        value = f(where(inside, z, a), a, b)
+        value = f(where(inside, z, _between(a, b)), a, b)
         return where(a >= b, np.nan, where(inside, value, where(z < a, below, above)))
 
     return run

@@ -48,7 +48,7 @@ _INVERSE = ("ppf", "isf")
 def declare(
     name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
     plain: Sequence[str] = (), inverse: str = "q", strong: Sequence[str] = (),
-    pieces: bool = False, **functions: Function,
+    loose: Sequence[str] = (), pieces: bool = False, positive: bool = False, **functions: Function,
 ) -> ModuleType:  # fmt: skip
     """Make the module of a distribution.
 
@@ -61,7 +61,9 @@ def declare(
         plain: names of functions that have neither.
         inverse: name of the first argument of `ppf` and `isf`.
         strong: names of functions whose results are strong for Python's numbers too, as jax's.
+        loose: names of functions whose results are weak for bools with axes as well, as jax's.
         pieces: whether functions have pieces: comparisons with nan would choose one of them.
+        positive: whether shape parameters that are not above 0 have nan, as in SciPy.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
             and `sf` may be left out where their logarithms are given; None leaves out what would
             follow.
@@ -79,7 +81,8 @@ def declare(
             # An entropy is a sum over numbers that the formula brings, as in jax.
             never = key in strong or key == "entropy"
             its = "" if key in plain else place
-            setattr(module, key, _make(name, key, what, names, its, never, pieces, function))
+            flags = (never, key in loose, pieces, positive)
+            setattr(module, key, _make(name, key, what, names, its, flags, function))
     module.__getattr__ = nearest(module.__name__, given)  # type: ignore[method-assign]
     sys.modules[module.__name__] = module
     return module
@@ -92,9 +95,10 @@ _COMPLEX = frozenset(
 
 
 def _make(
-    name: str, key: str, what: str, names: list[str], place: str, strong: bool, pieces: bool,
-    function: Function,
+    name: str, key: str, what: str, names: list[str], place: str,
+    flags: tuple[bool, bool, bool, bool], function: Function,
 ) -> Function:  # fmt: skip
+    strong, loose, pieces, positive = flags
     label = f"{name}.{key}"
     complexes = name in _COMPLEX or label in _COMPLEX
     extra = [p.split("=")[0] for p in place.split(", ")] if place else []
@@ -114,11 +118,14 @@ def _make(
         # Constants of a formula must not decide: what the operands promote to does, where none
         # of them is a strong one with axes.
         weak = not strong and all(x.aval.weak_type for x in nodes)
-        weak = weak and all(x.aval.weak_type or not x.aval.shape for x in given)
+        weak = weak and (loose or all(x.aval.weak_type or not x.aval.shape for x in given))
         nodes = broadcast_nodes(label, nodes)
         found = evaluated(bound, nodes)
         if pieces:
             unknown = functools.reduce(uf.logical_or, [uf.isnan(wrap(x)) for x in nodes])
+            if positive:
+                for x in nodes[1 : len(names)]:
+                    unknown = unknown | (wrap(x) <= 0)
             found = where(unknown, np.nan, found)
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 

@@ -58,6 +58,7 @@ bernoulli = declare(
 
 binom = declare(
     "binom", "the binomial distribution", "n, p", "k", "loc=0", pieces=True,
+    loose=("pmf", "logpmf"),
     logpmf=lambda k, n, p: _inside((k >= 0) & (k <= n), k, lambda v: (
         sp.gammaln(n + 1) - sp.gammaln(v + 1) - sp.gammaln(n - v + 1)
         + sp.xlogy(v, p) + sp.xlog1py(n - v, -p)
@@ -66,9 +67,9 @@ binom = declare(
 
 betabinom = declare(
     "betabinom", "the beta-binomial distribution", "n, a, b", "k", "loc=0", pieces=True,
-    logpmf=lambda k, n, a, b: _inside((k >= 0) & (k <= n), k, lambda v: (
+    logpmf=lambda k, n, a, b: where((a > 0) & (b > 0), _inside((k >= 0) & (k <= n), k, lambda v: (
         -uf.log1p(n) - sp.betaln(n - v + 1, v + 1) + sp.betaln(v + a, n - v + b) - sp.betaln(a, b)
-    ), 0.0),
+    ), 0.0), np.nan),
 )  # fmt: skip
 
 nbinom = declare(
@@ -100,6 +101,7 @@ def _poisson_entropy(mu: Any) -> Any:
 
 poisson = declare(
     "poisson", "the Poisson distribution", "mu", "k", "loc=0", pieces=True,
+    loose=("pmf", "logpmf"),
     logpmf=lambda k, mu: _inside(
         (k >= 0) & (k == uf.floor(k)), k, lambda v: sp.xlogy(v, mu) - sp.gammaln(v + 1) - mu
     ),
@@ -190,7 +192,7 @@ def _solved(factor: Array, off: Array) -> Array:
     """The rows of `off` times the inverse of a lower triangle."""
     shape = np.broadcast_shapes(factor.shape[:-2], off.shape[:-1])
     if factor.ndim == 2:
-        right = off.reshape(-1, off.shape[-1]).T
+        right = off.reshape(math.prod(off.shape[:-1]), off.shape[-1]).T
     else:
         factor = broadcast_to(factor, (*shape, *factor.shape[-2:]))
         right = broadcast_to(off, (*shape, off.shape[-1]))[..., None]

@@ -11,7 +11,7 @@ from accnp import dtypes
 from accnp.api.algebra.linalg import cholesky, inv
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
-from accnp.api.arrays.creation import arange, full, ones
+from accnp.api.arrays.creation import arange, full, ones, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs as uf
@@ -178,7 +178,7 @@ def rankdata(
         raise ValueError(f"stats.rankdata: no such method; got {method!r}; use one of {known}")
     x, d = _lines(a, axis, "stats.rankdata")
     if not x.size:
-        return moveaxis(full(x.shape, 0.0), -1, d)
+        return moveaxis(zeros(x.shape), -1, d)
     ranks = _ranks
     for _ in range(x.ndim - 1):
         ranks = vmap(ranks, in_axes=(0, None))
@@ -192,7 +192,7 @@ def _ranks(x: Array, method: str) -> Array:
     n = x.shape[0]
     order = argsort(x, stable=True)
     place = ones(n, np.int32).at[order].set(arange(n, dtype=np.int32))
-    kind = promote_inexact("rankdata", np.zeros(0, np.int32))[0].aval.dtype
+    kind = dtypes.default_float()
     if method == "ordinal":
         return (place + 1).astype(kind)
     fresh = ~_same_as_before(x[order])
