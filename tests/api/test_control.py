@@ -292,6 +292,16 @@ def test_python_numbers_that_no_step_changes_come_out_as_they_went_in():
     assert type(accnp.jit(lambda: lax.fori_loop(0, 3, lambda i, c: c, 1.5))()) is accnp.Array
 
 
+def test_numbers_that_the_body_only_converts_come_out_converted():
+    def convert(b, n):
+        count = b.lax.fori_loop(0, n, lambda i, c: c.astype("float32"), 2)
+        half = b.lax.scan(lambda c, x: (c.astype("float16"), c), 0.5, np.ones(3, np.float32))[0]
+        return count, half, b.lax.while_loop(lambda c: c > 3, lambda c: c.astype("float16"), 1.5)
+
+    same(convert(OURS, 3), convert(THEIRS, 3))
+    same(accnp.jit(bind(convert, OURS))(3), jax.jit(bind(convert, THEIRS))(3))
+
+
 def test_scan_of_length_zero():
     def f(b, x):
         return b.lax.scan(lambda c, v: (c + v, c * 2), 1.0, x)

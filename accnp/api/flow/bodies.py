@@ -206,10 +206,12 @@ def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
 def carried(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
     """The tree of a carry; numbers of Python's that no step changes come out as they went in."""
     leaves = zip(flatten_arrays(init)[0], nodes, fixed, strict=True)
-    return spec.unflatten([x if f and type(x) in _NUMBERS else wrap(n) for x, n, f in leaves])
+    return spec.unflatten([x if f and _is_number(x, n) else wrap(n) for x, n, f in leaves])
 
 
-_NUMBERS = (int, float, bool, complex)
+def _is_number(x: Any, node: Node) -> bool:
+    # One that the body converts is an array of its type, though no further step changes it.
+    return type(x) is bool or (type(x) in (int, float, complex) and node.aval.weak_type)
 
 
 def record_body(
