@@ -28,6 +28,7 @@ _LATER = {
     "factor_updates": "cholesky_update symmetric_product lu_pivots_to_permutation",
     "fft": "fft fft_mirror",
     "gamma": "igamma igammac regularized_incomplete_beta igamma_grad_a random_gamma_grad",
+    "gauss": "hyp2f1_grad_a hyp2f1_grad_b hyp2f1_grad_c",
     "kummer": "hyp1f1_grad_a hyp1f1_grad_b",
     "index": "gather dynamic_slice dynamic_update_slice",
     "linalg": "dot_general linear_solve triangular_solve cholesky",

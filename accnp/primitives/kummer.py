@@ -44,7 +44,7 @@ def _near(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     return sum_a, sum_b
 
 
-def _inverse_gamma(z: Any) -> tuple[Any, Any]:
+def inverse_gamma(z: Any) -> tuple[Any, Any]:
     """1 / gamma(z) and its slope, which poles of gamma have, too."""
     special = import_module("scipy.special")
     pole = (z <= 0) & (z == np.floor(z))
@@ -71,7 +71,7 @@ def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
         going = going & (np.abs(term) <= last)  # the terms of such a series grow in the end
         total = total + np.where(going, term, 0.0)
         sum_a, sum_c = sum_a + np.where(going, by_a, 0.0), sum_c + np.where(going, by_c, 0.0)
-    value, slope = _inverse_gamma(b - a)
+    value, slope = inverse_gamma(b - a)
     size = special.gamma(b) * y**-a
     slope_a = -slope * total + value * (sum_a + sum_c - np.log(y) * total)
     slope_b = slope * total + value * (special.digamma(b) * total - sum_c)

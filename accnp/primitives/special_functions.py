@@ -120,10 +120,16 @@ _declare(
         o.div(a, b), o.hyp1f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), x)
     ),
 )  # fmt: skip
-_declare("hyp2f1", "hyp2f1", "a", "b", "c", lambda y, a, b, c, x: o.mul(
-    o.div(o.mul(a, b), c),
-    o.hyp2f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), o.add(c, like(c, 1)), x),
-))  # fmt: skip
+_declare(
+    "hyp2f1", "hyp2f1",
+    lambda y, a, b, c, x: o.hyp2f1_grad_a(a, b, c, x),
+    lambda y, a, b, c, x: o.hyp2f1_grad_b(a, b, c, x),
+    lambda y, a, b, c, x: o.hyp2f1_grad_c(a, b, c, x),
+    lambda y, a, b, c, x: o.mul(
+        o.div(o.mul(a, b), c),
+        o.hyp2f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), o.add(c, like(c, 1)), x),
+    ),
+)  # fmt: skip
 # The density over the law: no exponent of a difference of large numbers.
 _declare("log_ndtr", "log_ndtr", lambda y, x: o.div(
     like(x, math.sqrt(2 / math.pi)), o.erfcx(_scaled(x, -math.sqrt(0.5)))

@@ -394,9 +394,12 @@ for name in ("igamma_grad_a", "random_gamma_grad"):
     add(name, real(4, low=0.6, high=3), real(4, low=0.6, high=3), diff=False)
 for name in ("expn", "bessel_j"):
     add(name, np.array([2.0, 3.0]), real(2, low=0.6, high=3), fixed=(0,))
-for name, count in (("regularized_incomplete_beta", 2), ("hyp1f1", 2), ("hyp2f1", 3)):
+for name, count in (("regularized_incomplete_beta", 2), ("hyp1f1", 2)):
     shapes = [real(3, low=0.6, high=3)] * count
     add(name, *shapes, real(3, low=0.2, high=0.8), fixed=tuple(range(count)))
+three = [real(3, low=0.6, high=3) for _ in range(3)]
+for name in ("hyp2f1", "hyp2f1_grad_a", "hyp2f1_grad_b", "hyp2f1_grad_c"):
+    add(name, *three, real(3, low=0.2, high=0.8), fixed=(0, 1, 2))
 for name in ("hyp1f1_grad_a", "hyp1f1_grad_b"):
     shapes = [real(3, low=0.6, high=3)] * 2
     add(name, *shapes, real(3, low=0.2, high=0.8), fixed=(0, 1))

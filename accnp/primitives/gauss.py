@@ -1,0 +1,150 @@
+"""Slopes of Gauss's hypergeometric function by its parameters, which have no closed form.
+
+In: floating numbers. Out: the same dtype, computed in doubles: the power series up to 1/2, and from
+there on Taylor series of its differential equation, each half the way to 1 (NIST's Digital Library
+of Mathematical Functions, 15.2.1, 15.4.20, 15.8.1, 15.10.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import map_infer, move_batch_first, opaque
+from accnp.primitives.kummer import inverse_gamma
+from accnp.primitives.special_functions import unknown
+
+TERMS = 2000  # of a series: 60 suffice but for parameters of hundreds
+
+# Numbers come with their slopes by a, b and c: rows of an array.
+
+
+def _times(value: Any, slopes: Sequence[Any], x: Any) -> Any:
+    """The product of a number, of which the slopes by a, b and c are given, and rows x."""
+    out = value * x
+    for row, slope in zip(out[1:], slopes, strict=True):
+        row += slope * x[0]
+    return out
+
+
+def _settled(x: Any, total: Any) -> bool:
+    return bool(((np.abs(x) <= 1e-17 * np.abs(total)) | ~np.isfinite(total)).all())
+
+
+def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
+    """The function at z from 0 to 1/2, and z times its slope by z."""
+    term = np.zeros((4, z.size))
+    term[0] = 1
+    total, moved = term.copy(), np.zeros_like(term)
+    for n in range(TERMS):
+        step = z / ((n + 1) * (c + n))
+        ratio = step * (a + n) * (b + n)
+        term = _times(ratio, (step * (b + n), step * (a + n), -ratio / (c + n)), term)
+        total, moved = total + term, moved + (n + 1) * term
+        if n > 2 and _settled(term, total) and _settled((n + 1) * term, moved):
+            break
+    return total, moved
+
+
+def _hop(a: Any, b: Any, c: Any, w: Any, t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
+    """The function and its slope by z at 1 - w + t, from those at 1 - w."""
+    z = 1 - w
+    last, term = f, t * slope
+    total, moved = last + term, term.copy()
+    for n in range(TERMS):
+        size = 1 / (z * w * (n + 2) * (n + 1))
+        far, near = size * t * t, size * t * (n + 1)
+        after = _times(far * (n + a) * (n + b), (far * (n + b), far * (n + a), 0 * far), last)
+        linear = (1 - 2 * z) * n + c - (a + b + 1) * z
+        after -= _times(near * linear, (-near * z, -near * z, near), term)
+        last, term = term, after
+        total, moved = total + term, moved + (n + 2) * term
+        if n > 2 and _settled(term, total) and _settled(last, total):
+            break
+    return total, moved / t
+
+
+def _within(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
+    """The function, and its slopes by a, b and c, at z from 0 to below 1, where w is 1 - z."""
+    f, slope = _series(a, b, c, np.minimum(z, 0.5))
+    slope = 2 * slope  # that at 1/2 is all that is used
+    at, here = np.flatnonzero(w < 0.5), 0.5
+    while at.size:
+        t = np.minimum(here - w[at], here / 2)
+        f[:, at], slope[:, at] = _hop(a[at], b[at], c[at], here, t, f[:, at], slope[:, at])
+        here /= 2
+        at = at[w[at] < here]
+    return f
+
+
+def _at_one(a: Any, b: Any, c: Any) -> Any:
+    """gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) by a, b and c."""
+    special = import_module("scipy.special")
+    rest = c - a - b
+    size = np.where(rest > 0, special.gamma(c) * special.gamma(rest), np.nan)
+    (u, du), (v, dv) = inverse_gamma(c - a), inverse_gamma(c - b)
+    psi = special.digamma(rest) * u * v
+    by_c = special.digamma(c) * u * v + psi + du * v + u * dv
+    return size * np.stack([-psi - du * v, -psi - u * dv, by_c])
+
+
+def _slopes(*operands: Any) -> Any:
+    """The slopes by a, b and c, for x up to 1; nan beyond."""
+    a, b, c, x = (np.ravel(v) for v in operands)
+    turned = b > a  # of the two forms below 0 that with smaller numbers
+    a, b = np.where(turned, b, a), np.where(turned, a, b)
+    found = np.full((3, x.size), np.nan)
+    at = np.flatnonzero((x >= 0) & (x < 1))
+    found[:, at] = _within(a[at], b[at], c[at], x[at], 1 - x[at])[1:]
+    at = np.flatnonzero(x == 1)
+    found[:, at] = _at_one(a[at], b[at], c[at])
+    # (1 - x)**-a F(a, c - b, c, x / (x - 1))
+    at = np.flatnonzero((x < 0) & np.isfinite(x))
+    p, q, r, y = a[at], b[at], c[at], x[at]
+    value, by_a, by_b, by_c = _within(p, r - q, r, y / (y - 1), 1 / (1 - y))
+    size = (1 - y) ** -p
+    found[:, at] = size * (by_a - np.log1p(-y) * value), -size * by_b, size * (by_b + by_c)
+    found[:2] = np.where(turned, found[1::-1], found[:2])
+    return found.reshape(3, *operands[0].shape)
+
+
+def _computed(which: int) -> Callable[..., Any]:
+    def run(*xs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return _slopes(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(xs[-1].dtype)
+
+    return run
+
+
+def _declare(name: str, which: int) -> None:
+    def slope(y: Node, a: Node, b: Node, c: Node, x: Node) -> Node:
+        # What a b / c F(a + 1, b + 1, c + 1, x), the slope by x, has by the parameter.
+        up = *(o.add(p, like(p, 1)) for p in (a, b, c)), x
+        ratio = o.div(o.mul(a, b), c)
+        part = (o.div(b, c), o.div(a, c), o.neg(o.div(ratio, c)))[which]
+        return o.add(o.mul(part, o.hyp2f1(*up)), o.mul(ratio, getattr(o, name)(*up)))
+
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
+
+    text = "hyp2f1, of second order"
+    opaque(
+        name,
+        infer=map_infer(name, "same", "f"),
+        numpy=_computed(which),
+        jvp=(
+            *(unknown(text, p) for p in "abc"),
+            lambda t, y, *xs: o.mul(t, slope(y, *xs)),
+        ),
+        batch=batch,
+    )
+
+
+for _which, _parameter in enumerate("abc"):
+    _declare(f"hyp2f1_grad_{_parameter}", _which)
