@@ -66,3 +66,21 @@ def test_a_library_operation_with_one_result_in_a_tuple_is_computed_again_and_ag
     for n in range(1, 20):
         x = jnp.asarray(np.eye(3, dtype="float32") * n)
         np.testing.assert_allclose(jnp.linalg.svd(x, compute_uv=False), [n] * 3, rtol=1e-6)
+
+
+def test_rounding_one_weak_number_keeps_it_weak() -> None:
+    assert jnp.round(jnp.asarray(2.567), 1).weak_type
+    assert not jnp.round(jnp.asarray(2.567)[None], 1).weak_type
+
+
+def test_bytes_that_can_be_written_are_numbers() -> None:
+    assert np.asarray(jnp.array(bytearray(b"ab"))).tolist() == [97, 98]
+    with pytest.raises(TypeError, match="of type bytes is not a valid array value"):
+        jnp.array(b"ab")
+
+
+def test_calls_that_leave_the_argument_out_say_so() -> None:
+    with pytest.raises(TypeError, match=r"jnp.arange: an end is needed; got none; pass a number"):
+        jnp.arange(None)
+    with pytest.raises(TypeError, match=r"0 for 0 positional ones; pass it by position$"):
+        jnp.grad(lambda x: x)(x=1.0)

@@ -119,9 +119,9 @@ def _of_protocol(x: Any, copy: bool | None, function: str) -> Node | None:
         return node_on_gpu(x, True)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return numpy_node(np.asarray(x), function, copy)
-    if isinstance(x, bytes | bytearray | str) or x is None:
+    if isinstance(x, bytes | str) or x is None:
         return None
-    if isinstance(x, Sequence) and not isinstance(x, memoryview):
+    if isinstance(x, Sequence) and not isinstance(x, bytearray | memoryview):
         return _of_sequence(list(x), None, function)
     try:
         view = memoryview(x)

@@ -319,6 +319,8 @@ def arange(
     """
     name = "jnp.arange"
     given = [v for v in (start, stop, step) if v is not None]
+    if not given:
+        raise TypeError(f"{name}: an end is needed; got none; pass a number, as in arange(5)")
     for v in given:
         if isinstance(v, str | list | tuple):
             raise TypeError(

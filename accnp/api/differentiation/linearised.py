@@ -71,9 +71,10 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     for n in single:
         if not -count <= n < count:
             strict = n < 0 or function.startswith(("jac", "hess"))
+            cure = f"pass places from {-count} to {count - 1}" if count else "pass it by position"
             raise (ValueError if strict else TypeError)(
                 f"{function}: argnums names an argument that the call does not have; got {n} for "
-                f"{count} positional ones; pass places from {-count} to {count - 1}"
+                f"{count} positional ones; {cure}"
             )
     return tuple(n % count for n in single)
 

@@ -442,7 +442,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
         out = o.div(o.round(o.mul(wide, factor), rounding_method=1), factor)
         return cast(out, y.aval.dtype, y.aval.weak_type)
 
-    weak = x.aval.weak_type and not decimals
+    weak = x.aval.weak_type and (x.aval.ndim == 0 or not decimals)
     return wrap(cast(rules.by_parts(x, part), x.aval.dtype, weak))
 
 
