@@ -7,9 +7,10 @@ In: `values/*.txt`, a file for each namespace (`scipy.stats` holds `norm.cdf` as
 The arguments name operands by letters (`LETTERS` says which); the generator draws them in every
 layout and dtype. Parameters of the signature that the line leaves out take the values of `USUAL`.
 A line that begins with `few | `, `single | ` or `fewest | ` draws fewer layouts and dtypes: its
-functions take long to compile. Those of `single | ` have no pairs of parameters, and
-special values for one operand only, as parameters of distributions are not all numbers.
-A name with several lines has the cases of all. Out: `cases(name)`.
+functions take long to compile. Those of `single | ` and `fewest | ` have no pairs of parameters,
+and those of `single | ` special values for one operand only, as parameters of distributions are
+not all numbers. A name with several lines has the cases of all.
+Out: `cases(name)`, and of these `fused(name)`, those that are compiled as one program and mapped.
 """
 
 from __future__ import annotations
@@ -81,6 +82,12 @@ DRAWN = {
         "bool", "int32", "bfloat16", "float32", "complex64", "float64",
     },
     "fewest": {"base", "cube", "special", "bfloat16", "float32", "float64"},
+}  # fmt: skip
+# Functions that are compiled and mapped in all layouts and dtypes; the others are made of the same
+# kernels, and compiling is what these tests take their time for.
+FULL = {"numpy", "numpy.linalg", "nn"}
+FUSED = {
+    "base", "cube", "turned", "special", "int32", "bfloat16", "float32", "complex64", "float64",
 }  # fmt: skip
 # What goes for parameters everywhere; a line of a recipe says otherwise where that makes no sense.
 USUAL = {
@@ -182,9 +189,27 @@ def cases(name: str) -> tuple[Case, ...]:
     """The calls of a function: layouts, dtypes, each parameter, and parameters in pairs."""
     lines = recipes()[name]
     found = itertools.chain(
-        *(filter(partial(_drawn, many=m), _of(name, t, g, m == "single")) for t, g, m in lines)
+        *(filter(partial(_drawn, many=m), _of(name, t, g, m)) for t, g, m in lines)
     )
     return tuple(dict.fromkeys(found))
+
+
+@cache
+def fused(name: str) -> frozenset[Case]:
+    """The cases of the joint program, of `vmap` and of gradients; without those all are compared.
+
+    There are no pairs of parameters. Outside `FULL` a case must bring what no case before it has:
+    a text, one of the layouts and dtypes of `FUSED`, a parameter.
+    """
+    chosen: set[Case] = set()
+    had: set[str] = set()
+    for case in cases(name):
+        parts = {case.text, case.layout, case.dtype, *(p for p, _ in case.more)}
+        new = {case.layout, case.dtype} <= FUSED and not parts <= had
+        if len(case.more) < 2 and (new or space_of(name) in FULL):
+            chosen.add(case)
+            had |= parts
+    return frozenset(chosen)
 
 
 def _drawn(case: Case, many: str) -> bool:
@@ -192,7 +217,8 @@ def _drawn(case: Case, many: str) -> bool:
     return not many or {case.layout, case.dtype} <= DRAWN[many]
 
 
-def _of(name: str, text: str, given: dict[str, list[str]], single: bool) -> Iterator[Case]:
+def _of(name: str, text: str, given: dict[str, list[str]], many: str) -> Iterator[Case]:
+    single, costly = many == "single", many in ("single", "fewest")
     letters = [x for x in letters_of(text) if LETTERS[x][0] != KEY]
     contents = {LETTERS[x][0] for x in letters}
     natural = "int32" if contents <= {WHOLE, TRUTH} and letters else "float32"
@@ -210,7 +236,7 @@ def _of(name: str, text: str, given: dict[str, list[str]], single: bool) -> Iter
         grids = all(LETTERS[x][1] is GRID for x in letters_of(text))
         if contents <= {ANY, ABOVE, UNIT, WHOLE} and grids and not (single and len(letters) > 1):
             kinds = ("float32", "bfloat16", "int32") if natural == "float32" else ("int32",)
-            for dtype in kinds[:1] if single else kinds:
+            for dtype in kinds[:1] if costly else kinds:
                 yield Case(text, "special", dtype)
     elif letters_of(text):
         yield Case(text, "base", "float64")
@@ -225,7 +251,7 @@ def _of(name: str, text: str, given: dict[str, list[str]], single: bool) -> Iter
     for p, values in choices.items():
         for value in values:
             yield Case(text, "base", natural, ((p, value),))
-    paired = [p for p in choices if p not in INERT and not single]
+    paired = [p for p in choices if p not in INERT and not costly]
     for p, q in itertools.combinations(paired, 2):
         yield Case(text, "base", natural, ((p, choices[p][0]), (q, choices[q][0])))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from api.answers import answers, arrays_of, call, flat, is_wide, moving, precision, weighted
-from api.recipes import Case, cases, parameters, recipes, space_of, taken
+from api.recipes import Case, cases, fused, parameters, recipes, space_of, taken
 from api.support import value_of
 from api.test_names import NAMES
 
@@ -150,13 +150,14 @@ def test_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", TESTED)
 def test_jit(name: str) -> None:
-    """All cases as one compiled program give the same, by kernels."""
+    """Many cases as one compiled program give the same, by kernels."""
     for wide in (False, True):
         with precision(accnp, wide):
             pairs = [
                 (case, record)
                 for case, record in zip(cases(name), answers(name), strict=True)
-                if is_wide(case) == wide and "leaves" in record and "concrete" not in record
+                if case in fused(name) and is_wide(case) == wide
+                and "leaves" in record and "concrete" not in record
                 and not excused(name, str(case), "jit") and not excused(name, str(case), "refuses")
             ]  # fmt: skip
             report(_jitted(name, pairs))
@@ -188,7 +189,7 @@ def test_vmap(name: str) -> None:
     """A batch of two is what the calls one by one give."""
 
     def check(case: Case, record: dict[str, Any]) -> None:
-        if not record.get("vmap"):
+        if not record.get("vmap") or case not in fused(name):
             return
         arrays, numbers = arrays_of(accnp, case)
         others = {k: accnp.numpy.flip(v) for k, v in arrays.items()}
@@ -224,7 +225,7 @@ def test_gradients(name: str) -> None:
     """Gradients of a weighted sum of the results, where jax has them."""
 
     def check(case: Case, record: dict[str, Any]) -> None:
-        if "grad" not in record:
+        if "grad" not in record or case not in fused(name):
             return
         arrays, numbers = arrays_of(accnp, case)
         loose = moving(arrays)
