@@ -198,15 +198,15 @@ def cases(name: str) -> tuple[Case, ...]:
 def fused(name: str) -> frozenset[Case]:
     """The cases of the joint program, of `vmap` and of gradients; without those all are compared.
 
-    There are no pairs of parameters. Outside `FULL` a case must bring what no case before it has:
-    a text, one of the layouts and dtypes of `FUSED`, a parameter.
+    There are no pairs of parameters, and a case must bring what no case before it has: a text, a
+    parameter, a layout or a dtype; outside `FULL` one of `FUSED`.
     """
     chosen: set[Case] = set()
     had: set[str] = set()
     for case in cases(name):
         parts = {case.text, case.layout, case.dtype, *(p for p, _ in case.more)}
-        new = {case.layout, case.dtype} <= FUSED and not parts <= had
-        if len(case.more) < 2 and (new or space_of(name) in FULL):
+        known = space_of(name) in FULL or {case.layout, case.dtype} <= FUSED
+        if len(case.more) < 2 and known and not parts <= had:
             chosen.add(case)
             had |= parts
     return frozenset(chosen)
