@@ -11,7 +11,7 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m demos
 
 test: lint
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 # On a machine with a GPU and CuPy, by its own Python: nothing is installed. The simplest checks come
 # first; each file is a process of its own, as a fault of a kernel ends all GPU work of its process,
