@@ -7,7 +7,7 @@ of Mathematical Functions, 15.2.1, 15.4.20, 15.8.1, 15.10.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,9 +16,7 @@ import numpy as np
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import map_infer, move_batch_first, opaque
-from accnp.primitives.kummer import inverse_gamma
-from accnp.primitives.special_functions import unknown
+from accnp.primitives.kummer import inverse_gamma, slope_op
 
 TERMS = 2000  # of a series: 60 suffice but for parameters of hundreds
 
@@ -114,36 +112,15 @@ def _slopes(*operands: Any) -> Any:
     return found.reshape(3, *operands[0].shape)
 
 
-def _computed(which: int) -> Callable[..., Any]:
-    def run(*xs: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return _slopes(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(xs[-1].dtype)
-
-    return run
-
-
 def _declare(name: str, which: int) -> None:
-    def slope(y: Node, a: Node, b: Node, c: Node, x: Node) -> Node:
+    def by_x(a: Node, b: Node, c: Node, x: Node) -> Node:
         # What a b / c F(a + 1, b + 1, c + 1, x), the slope by x, has by the parameter.
         up = *(o.add(p, like(p, 1)) for p in (a, b, c)), x
         ratio = o.div(o.mul(a, b), c)
         part = (o.div(b, c), o.div(a, c), o.neg(o.div(ratio, c)))[which]
         return o.add(o.mul(part, o.hyp2f1(*up)), o.mul(ratio, getattr(o, name)(*up)))
 
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
-        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
-
-    text = "hyp2f1, of second order"
-    opaque(
-        name,
-        infer=map_infer(name, "same", "f"),
-        numpy=_computed(which),
-        jvp=(
-            *(unknown(text, p) for p in "abc"),
-            lambda t, y, *xs: o.mul(t, slope(y, *xs)),
-        ),
-        batch=batch,
-    )
+    slope_op(name, "hyp2f1", "abc", _slopes, which, by_x)
 
 
 for _which, _parameter in enumerate("abc"):

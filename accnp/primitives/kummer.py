@@ -99,16 +99,36 @@ def _slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     return found[0].reshape(shape), found[1].reshape(shape)
 
 
-def _computed(which: int) -> Callable[..., Any]:
+def slope_op(
+    name: str,
+    of: str,
+    parameters: str,
+    slopes: Callable[..., Any],
+    which: int,
+    by_x: Callable[..., Node],
+) -> None:
+    """Declare the slope of a function of parameters and x by one of its parameters: `slopes` gives
+    them all, in doubles, and `by_x` what the slope has by x."""
+
     def run(*xs: Any) -> Any:
         with np.errstate(all="ignore"):
-            return _slopes(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(xs[-1].dtype)
+            return slopes(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(xs[-1].dtype)
 
-    return run
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
+
+    refused = [unknown(f"{of}, of second order", p) for p in parameters]
+    opaque(
+        name,
+        infer=map_infer(name, "same", "f"),
+        numpy=run,
+        jvp=(*refused, lambda t, y, *xs: o.mul(t, by_x(*xs))),
+        batch=batch,
+    )
 
 
 def _declare(name: str, which: int) -> None:
-    def slope(y: Node, a: Node, b: Node, x: Node) -> Node:
+    def by_x(a: Node, b: Node, x: Node) -> Node:
         # What a / b M(a + 1, b + 1, x), the slope by x, has by a or by b.
         up = o.add(a, like(a, 1)), o.add(b, like(b, 1)), x
         ratio = o.div(a, b)
@@ -117,21 +137,7 @@ def _declare(name: str, which: int) -> None:
             part = o.neg(o.mul(part, ratio))
         return o.add(part, o.mul(ratio, getattr(o, name)(*up)))
 
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
-        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
-
-    text = "hyp1f1, of second order"
-    opaque(
-        name,
-        infer=map_infer(name, "same", "f"),
-        numpy=_computed(which),
-        jvp=(
-            unknown(text, "a"),
-            unknown(text, "b"),
-            lambda t, y, *xs: o.mul(t, slope(y, *xs)),
-        ),
-        batch=batch,
-    )
+    slope_op(name, "hyp1f1", "ab", _slopes, which, by_x)
 
 
 _declare("hyp1f1_grad_a", 0)
