@@ -232,6 +232,17 @@ class Array:
         return value.copy() if copy else value
 
     @api_boundary
+    def to_numpy(self) -> np.ndarray:
+        """`numpy.asarray` of the array: matplotlib, which knows NumPy's arrays and what has this
+        method, takes a table of columns for a list of rows else. An error if the array is traced.
+
+        >>> import accnp as jnp
+        >>> jnp.array([1, 2]).to_numpy().tolist()
+        [1, 2]
+        """
+        return self._look("array")
+
+    @api_boundary
     def item(self, *args: int) -> Any:
         """Return one element as a Python scalar: the only one, or the one at a place.
 

@@ -19,23 +19,16 @@ from typing import Any
 __all__ = ["finish", "of_call", "suggestion"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# They call what users hand over, which may be a function of ours, whose name is then the right one.
-_CALLERS = tuple(
-    f"accnp.{part}."
-    for part in ("api.flow", "api.differentiation", "api.jaxprs", "api.mapping", "pytree")
-)
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _KINDS = (
     ArithmeticError, AttributeError, IndexError, NameError, RuntimeError, TypeError, ValueError
 )  # fmt: skip
-# Functions inside, and operations, that texts begin with though nobody can call them.
-_INNER = frozenset(
-    [
-        "asarray", "broadcast", "broadcast_prefix", "broadcast_to", "conv_general_dilated",
-        "convolution", "dot_general", "flatten_up_to", "gather", "indexing", "scatter", "write",
-    ]
-)  # fmt: skip
-_LEAD = re.compile(r"(x\.at\[\.\.\.\]\.|(?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(\(\))?(?=:)")
+# The function that a text names: `einsum:`, `jnp.sum:`, `x.at[...].set:`, `x[...]:`.
+_LEAD = re.compile(
+    r"((?:x\.at\[\.\.\.\]\.|[A-Za-z_]\w*\.)*?)(x\.at\[\.\.\.\]|[A-Za-z_]\w*(?:\[\.\.\.\])?)(?=:)"
+)
+# What users made and call later: a text that begins with one of these says whose fault it is.
+_RULES = ("custom_jvp", "custom_vjp", "custom_vmap", "export", "kernel", "linear_call")
 _BOUND = re.compile(
     r"([\w.<>]+)\(\) (got an unexpected keyword argument '(\w+)'|missing \d+ required|takes |"
     r"got multiple values for|got some positional-only)"
@@ -68,27 +61,19 @@ def finish(error: BaseException) -> None:
         if not _library(last.tb_frame.f_code.co_filename):
             return
     error._told = True  # type: ignore[attr-defined]
-    function, name = _called(first)
+    function, name = _handed(error, first) or _called(first)
     if not name:
         return
     bound = _BOUND.match(text)
     if bound:
-        made = (".<locals>." in bound[1] and "lambda" not in bound[1]) or bound[1] in _INNER
+        made = ".<locals>." in bound[1] and "lambda" not in bound[1]
+        made = made or bound[1] in last.tb_frame.f_globals
         if function is not None and (made or (last is tb and bound[1] == _qualified(function))):
             error.args = (_of_binding(text, bound, name, function),)
         return
-    said = getattr(error, "_function", None)
-    home = getattr(function, "__module__", None) or ""
-    foreign = home.startswith(_CALLERS) and not home.endswith((".collectives", ".exchanges"))
-    inside = said in _INNER or str(said).startswith("tree_")
-    if foreign and said not in (None, name) and not inside:
-        return
     if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
         return
-    lead = _LEAD.match(text)
-    if foreign and lead is not None and hasattr(sys.modules["accnp.numpy"], lead[2]):
-        return  # a function of ours that the user handed over
-    text = _led(text, name, said, home, function)
+    text = _led(text, name, function)
     if ";" not in text and "What to do" not in text:
         text = f"{text.rstrip('.')}; {of_call(first, function, name)}"
     error.args = (text,)
@@ -145,6 +130,21 @@ def _called(frame: FrameType) -> tuple[Callable[..., Any] | None, str]:
 
 
 _MADE = ("call", "reflected")
+
+
+def _handed(error: BaseException, frame: FrameType) -> tuple[Callable[..., Any], str] | None:
+    """The function of ours that the user handed to the one called, and that the error came from."""
+    through = getattr(error, "_through", ())  # functions and codes that it passed, innermost first
+    given = frame.f_locals if through else {}
+    values = [*given.values(), *given.get("args", ()), *given.get("kwargs", {}).values()]
+    handed = {}
+    for value in values:
+        while callable(value):
+            own = value if inspect.isfunction(value) else type(value).__call__
+            handed[id(own)] = handed[id(getattr(own, "__code__", None))] = value
+            value = getattr(value, "__wrapped__", None) or getattr(value, "func", None)
+    found = next((handed[id(f)] for f in through if id(f) in handed), None)
+    return None if found is None else (found, _public(found))
 
 
 def _spoken(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
@@ -215,35 +215,20 @@ def _spaces() -> list[Any]:
     return [m for name, m in list(sys.modules.items()) if m is not None and public.match(name)]
 
 
-_KNOWN: set[str] = set()
-
-
-def _functions() -> set[str]:
-    """Names that a text of the package's may begin with: operations and public functions."""
-    if not _KNOWN:
-        _KNOWN.update(sys.modules["accnp.ir.op"].OPS, _INNER)
-        for module in _spaces():
-            _KNOWN.update(n for n, v in vars(module).items() if callable(v) and n[0] != "_")
-    return _KNOWN
-
-
-def _led(text: str, name: str, said: str | None, home: str, function: Any) -> str:
+def _led(text: str, name: str, function: Any) -> str:
     """The text with the name of the function that the user called in front."""
     if text.startswith((f"{name}:", f"{name}()")):
         return text
     lead = _LEAD.match(text)
+    home = getattr(function, "__module__", None) or ""
     family = "random." if home.startswith("accnp.api.sampling") else ""
     if lead is None:
         return f"{family}{name}: {text}"
-    if name.isidentifier() and name in (lead[2], lead[0].replace(".", "_")):
+    if lead[0] in _RULES or (name.isidentifier() and name in (lead[2], lead[0].replace(".", "_"))):
         return text
     if lead[1] and lead[1] not in _FAMILIES:  # of several functions, as those of a distribution
         return f"{lead[1]}{name}{text[lead.end() :]}"
-    if lead[2] == said or (
-        lead[2] in _functions() and lead[2] not in _parameters(function) and not lead[3]
-    ):
-        return f"{family}{name}{text[lead.end() :]}"
-    return f"{family}{name}: {text}"
+    return f"{family}{name}{text[lead.end() :]}"
 
 
 _FAMILIES = ("jnp.", "lax.", "jnp.fft.", "lax.linalg.", "linalg.", "special.", "signal.", "random.",

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from accnp.config import config
 from accnp.missing import nearest as _nearest
 
@@ -152,6 +154,10 @@ class InconclusiveDimensionOperation(Exception):
 
 class IncompatibleShapesError(TypeError, ValueError):
     """Shapes that do not fit, or are none: a TypeError, as in jax, a ValueError, as in NumPy."""
+
+
+class NoElementsError(IncompatibleShapesError, IndexError):
+    """No elements where one is needed: jax, whose steps slice or index nothing, raises either."""
 
 
 class AxisError(ValueError, IndexError):
@@ -332,14 +338,18 @@ def unhashable_static_error(function: str, argument: str, value: object) -> Valu
 def not_an_array_error(function: str, path: str, value: object) -> TypeError:
     """The exception for a leaf that is neither array nor number."""
     dtype = getattr(value, "dtype", None)
-    if dtype is not None:
+    numpys = isinstance(value, np.ndarray | np.generic)  # whatever the dtype
+    if dtype is not None and (numpys or getattr(dtype, "kind", "O") in "OSUMm"):
         return TypeError(
             f"{function}: argument {path} is an array of dtype {dtype}; only bool, integer, "
             "floating and complex dtypes are valid; convert it, or mark it as static"
         )
+    given, mend = f"{value!r} of type {type(value).__name__}", "pass numbers and arrays"
+    if hasattr(value, "__array__"):  # a Series or DataFrame of pandas
+        given, mend = f"a {type(value).__name__}", "convert it with jnp.asarray"
     return TypeError(
-        f"{function}: argument {path} is not an array or a number; got {value!r} of type "
-        f"{type(value).__name__}; pass numbers and arrays, or mark it as static"
+        f"{function}: argument {path} is not an array or a number; got {given}; {mend}, or mark it "
+        "as static"
     )
 
 
@@ -425,7 +435,10 @@ def hide_frames(error: BaseException) -> None:
     `raise` adds no frame of its own. Where the user's code called, the text is completed.
     """
     tb = error.__traceback__
-    if tb is not None and not called_by_us(tb.tb_frame):
+    if tb is not None and called_by_us(tb.tb_frame):
+        passed = tb.tb_frame.f_locals.get("wrapper", tb.tb_frame.f_code)
+        error.__dict__.setdefault("_through", []).append(passed)
+    elif tb is not None:
         importlib.import_module("accnp.error_texts").finish(error)
     if config.traceback_filtering == "off":
         return
@@ -472,8 +485,6 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
                 found = of_keys(wrapper.__qualname__, function, args, kwargs)
                 if found is not NotImplemented:
                     return found
-            if not hasattr(error, "_function"):
-                error._function = wrapper.__name__  # type: ignore[attr-defined]
             hide_frames(error)
             raise
 

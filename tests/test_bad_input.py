@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -154,6 +155,45 @@ def test_a_users_function_names_what_it_called_itself():
         accnp.vmap(users)(np.ones(3))
     with pytest.raises(TypeError, match=r"^add: shapes that do not broadcast"):
         accnp.tree.map(jnp.add, [np.ones(3)], [np.ones(2)])
+    with pytest.raises(ValueError, match=r"^sum: axis 9"):
+        accnp.vmap(accnp.grad(partial(jnp.sum, axis=9)))(np.ones((3, 2)))
+    with pytest.raises(TypeError, match=r"^dot: contracting axes"):
+        accnp.lax.scan(jnp.dot, np.ones(3), np.ones((4, 2)))
+
+
+class Column:
+    """What has `__array__` and is no array, as a Series of pandas."""
+
+    dtype, shape = np.dtype("float64"), (2,)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([1.0, 2.0])
+
+    def __repr__(self):
+        return "0  1.0\n1  2.0"
+
+
+def test_columns_of_tables_are_converted_first():
+    words = r"float64\[2\] of type Column; convert it with jnp.asarray first"
+    with pytest.raises(TypeError, match=words):
+        jnp.sin(Column())
+    with pytest.raises(TypeError, match=r"got a Column; convert it with jnp.asarray"):
+        accnp.jit(jnp.sin)(Column())
+    assert jnp.sum(jnp.asarray(Column())) == 3
+    with pytest.raises(TypeError, match=r"x.astype\('int64'\) are the units since 1970"):
+        jnp.asarray(np.array(["2024-01-01"], "datetime64[s]"))
+    with pytest.raises(TypeError, match=r"x.astype\(float\), where all are numbers"):
+        jnp.asarray(np.array([1, None], object))
+
+
+def test_a_rule_that_does_not_fit_is_named_once():
+    f = accnp.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: ct)
+    with pytest.raises(TypeError, match=r"^custom_vjp: bwd must return a tuple"):
+        accnp.grad(f)(1.0)
+    g = accnp.custom_jvp(jnp.sin)
+    with pytest.raises(AttributeError, match=r"^custom_jvp: sin has no rule yet"):
+        accnp.jvp(g, (1.0,), (1.0,))
 
 
 def test_allocation_beyond_all_memory():

@@ -295,3 +295,17 @@ def test_issubdtype_takes_arrays_for_their_dtypes():
     assert not dtypes.issubdtype(x, np.integer)
     assert dtypes.issubdtype(x.astype("int4"), np.signedinteger)
     assert not dtypes.issubdtype(np.floating, x)
+
+
+def test_arrays_of_64_bits_that_live_on_after_the_switch():
+    anp = accnp.numpy
+    with config.enable_x64(True):
+        x, n = anp.arange(6.0).reshape(2, 3), anp.arange(3)
+    kept = [x.T, x[0], x.at[0].add(1.5), anp.sort(x), anp.concatenate([x, x]), x * x, -x, x @ x.T]
+    kept += [accnp.jit(lambda v: v * v)(x), accnp.grad(lambda v: (v * v).sum())(x), anp.asarray(x)]
+    assert {str(v.dtype) for v in kept} == {"float64"}
+    narrowed = [x * anp.ones(3), anp.sum(x), x.mean(), anp.cumsum(x), x + n]
+    narrowed += [x.astype(float), anp.median(x), anp.linalg.norm(x)]
+    narrowed += [accnp.jit(anp.sum)(x), accnp.nn.softmax(x), anp.where(x > 1, x, 0)]
+    assert {str(v.dtype) for v in narrowed} == {"float32"}
+    assert {str(v.dtype) for v in (n.sum(), n + 1, n.astype(int))} == {"int32"}

@@ -28,15 +28,20 @@ _COLORS = {"numpy": "#64748b", "jax": "#d97706", "numexpr": "#16a34a", "torch": 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, print, draw; 2 for words that are not understood."""
-    parser = argparse.ArgumentParser(prog="python -m accnp bench", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m accnp bench",
+        description="Time accnp beside the peers that are installed (NumPy, JAX, numexpr, torch), "
+        "print the table and draw it (with matplotlib).",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
     names = ", ".join(SUITE)
-    parser.add_argument("--only", nargs="*", metavar="NAME", help=names)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help=f"rows of {names}")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what computes")
     parser.add_argument("--size", type=float, default=1.0, help="of the work on a GPU")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each call")
     parser.add_argument("--threads", type=int, help="for every library; all CPUs if absent")
-    parser.add_argument("--chart", type=Path, default=Path("accnp-bench.png"))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--chart", type=Path, default=Path("accnp-bench.png"), help="a file (PNG)")
+    parser.add_argument("--json", type=Path, help="a file for the rows")
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
     options = parser.parse_args(arguments)
     gpu: Any = importlib.import_module("accnp.bench.gpu") if options.device == "gpu" else None
@@ -88,7 +93,8 @@ def chart(rows: Sequence[Row], path: Path) -> str:
     plots: Any = importlib.import_module("matplotlib.pyplot")
     peers = [p for p in _COLORS if any(p in row.medians for row in rows)]
     height = 0.8 / max(1, len(peers))
-    figure, axes = plots.subplots(figsize=(9, 0.8 + 0.2 * (len(peers) + 1) * len(rows)))
+    size = 9, 1.1 + 0.2 * (len(peers) + 1) * len(rows)
+    figure, axes = plots.subplots(figsize=size, layout="constrained")
     for k, peer in enumerate(peers):
         mine = [(i, row) for i, row in enumerate(rows) if peer in row.medians]
         times = [row.medians[peer] / row.medians["accnp"] for _, row in mine]
@@ -99,13 +105,13 @@ def chart(rows: Sequence[Row], path: Path) -> str:
         )
     axes.axvline(1.0, color="#1d4ed8", linewidth=1.5, label="accnp")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("time over accnp's (right of the line: accnp is faster)")
     axes.set_yticks(range(len(rows)), [row.work for row in rows])
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.12, y=0.01)
-    axes.legend(loc="upper right", bbox_to_anchor=(1.0, -0.06), ncols=len(peers) + 1, fontsize=8)
-    figure.tight_layout()
+    figure.legend(loc="outside lower center", ncols=len(peers) + 1, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plots.close(figure)

@@ -67,8 +67,13 @@ TINY = 32  # steps and elements up to which a kernel is written for its sizes in
 
 
 # Runs along the last of several axes: over the extent of a kernel, and over a block that is folded.
-_RUNS = re.compile(r"( +)run = (\w+) - (o\d+)\n +run = run if run < hi - u else hi - u\n")
-_FOLDED = re.compile(r"( +)run = (\w+) - (d\d+)\n +run = run if run < m - k else m - k\n")
+_RUNS = re.compile(
+    r"( +)run = (\w+) - (o\d+)\n +run = run if run < hi - u else hi - u\n"
+    r"( +for o in range)\(\3, \3 \+ run\)"
+)
+_FOLDED = re.compile(
+    r"( +)run = (\w+) - (d\d+)\n +run = run if run < m - k else m - k\n( +for j in range)\(run\)"
+)
 
 
 def with_sizes(text: Generated, extent: int) -> Generated:
@@ -90,7 +95,7 @@ def with_sizes(text: Generated, extent: int) -> Generated:
     # runs are whole, and LLVM knows how many there are and where each begins.
     body = text.source[start:]
     for runs in (_RUNS, _FOLDED) if "nr" in names else (_RUNS,):
-        body = runs.sub(r"\1\3 = 0\n\1run = \2\n", body)
+        body = runs.sub(r"\1\3 = 0\n\1run = \2\n\4(\2)", body)
     sized.source = text.source[:start] + lines + body
     return sized
 

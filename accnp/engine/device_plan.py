@@ -19,14 +19,14 @@ from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_captures import capture
 from accnp.engine.device_products import product_step
-from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
-from accnp.engine.device_table import why_not
+from accnp.engine.device_slots import why_not
+from accnp.engine.device_steps import DeviceStep, LibraryStep, named_function
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
 from accnp.engine.traffic import spec_bytes
 from accnp.ir.graph import graphs_in
-from accnp.ir.kernel import KernelSpec
+from accnp.ir.kernel import KernelSpec, dtype_code
 from accnp.passes.fuse import Cluster
 from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value
@@ -41,6 +41,9 @@ __all__ = ["DevicePlanner"]
 # Work of a body, in simple operations, up to which one thread of the GPU runs a whole loop faster
 # than the host launches its kernels one by one.
 ALONE = 1 << 10
+# Kernels of all branches up to which all are launched: one that is not meant takes some 2 us, which
+# is less than the host's wait for the index, and the GPU's for the host.
+IDLE = 6
 # Launches that a GPU takes before it lets the host wait for the first to end: some 1000.
 QUEUE = 512
 
@@ -127,7 +130,7 @@ class DevicePlanner(Planner):
     # --- operations by themselves ---
 
     def library(self, v: Value) -> HostStep:
-        if library_function(v.op) is None or not self.known(v):
+        if named_function(v.op.cuda) is None or not self.known(v):
             return super().library(v)
         operands = super().library(v).operands
         if v.op.name == "dot_general" and driver_of(self.device).blas()[0]:
@@ -144,13 +147,13 @@ class DevicePlanner(Planner):
         knows = driver_of(self.device).knows
         return callable(v.op.cuda) or all(knows(a.dtype) for a in avals)
 
-    def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:
-        if isinstance(call, LibraryStep):
-            return []
-        steps = super().own_kernel(v, call)
-        if self.compiled([step.text for step in steps]):
-            return []
-        return steps
+    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[KernelStep]:
+        ways = [named_function(v.op.block), None if isinstance(call, LibraryStep) else v.op.kernel]
+        for make in filter(None, ways):
+            steps = super().own_kernel(v, call, make)
+            if steps and not self.compiled([step.text for step in steps]):
+                return steps
+        return []
 
     # --- loops and branches ---
 
@@ -170,10 +173,27 @@ class DevicePlanner(Planner):
             why = why_not([step])
             by = f"Python, since {why}" if why else "machine code"
             step.reason = f"its kernels are launched from there, by {by}"
+            if self.guarded(step):
+                step.reason += "; all branches, whose kernels look which one is meant"
             self.plan.steps.append(step)
             return
         v.cluster.form = "own"
         self.plan.steps.append(made)
+
+    def guarded(self, step: ControlStep) -> bool:
+        """Let kernels of branches look themselves at the index, where they are few: then the host
+        need not wait for it."""
+        code = dtype_code(step.inputs[0].dtype)
+        inner = [s for body in step.bodies for s in body.steps]
+        few = len(inner) <= IDLE and {DeviceStep} >= set(map(type, inner))
+        if step.op.name != "cond" or not few or code not in ("b1", "i4", "i8"):
+            return False
+        step.guard = code
+        for s in inner:
+            s.guard = code
+            s.forget()
+            s.load(self.plan.fastmath)
+        return True
 
     def whole(self, v: Value) -> DeviceStep | None:
         """One kernel of a whole loop: where its body is elementwise, each thread runs the loop for
@@ -234,5 +254,6 @@ def _waits(step: Any) -> bool:
     """Whether the host waits for a step, so that it is better done by another thread."""
     if isinstance(step, ControlStep):
         bodies = any([_waits(s) for body in step.bodies for s in body.steps])
-        return bodies or step.op.name != "scan" or _launches(step) > QUEUE
+        waits = step.op.name == "while" or (step.op.name == "cond" and not step.guard)
+        return bodies or waits or _launches(step) > QUEUE
     return not isinstance(step, DeviceStep | LibraryStep)

@@ -14,8 +14,9 @@ from typing import Any
 
 from accnp.engine import control, execute
 from accnp.engine.device_products import ProductStep
-from accnp.engine.device_steps import DeviceStep, LibraryStep
-from accnp.engine.device_table import is_table, operand_slots, walk_of, walk_of_step
+from accnp.engine.device_slots import is_table
+from accnp.engine.device_steps import DeviceStep, LibraryStep, origin
+from accnp.engine.device_table import operand_slots, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.forks import renewed
 from accnp.ir.node import Node
@@ -127,6 +128,7 @@ def _launch(
     function = step.function or step.load(fastmath)
     for slot, nbytes in step.allocs:
         slots[slot] = empty(device, nbytes, step.label)
+        slots[slot].origin = origin(step)
     for slot, source, _, over in step.takes:
         if over and slots[source].pooled:  # not one that others have, too
             slots[slot] = slots[source]
@@ -151,6 +153,7 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -
         return False
     for (slot, _), value in zip(step.results, found, strict=True):
         slots[slot] = adopt(device, value, made_by=step.op.name)
+        slots[slot].origin = origin(step)
     return True
 
 

@@ -18,7 +18,7 @@ from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.ptx import Ptx, ptx_of
 
-__all__ = ["DeviceStep", "LibraryStep", "library_function"]
+__all__ = ["DeviceStep", "LibraryStep", "named_function", "origin"]
 
 MOST = 132 * 16  # blocks of a launch: several for each multiprocessor of the largest GPU
 
@@ -32,6 +32,7 @@ class DeviceStep(KernelStep):
         "device",
         "fastmath",
         "function",
+        "guard",
         "node",
         "op",
         "place",
@@ -45,6 +46,8 @@ class DeviceStep(KernelStep):
         self.device = device
         self.function: Any = None  # of the driver, once it is loaded
         self.words: list[int] = []  # what comes after the pointers, likewise
+        # In a branch whose kernels look themselves whether they are meant: the type of the index.
+        self.guard = ""
         self.threads = text.threads
         wanted = -(-self.extent // text.threads) if text.tasks else text.blocks
         self.blocks = min(MOST, max(1, wanted))
@@ -75,6 +78,7 @@ class DeviceStep(KernelStep):
             tasks=self.text.tasks,
             threads=self.threads,
             callees=self.callees if callees is None else callees,
+            guard=self.guard,
         )
 
     def forget(self) -> None:
@@ -109,6 +113,12 @@ def _loaded(device: Device, made: Ptx) -> Any:
     return _functions[key]
 
 
+def origin(step: Any) -> tuple[str, Any] | None:
+    """What a step computes, and the user's line of it: for errors."""
+    node = getattr(step, "node", None)
+    return None if node is None or node.site is None else (node.op.name, node.site)
+
+
 class LibraryStep(HostStep):
     """A call of a function of the array library (CuPy) on (strided views of) buffers."""
 
@@ -117,7 +127,7 @@ class LibraryStep(HostStep):
 
     def __init__(self, v: Value) -> None:
         super().__init__(v)
-        self.function = library_function(v.op)
+        self.function = named_function(v.op.cuda)
         # In a loop: the call as a CUDA graph, or why it is none; None if nobody asked.
         self.captured: Any = None
 
@@ -154,10 +164,10 @@ class LibraryStep(HostStep):
         return found
 
 
-def library_function(op: Any) -> Any:
-    """The function over the array library that an op has, or None. Where it has the name of one,
-    `module.function`, the module is loaded now."""
-    if op.cuda is None or callable(op.cuda):
-        return op.cuda
-    module, _, name = op.cuda.rpartition(".")
+def named_function(which: Any) -> Any:
+    """What an op has for GPUs (`Op.cuda`, `Op.block`): a function, or None. Where it has the name
+    of one, `module.function`, the module is loaded now."""
+    if not which or callable(which):
+        return which or None
+    module, _, name = which.rpartition(".")
     return getattr(importlib.import_module(f"accnp.primitives.{module}"), name)

@@ -23,51 +23,30 @@ from operator import attrgetter
 from typing import Any
 
 from accnp.engine.device_ahead import NEVER, ahead
-from accnp.engine.device_captures import Capture
 from accnp.engine.device_products import ProductStep
-from accnp.engine.device_steps import DeviceStep, LibraryStep
-from accnp.engine.device_words import Calls, Place
-from accnp.engine.steps import ControlStep, KernelStep, Plan, used_slots
+from accnp.engine.device_slots import is_table, makers_of, roots, rounded, sizes
+from accnp.engine.device_steps import LibraryStep, origin
+from accnp.engine.device_words import Calls, Guard, Place
+from accnp.engine.steps import ControlStep, Plan, used_slots
 from accnp.forks import renewed
 from accnp.runtime.compile import walkers
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import copy, empty
 from accnp.runtime.device_calls import CHOICE, LOOP
 
-__all__ = ["Walk", "is_table", "operand_slots", "walk_of", "walk_of_step", "why_not"]
+__all__ = ["Walk", "operand_slots", "walk_of", "walk_of_step"]
 
-ALIGN = 256  # bytes: that of memory of a GPU
 # Bytes that a table of several steps may hold at once; above, buffers are made and given back one
 # by one.
 LARGE = 1 << 28
 ZERO = (0, 0)
+LEAST, MOST = -(1 << 63), (1 << 63) - 1  # indices beyond the ends mean the ends
 
 Walk = Callable[[Sequence[Any]], list[Any]]
 
 # Walks that launch graphs, or that ask ahead, come one after the other: the memory of a graph is
 # one for all of them, and so is the word of an answer.
 _one = renewed(threading.Lock())
-
-
-def is_table(steps: Sequence[Any]) -> bool:
-    """Whether steps are launches, products, captured calls, and loops and branches over such."""
-    return not why_not(steps)
-
-
-def why_not(steps: Sequence[Any]) -> str:
-    """Why steps cannot be a table; empty if they can."""
-    for s in steps:
-        if type(s) is ControlStep:
-            why = next(filter(None, [why_not(body.steps) for body in s.bodies]), "")
-        elif type(s) is LibraryStep and not isinstance(s.captured, Capture):
-            why = s.captured or f"{s.op.name} is a call of the GPU's library"
-        elif type(s) in (DeviceStep, ProductStep, LibraryStep):
-            why = ""
-        else:
-            why = f"{s.label if isinstance(s, KernelStep) else s.op.name} is done by the processor"
-        if why:
-            return why
-    return ""
 
 
 def walk_of(plan: Plan) -> Walk | None:
@@ -109,8 +88,10 @@ class _Steps:
         block: int,
         start: int = 0,
         ends: Sequence[int] = (),
+        guard: Guard | None = None,
     ) -> None:
         self.calls, self.block, self.start = calls, block, start
+        self.guard = guard
         self.given = given
         self.root = roots(steps)
         self.sizes = sizes(steps)
@@ -159,7 +140,7 @@ class _Steps:
             self.offsets[slot] = self.memory(self.sizes[slot], last)
 
     def memory(self, nbytes: int, last: int) -> int:
-        at, size = self.start, _rounded(nbytes)
+        at, size = self.start, rounded(nbytes)
         for begin, stop, _ in sorted(self.held):
             if at + size <= begin:
                 break
@@ -187,41 +168,19 @@ class _Steps:
         for slot, source, nbytes, over in step.takes:
             if not over:
                 self.make(slot, last.get(slot, i))
-                if nbytes:
-                    self.add(self.calls.copy(self.place(slot), self.place(source), nbytes))
+                self.copy(self.place(slot), self.place(source), nbytes)
         if type(step) is LibraryStep:
             for words in self.calls.graph(step, self.place):
                 self.add(words)
             return
-        made: Any = self.calls.product if type(step) is ProductStep else self.calls.launch
-        self.add(made(step, self.place))
-
-
-def _rounded(nbytes: int) -> int:
-    return -(-max(nbytes, 1) // ALIGN) * ALIGN
-
-
-def roots(steps: Sequence[Any]) -> dict[int, int]:
-    """Of slots that take over a buffer, the slot that it was made for."""
-    found: dict[int, int] = {}
-    for step in steps:
-        for slot, source, _, over in getattr(step, "takes", ()):
-            if over:
-                before = found.get(source)
-                found[slot] = source if before is None else before
-    return found
-
-
-def sizes(steps: Sequence[Any]) -> dict[int, int]:
-    """Bytes of the slots that steps make."""
-    found: dict[int, int] = {}
-    for step in steps:
-        if type(step) is ControlStep:
-            found |= {slot: step.avals[i].nbytes for slot, i in step.results}
+        if type(step) is ProductStep:
+            self.add(self.calls.product(step, self.place))
         else:
-            found |= dict(step.allocs)
-            found |= {slot: nbytes for slot, _, nbytes, over in step.takes if not over}
-    return found
+            self.add(self.calls.launch(step, self.place, self.guard))
+
+    def copy(self, to: Place, source: Place, nbytes: int) -> None:
+        if nbytes:
+            self.add(self.calls.copy(to, source, nbytes, self.guard))
 
 
 # --- loops and branches --------------------------------------------------------------------------
@@ -250,7 +209,7 @@ class _Inside:
     def memory(self, nbytes: int) -> Place:
         """Memory of the block for as long as the step takes."""
         at = self.behind
-        self.behind += _rounded(nbytes)
+        self.behind += rounded(nbytes)
         return self.outer.block, at
 
     def result(self, i: int) -> Place:
@@ -264,25 +223,10 @@ class _Inside:
         self, plan: Plan, leaves: Sequence[int], wanted: Sequence[tuple[int | None, int]]
     ) -> _Steps:
         """The words of a body: its leaves are at bases, its outputs wanted at others (or not), each
-        of so many bytes. What does not come about there is copied."""
-        given: dict[int, Place] = {slot: (base, 0) for slot, base in enumerate(leaves)}
-        for slot, buffer in enumerate(plan.constants, len(leaves)):
-            given[slot] = 0, buffer.ptr
-        self.calls.kept.append(plan)
-        root = roots(plan.steps)
-        copies = []
-        for slot, (base, nbytes) in zip(plan.output_slots, wanted, strict=True):
-            if base is None:
-                continue
-            slot = root.get(slot, slot)
-            if slot in given:
-                copies.append((slot, base, nbytes))
-            else:
-                given[slot] = base, 0
-        found = _Steps(self.calls, plan.steps, given, self.block, self.behind, plan.output_slots)
-        for slot, base, nbytes in copies:
-            if nbytes:
-                found.add(self.calls.copy((base, 0), found.place(slot), nbytes))
+        of so many bytes."""
+        places = [(None if base is None else (base, 0), n) for base, n in wanted]
+        given = [(base, 0) for base in leaves]
+        found = _body(self.calls, plan, given, places, self.block, self.behind)
         self.widest = max(self.widest, found.widest)
         return found
 
@@ -290,6 +234,37 @@ class _Inside:
         self.bases[1] = 0, self.calls.words(record)
         self.outer.add(self.calls.step(entry, n, self.bases))
         return room
+
+
+def _body(
+    calls: Calls,
+    plan: Plan,
+    leaves: Sequence[Place],
+    wanted: Sequence[tuple[Place | None, int]],
+    block: int,
+    behind: int,
+    guard: Guard | None = None,
+) -> _Steps:
+    """The words of a body: where its leaves are, where its outputs are wanted (or not), of how many
+    bytes. What does not come about there is copied."""
+    given: dict[int, Place] = dict(enumerate(leaves))
+    for slot, buffer in enumerate(plan.constants, len(leaves)):
+        given[slot] = 0, buffer.ptr
+    calls.kept.append(plan)
+    root = roots(plan.steps)
+    copies = []
+    for slot, (to, nbytes) in zip(plan.output_slots, wanted, strict=True):
+        if to is None:
+            continue
+        slot = root.get(slot, slot)
+        if slot in given:
+            copies.append((slot, to, nbytes))
+        else:
+            given[slot] = to
+    found = _Steps(calls, plan.steps, given, block, behind, plan.output_slots, guard)
+    for slot, to, nbytes in copies:
+        found.copy(to, found.place(slot), nbytes)
+    return found
 
 
 class _Carry:
@@ -399,6 +374,8 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
 
 def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
     inside = _Inside(outer, step, behind)
+    if step.guard:
+        return _every_way(inside)
     index = inside.operand(0)
     operands = [inside.operand(k) for k in range(1, len(step.operands))]
     results = [(inside.base(inside.result(i)), a.nbytes) for i, a in enumerate(step.avals)]
@@ -409,6 +386,24 @@ def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
     for way in ways:
         record += [way.count, calls.words(way.words)]
     return inside.finish(CHOICE, 0, record, max(way.room for way in ways))
+
+
+def _every_way(inside: _Inside) -> int:
+    """Launch all branches: each kernel looks at the index by itself, and the host waits for
+    nothing."""
+    outer, step = inside.outer, inside.op
+    index, *operands = [outer.place(slot) for slot in step.operands]
+    results = [(inside.result(i), a.nbytes) for i, a in enumerate(step.avals)]
+    last, room = len(step.bodies) - 1, inside.behind
+    for k, body in enumerate(step.bodies):
+        first, end = LEAST if k == 0 else k, MOST if k == last else k
+        guard = Guard(step.guard, index, first, end)
+        way = _body(inside.calls, body, operands, results, outer.block, inside.behind, guard)
+        outer.words += way.words
+        outer.count += way.count
+        outer.widest = max(outer.widest, way.widest)
+        room = max(room, way.room)
+    return room
 
 
 _KINDS = {"cond": _cond, "while": _while, "scan": _scan}
@@ -431,7 +426,7 @@ class _Table:
         self.device = device
         self.calls = Calls(device, fastmath)
         given: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
-        root, made, makers = roots(steps), sizes(steps), _makers(steps)
+        root, made, makers = roots(steps), sizes(steps), makers_of(steps)
         # Leaves that are written over, where they may be.
         places = {slot: i for i, slot in enumerate(leaves)}
         self.overwritten = sorted({places[s] for s in root.values() if s in places})
@@ -446,6 +441,7 @@ class _Table:
         if found.room:
             self.fresh.append((found.room, steps[0]))
         self.nbytes = sum(n for n, _ in self.fresh)
+        self.origins = [origin(step) for _, step in self.fresh]
         self.table = self.calls.words([found.widest, found.count, found.count, *found.words])
         self.walk = walkers()[1]
 
@@ -458,9 +454,10 @@ class _Table:
                 buffers[i].written()
             else:  # others have it, too
                 buffers[i] = copy(buffers[i], "an update")
-        for nbytes, step in self.fresh:
+        for (nbytes, step), made in zip(self.fresh, self.origins, strict=True):
             try:
                 buffers.append(empty(self.device, nbytes, _label(step)))
+                buffers[-1].origin = made
             except MemoryError as error:
                 error.accnp_step = step  # type: ignore[attr-defined]
                 raise
@@ -478,11 +475,6 @@ class _Table:
 
 
 _address = attrgetter("ptr")
-
-
-def _makers(steps: Sequence[Any]) -> dict[int, Any]:
-    """The steps that make slots."""
-    return {slot: step for step in steps for slot in sizes([step])}
 
 
 def _label(step: Any) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from accnp.codegen.generated import Generated
 from accnp.engine.device_captures import Capture
 from accnp.engine.device_products import ProductStep, words_of
 from accnp.engine.device_steps import DeviceStep, LibraryStep
@@ -17,9 +18,18 @@ from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, PRODUCT, addresses
 
-__all__ = ["Calls", "Place"]
+__all__ = ["Calls", "Guard", "Place"]
 
 Place = tuple[int, int]  # a base, and what is added to it
+
+
+class Guard(NamedTuple):
+    """When the launches of a branch are meant: an index is one of first..last."""
+
+    code: str  # its type
+    place: Place
+    first: int
+    last: int
 
 
 class Calls:
@@ -48,12 +58,16 @@ class Calls:
             found += place
         return found
 
-    def launch(self, step: DeviceStep, place: Callable[[int, int], Place]) -> list[int]:
+    def launch(
+        self, step: DeviceStep, place: Callable[[int, int], Place], guard: Guard | None = None
+    ) -> list[int]:
         handle = self.driver.handle(step.function or step.load(self.fastmath))
         head = [self.entries.launch, handle, step.blocks, step.threads, self.stream, self.where]
         given = [place(slot, offset) for slot, offset in step.pointers]
         given += [(0, buffer.ptr) for buffer in step.constants]
         given += [(0, word) for word in step.words]
+        if guard is not None:
+            given += [guard.place, (0, guard.first), (0, guard.last)]
         self.kept.append(step)
         return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
 
@@ -62,7 +76,10 @@ class Calls:
         ((slot, _),) = step.results
         return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, 0), self))
 
-    def copy(self, to: Place, source: Place, nbytes: int) -> list[int]:
+    def copy(self, to: Place, source: Place, nbytes: int, guard: Guard | None = None) -> list[int]:
+        if guard is not None:
+            step = _move(self.device, nbytes, guard.code)
+            return self.launch(step, lambda slot, _: (to, source)[slot], guard)
         last = [(0, nbytes), (0, self.stream), (0, self.where)]
         return self.step(COPY, 0, [(0, self.entries.copy), to, source, *last])
 
@@ -85,3 +102,14 @@ class Calls:
         self.kept.append(made)
         self.alone = True
         return found
+
+
+def _move(device: Device, nbytes: int, guard: str) -> DeviceStep:
+    """The launch that copies bytes from slot 1 to slot 0, where a branch is meant."""
+    text, size = Generated(), 4 if nbytes % 4 == 0 else 1
+    text.source = "def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        x[i] = y[i]\n"
+    text.signature = ("i4*", "i4*") if size == 4 else ("u1*", "u1*")
+    text.extent, text.tasks = nbytes // size, True
+    step = DeviceStep(text, False, device)
+    step.guard, step.pointers, step.label = guard, [(0, 0), (1, 0)], "copy"
+    return step

@@ -18,7 +18,7 @@ from accnp.config import config
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
 from accnp.forks import imported
-from accnp.ir.node import Node, site_text
+from accnp.ir.node import Node, line_of, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
 from accnp.runtime.blas import follow
@@ -216,8 +216,11 @@ def waited_for(node: Node) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        # Results of jitted calls are nodes without a line: their memory knows who made it.
+        made = (node.op.name, node.site) if node.site else getattr(node.value, "origin", None)
+        name, site = made or (node.op.name, None)
         error.add_note(
-            f"found when the value of {node.op.name}, recorded at {site_text(node)}, was waited "
+            f"found when the value of {name}, recorded at {line_of(site)}, was waited "
             "for; a fault of a kernel may be of any work given to the GPU before"
         )
         raise

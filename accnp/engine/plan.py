@@ -324,23 +324,21 @@ class Planner:
             )
         return step
 
-    def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:
+    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[KernelStep]:
         """The launches of an op's own kernel in place of a library call; none if there is none."""
-        if v.op.kernel is None:
+        make = make or v.op.kernel
+        if make is None:
             return []
         avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
         operands = []
         for _, shape, dtype, strides, *_ in call.operands:
-            steps = (
-                contiguous(shape)
-                if strides is None
-                else tuple(s // dtype.itemsize for s in strides)
-            )
+            size = dtype.itemsize
+            steps = contiguous(shape) if strides is None else tuple(s // size for s in strides)
             operands.append(Operand(shape, dtype, steps, self.plan.device is not None))
         known = CODES if v.op.halves == "own" else CODES - HALVES
         if any(dtype_code(x.dtype) not in known for x in (*operands, *avals)):
             return []
-        own = v.op.kernel(operands, avals, v.params)
+        own = make(operands, avals, v.params)
         if own is None:
             return []
         taken = v.op.takes
@@ -382,7 +380,8 @@ class Planner:
     def own_step(self, own: OwnKernel, codes: list[str], v: Value) -> KernelStep:
         text = Generated()
         text.source, text.extent, text.weight = own.source, own.extent, own.weight
-        text.ints, text.tasks = list(own.ints), True
+        text.ints, text.tasks = list(own.ints), not own.team
+        text.threads, text.blocks = own.team or text.threads, own.extent
         text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
         step = self.step(text)
         step.cluster, step.label = v.cluster, v.op.name

@@ -283,6 +283,7 @@ class ControlStep:
         "avals",
         "bodies",
         "frees",
+        "guard",
         "inputs",
         "nbytes",
         "node",
@@ -310,6 +311,7 @@ class ControlStep:
         self.nbytes = value_bytes(value)
         self.reason = ""  # why it is no native loop
         self.walk: Any = None  # on a GPU: what runs it without Python, once that is made
+        self.guard = ""  # likewise: the type of the index that kernels of branches look at
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 
 

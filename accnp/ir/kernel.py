@@ -183,10 +183,11 @@ class OwnKernel:
     an operand, the result starts with its values, and it has no pointer of its own: the planner
     hands over its buffer where nobody wants it any more, else a copy. If that operand is `one`, the
     kernel writes its value by itself; the value's pointer is the last of all. The text must hold no
-    size: these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own.
+    size: these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own;
+    on a GPU so many threads may do a task together (`team`): `def kernel(*pointers, *ints)` then.
     """
 
-    __slots__ = ("extent", "ints", "memory", "source", "then", "weight")
+    __slots__ = ("extent", "ints", "memory", "source", "team", "then", "weight")
 
     def __init__(
         self,
@@ -196,6 +197,7 @@ class OwnKernel:
         weight: int = 1,
         memory: tuple[tuple[str, int], ...] = (),
         then: tuple[OwnKernel, ...] = (),
+        team: int = 0,
     ) -> None:
         self.source = source
         self.ints = ints
@@ -205,6 +207,7 @@ class OwnKernel:
         # after this one. All steps have the pointers of operands, results, memory, in this order.
         self.memory = memory
         self.then = then
+        self.team = team  # threads of the block that does a task on a GPU
 
 
 def replace(record: Any, **changes: Any) -> Any:

@@ -25,6 +25,7 @@ __all__ = [
     "forget",
     "has_effect",
     "items",
+    "line_of",
     "literal",
     "mark",
     "perform",
@@ -148,9 +149,14 @@ def _site(frame: Any) -> tuple[Any, int] | None:
 
 def site_text(node: Node) -> str:
     """Return `file:line (function)` of the user's line that recorded a node."""
-    if node.site is None:
+    return line_of(node.site)
+
+
+def line_of(site: tuple[Any, int] | None) -> str:
+    """Return such a text of what `user_site` found."""
+    if site is None:
         return "<unknown line>"
-    code, lasti = node.site
+    code, lasti = site
     line = code.co_firstlineno
     for start, end, number in code.co_lines():
         if start <= lasti < end and number is not None:

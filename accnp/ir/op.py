@@ -70,6 +70,8 @@ class Op:
             `accnp/primitives/`, the name of a function (xp, *arrays, **params) of arrays of a
             library like NumPy (CuPy), or a function that gets the driver for xp. It gives fresh
             arrays, or None for operands that it does not do: the reference does these.
+        block: its kernel on a GPU where a block of threads does each task: "module.name" likewise,
+            the name of a function as `kernel`; it gives None for what `cuda` does better.
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if no
             strides express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
@@ -108,6 +110,7 @@ class Op:
     batch: Callable[..., Any] | None = None
     scalar: Any = None
     cuda: Any = None
+    block: str = ""
     strides: Callable[..., Any] | None = None
     combine: str | None = None
     parts: Callable[..., Any] | None = None

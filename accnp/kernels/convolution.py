@@ -23,11 +23,12 @@ INTEGERS = (
 )  # fmt: skip
 
 
-def text(code: str, lanes: int, run: int, tall: int) -> str:
+def text(code: str, lanes: int, run: int, tall: int, whole: bool) -> str:
     """The text: x, w and y by their strides along groups (xg), examples (xn), input features (xc),
     output features (wo, yo) and three axes of space; a task has `several` examples and a `band` of
     the places of axis `cut`; `near` is the axis of x whose elements lie side by side: examples 0,
-    features 1, the last of space 2."""
+    features 1, the last of space 2. If vectors of w are
+    read `whole`, what follows the last features is laid out as zeros."""
     axes = range(3)
     extents = "\n".join(_EXTENT.format(d=d) for d in axes)
     tap_loops, tap_offsets = [], []
@@ -42,7 +43,8 @@ def text(code: str, lanes: int, run: int, tall: int) -> str:
     return _TEXT.format(
         code=code, one=lanes, two=2 * lanes, run=run, tall=tall,
         integers=", ".join(INTEGERS), extents=extents, taps="\n".join(tap_loops),
-        along=" + ".join(tap_offsets),
+        along=" + ".join(tap_offsets), laid="width" if whole else "n",
+        direct=" and features % width == 0" if whole else "",
     )  # fmt: skip
 
 
@@ -185,7 +187,7 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                                     out[r] = (i_n + j_n) * yn + o0 + o1 + o2
                                     r += 1
                 target = at(y, g * yg + n0 * yn)
-                direct = wo == 1 and (rows <= {tall} or features <= width)
+                direct = wo == 1 and (rows <= {tall} or features <= width){direct}
                 for j in range(0, features, width):
                     n = fmin(features - j, width)
                     pc = sums
@@ -199,7 +201,7 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                         pb = at(w, g * wg + j * wo)
                         row = at(across, p0)
                         if not direct:
-                            for q in range(0, n, {one}):
+                            for q in range(0, {laid}, {one}):
                                 p = 0
                                 if n - q >= {one} and wo != 1:
                                     while p + {one} <= kk:

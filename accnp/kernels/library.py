@@ -24,12 +24,12 @@ __all__ = ["PREFIX", "SIGNATURES", "source"]
 
 PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
-BAND = 1024  # rows of the left matrix that pass some columns of the right one, laid out for them
-FAR = 512  # from this distance on rows of the right matrix are first copied together
+BAND = {64: 1024, 32: 512}  # rows of the left matrix that pass columns of the right one laid out
 LONG = 4096  # steps of a matrix times a vector that are spread over chains and then folded;
 CHAINS = 64  # bytes of the ends of these chains, one for each element of so many
 STRIP = 2048  # columns whose chains stay near
-TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector
+TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector,
+DOTS = {64: 8, 32: 4}  # and rows whose sums with a vector are made at a time
 # Rows that are short are asked for three tiles ahead: the processor does not look that far, and a
 # tile is done sooner than its rows come. The same goes for rows of the result, whole: a store waits
 # for its line. 100000x32 by 32x32 on two threads: 2.6 ms, 1.3 with half of them, 0.6.
@@ -64,7 +64,7 @@ def source(name: str, vector_bytes: int) -> str:
         return factors.TEXTS[family].format(code=code, one=vector_bytes // int(code[1:]))
     if family == "conv":
         lanes = vector_bytes // int(code[1:])
-        return convolution.text(code, lanes, RUN, TALL[vector_bytes])
+        return convolution.text(code, lanes, RUN, TALL[vector_bytes], vector_bytes < 64)
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
     chains = CHAINS // int(code[1:])
@@ -73,29 +73,36 @@ def source(name: str, vector_bytes: int) -> str:
         half = len(ends) // 2
         ends = [f"({x} + {y})" for x, y in zip(ends[:half], ends[half:], strict=True)]
     text = {"gemv": _GEMV, "chains": _CHAINS, "fold": _FOLD}[family]
-    return text.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,
-                       chains=chains, strip=STRIP, sum=ends[0])  # fmt: skip
+    return text.format(
+        name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG, chains=chains,
+        strip=STRIP, sum=ends[0], rows=DOTS[vector_bytes],
+    )  # fmt: skip
 
 
 def _gemm(name: str, code: str, vector_bytes: int) -> str:
     """c (op)= a @ b, rows of c contiguous; `how` is 0 to set, 1 to add, -1 to subtract."""
     lanes = vector_bytes // int(_REAL[code][1:])
     twice = code[0] == "c"
+    counts = {"one": lanes, "two": 2 * lanes, "four": 4 * lanes}
+    tile = "twin" if twice else "tile"
     return _GEMM.format(
         name=name,
-        one=lanes,
-        two=2 * lanes,
-        four=4 * lanes,
+        **counts,
         run=RUN // 2 if twice else RUN,
-        band=BAND,
+        band=BAND[vector_bytes],
         tall=TALL[vector_bytes],
         ahead=3 * TALL[vector_bytes],
-        tile="twin" if twice else "tile",
+        tile=tile,
         start="2 * p0 * rsb + j * csb" if twice else "p0 * rsb + j * csb",
         panel=f"panel_{_REAL[code]}",
         doubled=_DOUBLED if twice else "",
-        near="False" if twice else f"csb == 1 and (m < 64 or rsb < {FAR})",
-        pack=(_PACK_PAIRS if twice else _PACK).format(one=lanes),
+        apart="not near" if vector_bytes == 64 else "not near or nn < width",
+        near="False" if twice else _NEAR[vector_bytes],
+        pack=(_PACK_PAIRS if twice else _PACK).format(
+            one=lanes, laid="nn" if vector_bytes == 64 else "width"
+        ),
+        widths=_WIDTHS[vector_bytes].format(**counts),
+        few=_FEW[vector_bytes].format(tile=tile, **counts),
     )
 
 
@@ -115,11 +122,7 @@ _DOUBLED = """
 _GEMM = """
 def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
     buf = {panel}()
-    width = {two}
-    if m <= 4:
-        width = {four}
-    elif n <= {one}:
-        width = {one}
+    width = {two}{widths}
     near = {near}
     for i0 in range(0, m, {band}):
         stop = fmin(m, i0 + {band})
@@ -130,7 +133,7 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                 nn = fmin(n - j, width)
                 pb = at(b, {start})
                 ldb = rsb
-                if not near:{pack}
+                if {apart}:{pack}
                     pb = buf
                     ldb = width
                 i = i0
@@ -140,10 +143,7 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                     pc = at(c, i * ldc + j)
                     if width == {one} or (nn <= {one} and m > 4):
                         {tile}_{tall}x1(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
-                        i += {tall}
-                    elif r <= 2 or m <= 4:
-                        {tile}_2x4(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
-                        i += 2
+                        i += {tall}{few}
                     else:
                         if csa == 1 and kk <= 64:
                             for q in range({ahead}, {ahead} + {tall}):
@@ -159,8 +159,40 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                         i += {tall}
 """
 
+# By bytes of a vector, where they differ. Those of 32 bytes are read whole, so that the last
+# columns are laid out, with zeros behind; rows far apart share a few lines of a small cache.
+_NEAR = {
+    64: "csb == 1 and (m < 64 or rsb < 512)",
+    32: "csb == 1 and (m < (24 if rsb < 512 else 12) or k * rsb <= 12800)",
+}
+_WIDTHS = {
+    64: """
+    if m <= 4:
+        width = {four}
+    elif n <= {one}:
+        width = {one}""",
+    32: """
+    if n <= {one}:
+        width = {one}
+    elif m <= 2 and n > {two}:
+        width = {four}""",
+}
+_FEW = {
+    64: """
+                    elif r <= 2 or m <= 4:
+                        {tile}_2x4(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
+                        i += 2""",
+    32: """
+                    elif width == {four}:
+                        {tile}_2x4(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
+                        i += 2
+                    elif r <= 4 or r == 7 or r == 8:
+                        {tile}_4x2(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
+                        i += 4""",
+}
+
 _PACK = """
-                    for q in range(0, nn if rsb == 1 else 0, {one}):
+                    for q in range(0, {laid} if rsb == 1 else 0, {one}):
                         p = 0
                         while p + {one} <= kk and nn - q >= {one}:
                             turn(at(buf, p * width + q), width, at(pb, p + q * csb), csb)
@@ -171,11 +203,11 @@ _PACK = """
                     for p in range(kk if rsb != 1 else 0):
                         prefetch(at(pb, (p + 16) * rsb))
                         prefetch(at(pb, (p + 16) * rsb + {one}))
-                        for q in range(0, nn, {one}):
+                        for q in range(0, {laid}, {one}):
                             lay(at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q)"""
 # Two rows for each complex one: for the real part of the other factor, and for the imaginary one.
 _PACK_PAIRS = """
-                    for q in range(0, nn, {one}):
+                    for q in range(0, {laid}, {one}):
                         for p in range(kk):
                             dst = at(buf, 2 * p * width + q)
                             src = at(pb, 2 * p * rsb + q * csb)
@@ -193,8 +225,8 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
                 for p in range(kk):
                     buf[p] = px[p * sx]
                 px = buf
-            for j in range(0, n, 8):
-                dots(kk, px, at(b, p0 + j * csb), csb, at(c, j), n - j, keep)
+            for j in range(0, n, {rows}):
+                dots_{rows}(kk, px, at(b, p0 + j * csb), csb, at(c, j), n - j, keep)
         else:
             spare = at(buf, {chains} * {strip})
             for j in range(0, n, {strip}):

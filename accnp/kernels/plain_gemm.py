@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import CHAINS, LONG, RUN, SIGNATURES, STRIP, TALL, source
+from .library import CHAINS, DOTS, LONG, RUN, SIGNATURES, STRIP, TALL, source
 
 VECTOR_BYTES = 32
 Fma = Callable[[Any, Any, Any], Any]
@@ -96,11 +96,11 @@ def _put(c: Any, j: Any, y: Any, how: Any) -> None:
     c[j] = y if how == 0 else (c[j] - y if how < 0 else c[j] + y)
 
 
-def _dots(fma: Fma) -> Callable[..., None]:
+def _dots(rows: int, fma: Fma) -> Callable[..., None]:
     def call(k: Any, x: Any, b: Any, ldb: Any, c: Any, n: Any, how: Any) -> None:
         dtype = _type(c)
         count = CHAINS // np.dtype(dtype).itemsize
-        for j in range(min(int(n), 8)):
+        for j in range(min(int(n), rows)):
             lanes = [dtype(0)] * count
             for p in range(int(k)):
                 lanes[p % count] = fma(x[p], b[j * ldb + p], lanes[p % count])
@@ -114,7 +114,7 @@ def _dots(fma: Fma) -> Callable[..., None]:
 
 def _gemv(fma: Fma) -> Callable[..., None]:
     """c (op)= x @ b: runs over lanes, folded by halves."""
-    dots = _dots(fma)
+    dots = _dots(1, fma)
 
     def call(n: Any, k: Any, x: Any, sx: Any, b: Any, rsb: Any, csb: Any, c: Any, how: Any) -> None:
         dtype = _type(c)
@@ -182,7 +182,8 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
 
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
     found["lay_words"] = _lay_words
-    found["dots"] = _dots(fma)
+    for rows in DOTS.values():
+        found[f"dots_{rows}"] = _dots(rows, fma)
     found["add_scaled"] = _add_scaled(1, fma)
     found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
     for name in SIGNATURES:
@@ -196,7 +197,8 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
             found["tile_" + shape] = _tile(tall, 1, fma)
             found["twin_" + shape] = _tile(tall, 2, fma)
             found["apart_" + shape] = _apart(tall, fma)
-    found["tile_2x4"], found["twin_2x4"] = _tile(2, 1, fma), _tile(2, 2, fma)
+    for rows, shape in ((2, "2x4"), (4, "4x2")):
+        found["tile_" + shape], found["twin_" + shape] = _tile(rows, 1, fma), _tile(rows, 2, fma)
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)

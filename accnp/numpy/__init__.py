@@ -29,8 +29,9 @@ from accnp.api.environment.namespace_info import namespace_info as __array_names
 from accnp.api.algebra.products import (
     dot, inner, matmul, outer, tensordot, trace, vdot, vecdot,
 )  # fmt: skip
+from accnp.api.folds.means import mean, std, var
 from accnp.api.folds.reductions import (
-    all, amax, amin, any, argmax, argmin, max, mean, min, prod, ptp, std, sum, var,
+    all, amax, amin, any, argmax, argmin, max, min, prod, ptp, sum,
 )  # fmt: skip
 from accnp.api.arguments.scalars import (
     bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,

@@ -300,5 +300,6 @@ opaque(
     kernel=_kernel,
     halves="own",
     cuda="gpu_library.convolution",
+    block="block_convolutions.convolution",
     show=lambda p: {**p, "out_sharding": None},
 )

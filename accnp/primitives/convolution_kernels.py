@@ -21,7 +21,7 @@ from accnp.primitives.sweeps import Places, Sweep
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window
 
-__all__ = ["convolution_kernel"]
+__all__ = ["Case", "case_of", "convolution_kernel"]
 
 NARROW = 8  # lanes of a product that count: with fewer in use taps are spread out
 FEATURES = 4  # output features from which a product of matrices is worth it
@@ -33,7 +33,7 @@ LEAST = 64  # rows of a task at least, if there are so many
 ROWS = 512  # and at most, or so: their sums stay near
 
 
-class _Case(NamedTuple):
+class Case(NamedTuple):
     """A convolution by its axes: sizes, and strides in (lhs, rhs, result)."""
 
     groups: int
@@ -54,21 +54,10 @@ def convolution_kernel(
     lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
 ) -> OwnKernel | None:
     """Return the kernel."""
-    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
-    n, c, *x = (lhs.strides[d] for d in dims.lhs_spec)
-    o, i, *w = (rhs.strides[d] for d in dims.rhs_spec)
-    steps = contiguous(result.shape)
-    yn, yo, *y = (steps[d] for d in dims.out_spec)
-    examples = lhs.shape[dims.lhs_spec[0]] // bgc
-    features, inputs = (rhs.shape[d] for d in dims.rhs_spec[:2])
-    features //= fgc * bgc
-    groups = (inputs * c if fgc > 1 else examples * n, features * o, features * yo)
-    case = _Case(
-        fgc * bgc, examples, inputs, features, list(windows), groups,
-        (n, yn), (c, i), (o, yo), x, w, y,
-    )  # fmt: skip
+    case = case_of(lhs, rhs, result, windows, p)
     code = dtype_code(result.dtype)
     real = code in ("f4", "f8") and lhs.dtype == rhs.dtype == result.dtype
+    features, inputs = case.features, case.inputs
     taps = prod([w.taps for w in windows])
     places, elements = prod([w.places for w in windows]), prod([w.size for w in windows])
     narrow = features * elements < NARROW * places and inputs >= NARROW
@@ -80,10 +69,29 @@ def convolution_kernel(
     return _loops(code, case, real)
 
 
+def case_of(
+    lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
+) -> Case:
+    """Return a convolution by its axes."""
+    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    n, c, *x = (lhs.strides[d] for d in dims.lhs_spec)
+    o, i, *w = (rhs.strides[d] for d in dims.rhs_spec)
+    steps = contiguous(result.shape)
+    yn, yo, *y = (steps[d] for d in dims.out_spec)
+    examples = lhs.shape[dims.lhs_spec[0]] // bgc
+    features, inputs = (rhs.shape[d] for d in dims.rhs_spec[:2])
+    features //= fgc * bgc
+    groups = (inputs * c if fgc > 1 else examples * n, features * o, features * yo)
+    return Case(
+        fgc * bgc, examples, inputs, features, list(windows), groups,
+        (n, yn), (c, i), (o, yo), x, w, y,
+    )  # fmt: skip
+
+
 # --- products of matrices ------------------------------------------------------------------------
 
 
-def _product(code: str, case: _Case) -> OwnKernel:
+def _product(code: str, case: Case) -> OwnKernel:
     """A call of the library with all sizes and strides; tasks are groups, some examples, a band of
     the first axis of space."""
     extra = 3 - len(case.windows)
@@ -119,7 +127,7 @@ def _product(code: str, case: _Case) -> OwnKernel:
     return text.own(tasks, max(work, tasks))
 
 
-def _near(case: _Case) -> int:
+def _near(case: Case) -> int:
     """The axis of the array along which most elements lie side by side: examples 0, features 1, the
     last one of space 2."""
     lengths = [case.examples, case.inputs, case.windows[-1].size if case.windows else 1]
@@ -130,7 +138,7 @@ def _near(case: _Case) -> int:
 # --- products that are spread out ---
 
 
-def _spread(code: str, case: _Case) -> OwnKernel:
+def _spread(code: str, case: Case) -> OwnKernel:
     """Few output features of many input features: each tap's product with all elements of the array
     is one product of matrices, with no empty lanes; then they are added up where the taps lie."""
     (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
@@ -202,7 +210,7 @@ def _spread(code: str, case: _Case) -> OwnKernel:
 # --- loops ---------------------------------------------------------------------------------------
 
 
-def _loops(code: str, case: _Case, real: bool) -> OwnKernel:
+def _loops(code: str, case: Case, real: bool) -> OwnKernel:
     (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
     space = zip(case.windows, case.lhs, case.out, strict=True)
     axes = [

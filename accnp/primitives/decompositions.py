@@ -285,6 +285,7 @@ opaque(
     jvp=_qr_jvp,
     batch=batched("qr"),
     cuda="gpu_library.qr",
+    block="block_kernels.qr",
     kernel=lambda operands, results, p: (
         None if p["pivoting"] else qr_by_lapack(operands[0], results, p["full_matrices"])
     ),
@@ -369,6 +370,7 @@ opaque(
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,
     batch=batched("lu"),
+    block="block_kernels.lu",
     kernel=lambda operands, results, p: (
         lu_kernel(operands[0], results) or lu_by_lapack(operands[0], results)
     ),

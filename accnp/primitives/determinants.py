@@ -123,6 +123,8 @@ opaque(
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
     batch=batched("det"),
     kernel=_det_kernel,
+    cuda="gpu_library.det",
+    block="block_kernels.det",
 )
 
 
@@ -154,4 +156,6 @@ opaque(
     jvp=_slogdet_jvp,
     batch=batched("slogdet"),
     kernel=_det_kernel,
+    cuda="gpu_library.slogdet",
+    block="block_kernels.det",
 )

@@ -91,6 +91,7 @@ opaque(
     jvp=_eigh_jvp,
     batch=batched("eigh"),
     cuda="gpu_library.eigh",
+    block="block_spectra.eigh",
     kernel=lambda operands, results, p: eigh_by_lapack(operands[0], results, p["lower"]),
 )
 

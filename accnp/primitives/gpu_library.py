@@ -19,8 +19,8 @@ from accnp.ir.kernel import is_half
 
 __all__ = [
     "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
-    "eigh", "fft", "product", "qr", "searchsorted", "solve", "sort", "svd", "top_k",
-    "triangular_solve",
+    "det", "eigh", "fft", "product", "qr", "searchsorted", "slogdet", "solve", "sort", "svd",
+    "top_k", "triangular_solve",
 ]  # fmt: skip
 
 MATRICES = 64  # systems of a batch up to which large ones are solved one by one
@@ -116,6 +116,16 @@ def cholesky(xp: Any, a: Any) -> Any:
             return xp.tril(xp.linalg.cholesky(a))
     except np.linalg.LinAlgError:
         return None  # some matrix of a batch: the reference knows which
+
+
+def det(xp: Any, a: Any) -> Any:
+    """det."""
+    return xp.linalg.det(a) if _lapack(a) else None
+
+
+def slogdet(xp: Any, a: Any) -> Any:
+    """slogdet: signs, then logarithms."""
+    return tuple(xp.linalg.slogdet(a)) if _lapack(a) else None
 
 
 def solve(xp: Any, a: Any, b: Any) -> Any:

@@ -298,6 +298,7 @@ opaque(
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
     kernel=_solve_kernel,
     cuda="gpu_library.solve",
+    block="block_kernels.solve",
     batch=_solve_batch("linear_solve"),
 )
 
@@ -372,6 +373,7 @@ opaque(
     transpose=_tri_transpose,
     kernel=_tri_kernel,
     cuda="gpu_library.triangular_solve",
+    block="block_kernels.triangular_solve",
     batch=_solve_batch("triangular_solve"),
 )
 
@@ -435,4 +437,5 @@ opaque(
     ),
     batch=batched("cholesky"),
     cuda="gpu_library.cholesky",
+    block="block_kernels.cholesky",
 )

@@ -75,23 +75,24 @@ class Batch:
         """q becomes the order of m rows after the k exchanges in p, which lie `step` apart."""
         self.text.add(f"for i in range({m}):", "    q[i] = i4(i)")
         with self.text.block(f"for i in range({k}):"):
-            self.text.add(f"w = i8(p[i * {step}])", "v = q[i]", "q[i] = q[w]", "q[w] = v")
+            self.text.add(f"other = i8(p[i * {step}])", "row = q[i]")
+            self.text.add("q[i] = q[other]", "q[other] = row")
 
     def determinant(self, n: str, several: bool) -> None:
         """The determinant at y from factors f and exchanges p; or its sign, and at z the logarithm
         of its absolute value."""
         code, text = self.code, self.text
         part = {"c8": "f4", "c16": "f8"}.get(code, code)
-        text.add(f"s = {code}(1)", f"v = {part}(0)")
+        text.add(f"s = {code}(1)", f"log_size = {part}(0)")
         with text.block(f"for i in range({n}):"):
             text.add(f"d = f[i * {n} + i]", "s = s if i8(p[i]) == i else -s")
             if several:
-                text.add("size = abs(d)", "v = v + log(size)")
+                text.add("size = abs(d)", "log_size = log_size + log(size)")
                 text.add("unit = " + ("d / size" if part == code else f"cdiv(d, {code}(size))"))
                 text.add(f"s = s * (unit if size != {part}(0) else d)")
             else:
                 text.add("s = s * d")
-        text.add("y[0] = s", *(["z[0] = v"] if several else []))
+        text.add("y[0] = s", *(["z[0] = log_size"] if several else []))
 
     def own(self, work: int) -> OwnKernel:
         """The kernel; `work` is that of one task."""

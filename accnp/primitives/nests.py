@@ -62,12 +62,13 @@ class Text:
             return f"bitcast_{code}({name if size == 8 else f'i{size}({name})'})"
         return f"{code}({self.integer(int(np.asarray(value).astype(np.int64)))})"
 
-    def own(self, extent: int = 1, work: int = 1) -> OwnKernel:
+    def own(self, extent: int = 1, work: int = 1, team: int = 0) -> OwnKernel:
         """The kernel; `work` is that of the whole extent, in simple element operations."""
-        arguments = ["lo", "hi", *self.pointers, *[f"n{i}" for i in range(len(self.ints))]]
-        head = f"def kernel({', '.join(arguments)}):"
+        arguments = [*self.pointers, *[f"n{i}" for i in range(len(self.ints))]]
+        head = f"def kernel({', '.join(arguments if team else ['lo', 'hi', *arguments])}):"
         source = "\n".join([head, *self.lines]) + "\n"
-        return OwnKernel(source, tuple(self.ints), extent, max(1, work // max(1, extent)))
+        each = max(1, work // max(1, extent))
+        return OwnKernel(source, tuple(self.ints), extent, each, team=team)
 
 
 def total(terms: Sequence[str]) -> str:

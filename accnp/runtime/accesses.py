@@ -8,7 +8,8 @@ once for each lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import ir
@@ -21,10 +22,15 @@ SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or g
 _I64 = ir.IntType(64)
 
 Put = Callable[[str], str]  # writes an instruction, gives its name
+# Which lanes are meant: all, those of a vector of bits, or so many first ones. The last are pieces
+# without a mask, which what is loaded later need not wait for, nor for what was stored in pieces.
+Mask = str | int | None
 
 
-def first_of(b: Any, put: Put, count: Any, n: int) -> str:
+def first_of(b: Any, put: Put, count: Any, n: int, register: int) -> str:
     """Ones for the first `count` of n lanes, of which there is one at least; above n all."""
+    if register < 64:
+        return mask_of(b, put, count, n, register)
     most = ir.Constant(_I64, n)
     count = b.select(b.icmp_signed("<", count, most), count, most)
     bits = b.lshr(ir.Constant(_I64, -1), b.sub(ir.Constant(_I64, 64), count))
@@ -32,10 +38,20 @@ def first_of(b: Any, put: Put, count: Any, n: int) -> str:
     return put(f"bitcast i{n} {bits.get_reference()} to {vector('i1', n)}")
 
 
-def mask_of(b: Any, put: Put, count: Any, n: int, at_end: bool = False) -> str:
-    """Ones for the first `count` of n lanes, or the last; below 0 means none, above n all."""
+def mask_of(b: Any, put: Put, count: Any, n: int, register: int, at_end: bool = False) -> str:
+    """Ones for the first `count` of n lanes, or the last; below 0 means none, above n all.
+
+    Where masks are vectors (AVX2), they are compared: made of bits they take a step for each lane.
+    """
     zero, most = ir.Constant(_I64, 0), ir.Constant(_I64, n)
     count = b.select(b.icmp_signed("<", count, most), count, most)
+    if register < 64:
+        limit = b.trunc(b.sub(most, count) if at_end else count, ir.IntType(32))
+        lanes = vector("i32", n)
+        one = put(f"insertelement {lanes} poison, i32 {limit.get_reference()}, i64 0")
+        limits = _shuffled(put, "i32", n, one, "poison", [0] * n)
+        places = ", ".join([f"i32 {k}" for k in range(n)])
+        return put(f"icmp {'sge' if at_end else 'slt'} {lanes} <{places}>, {limits}")
     bits = b.lshr(ir.Constant(_I64, -1), b.sub(ir.Constant(_I64, 64), count))
     if at_end:
         bits = b.shl(bits, b.sub(most, count))
@@ -45,33 +61,73 @@ def mask_of(b: Any, put: Put, count: Any, n: int, at_end: bool = False) -> str:
 
 
 def load_vector(
-    put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: str | None
-) -> str:
-    """n lanes from a place on, or those of them under a mask."""
+    b: Any, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
+    whole: Any = None,
+) -> str:  # fmt: skip
+    """n lanes from a place on, or those of them under a mask; all if `whole` is 1."""
     at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
     if mask is None:
         return put(f"load {lanes}, {at}, align {size}")
+    if isinstance(mask, int):
+        return _joined(put, kind, place, 1, n, mask)
     name, masks = f"@llvm.masked.load.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
     declares[name] = f"declare {lanes} {name}(ptr, i32, {masks}, {lanes})"
-    under = f"{masks} {mask}, {lanes} zeroinitializer"
-    return put(f"call {lanes} {name}({at}, i32 {size}, {under})")
+    under = f"call {lanes} {name}({at}, i32 {size}, {masks} {mask}, {lanes} zeroinitializer)"
+    if whole is None or size in SIZES:
+        return put(under)
+    found = []  # without an instruction for it, a branch for each lane
+    with _both(b, whole) as ways:
+        for block, text in zip(ways, (f"load {lanes}, {at}, align {size}", under), strict=True):
+            b.position_at_end(block)
+            found.append(f"[{put(text)}, %{block.get_reference().lstrip('%')}]")
+    return put(f"phi {lanes} {', '.join(found)}")
+
+
+@contextlib.contextmanager
+def _both(b: Any, whole: Any) -> Iterator[tuple[Any, Any]]:
+    """Two ways through the text: of whole vectors, and of others."""
+    ways, on = [b.append_basic_block(x) for x in ("whole", "part")], b.append_basic_block("on")
+    b.cbranch(whole, *ways)
+    yield tuple(ways)
+    for block in ways:
+        b.position_at_end(block)
+        b.branch(on)
+    b.position_at_end(on)
 
 
 def store_vector(
-    b: Any, declares: dict[str, str], kind: Any, place: Any, n: int, mask: str | None, value: str
-) -> None:
-    """Store n lanes from a place on, or those of them under a mask."""
+    b: Any, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
+    value: str, whole: Any = None,
+) -> None:  # fmt: skip
+    """Store n lanes from a place on, or those of them under a mask; all if `whole` is 1.
+
+    Without AVX-512 a store under a mask may be some 40 operations (on a Zen 3).
+    """
     at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
     if mask is None:
         b._insert(Line(f"store {lanes} {value}, {at}, align {size}"))
         return
+    if isinstance(mask, int):
+        for first, count in _pieces(mask):
+            here = put(f"getelementptr {kind}, {at}, i64 {first}")
+            piece = _shuffled(put, kind, n, value, "poison", range(first, first + count))
+            b._insert(Line(f"store {vector(kind, count)} {piece}, ptr {here}, align {size}"))
+        return
     name, masks = f"@llvm.masked.store.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
     declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
-    b._insert(Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"))
+    under = f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"
+    if whole is None:
+        b._insert(Line(under))
+        return
+    with _both(b, whole) as ways:
+        plain = f"store {lanes} {value}, {at}, align {size}"
+        for block, text in zip(ways, (plain, under), strict=True):
+            b.position_at_end(block)
+            b._insert(Line(text))
 
 
 def gather(
-    put: Put, declares: dict[str, str], kind: Any, place: Any, places: Any, n: int, mask: str | None
+    put: Put, declares: dict[str, str], kind: Any, place: Any, places: Any, n: int, mask: Mask
 ) -> str:
     """Lanes at a vector of places, counted from one; or those of them under a mask."""
     lanes, masks, pointers = vector(kind, n), vector("i1", n), vector("ptr", n)
@@ -79,6 +135,8 @@ def gather(
     declares[name] = f"declare {lanes} {name}({pointers}, i32, {masks}, {lanes})"
     where = f"{vector(places.type, n)} {places.name}"
     at = put(f"getelementptr {kind}, ptr {place.get_reference()}, {where}")
+    if isinstance(mask, int):
+        mask = f"<{', '.join(f'i1 {int(k < mask)}' for k in range(n))}>"
     under = f"{masks} {mask or 'splat (i1 true)'}, {lanes} zeroinitializer"
     return put(f"call {lanes} {name}({pointers} {at}, i32 {byte_size(kind)}, {under})")
 
@@ -93,8 +151,11 @@ def load_strided(
     nobody's memory.
     """
 
+    if isinstance(left, int):
+        return _joined(put, kind, first, step, n, left)
+
     def load(place: Any, mask: str | None) -> str:
-        return load_vector(put, declares, kind, place, size, mask)
+        return load_vector(b, put, declares, kind, place, size, mask)
 
     size = width = min(n, register // byte_size(kind))
     parts = []
@@ -102,7 +163,7 @@ def load_strided(
         wanted = None if left is None else b.sub(left, ir.Constant(_I64, lane))
         here = b.gep(first, [ir.Constant(_I64, lane * step)])
         part = _backwards if step < 0 else _apart
-        parts.append(part(b, put, load, kind, here, step, size, wanted))
+        parts.append(part(b, put, load, kind, here, step, size, wanted, register))
     while len(parts) > 1:
         both = range(2 * width)
         pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -111,18 +172,44 @@ def load_strided(
     return parts[0]
 
 
+def _pieces(count: int) -> list[tuple[int, int]]:
+    """Where the powers of two begin that add up to a number, and how large they are."""
+    found, first = [], 0
+    while first < count:
+        size = 1 << ((count - first).bit_length() - 1)
+        found.append((first, size))
+        first += size
+    return found
+
+
+def _joined(put: Put, kind: Any, place: Any, step: int, n: int, count: int) -> str:
+    """The first `count` of n lanes, `step` places apart, by pieces; the others are 0."""
+    found = "zeroinitializer"
+    for first, size in _pieces(count) if step == 1 else [(k, 1) for k in range(count)]:
+        at = put(f"getelementptr {kind}, ptr {place.get_reference()}, i64 {first * step}")
+        loaded = put(f"load {vector(kind, size)}, ptr {at}, align {byte_size(kind)}")
+        wide = _shuffled(
+            put, kind, size, loaded, "poison", [k if k < size else -1 for k in range(n)]
+        )
+        lanes = [n + k - first if first <= k < first + size else k for k in range(n)]
+        found = _shuffled(put, kind, n, found, wide, lanes)
+    return found
+
+
 def _backwards(
-    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any
-) -> str:
-    mask = None if wanted is None else mask_of(b, put, wanted, size, at_end=True)
+    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
+    register: int,
+) -> str:  # fmt: skip
+    mask = None if wanted is None else mask_of(b, put, wanted, size, register, at_end=True)
     place = b.gep(first, [ir.Constant(_I64, 1 - size)])
     loaded = load(place, mask)
     return _shuffled(put, kind, size, loaded, "poison", range(size - 1, -1, -1))
 
 
 def _apart(
-    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any
-) -> str:
+    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
+    register: int,
+) -> str:  # fmt: skip
     one = ir.Constant(_I64, 1)
     reach = None  # elements from the first lane to the last that is wanted
     if wanted is not None:
@@ -134,7 +221,7 @@ def _apart(
             start = (size - 1) * (step - 1)  # ends with the last lane
         mask = None
         if reach is not None:
-            mask = mask_of(b, put, b.sub(reach, ir.Constant(_I64, start)), size)
+            mask = mask_of(b, put, b.sub(reach, ir.Constant(_I64, start)), size, register)
         loaded = load(b.gep(first, [ir.Constant(_I64, start)]), mask)
         lanes = []
         for i, place in enumerate(range(0, size * step, step)):

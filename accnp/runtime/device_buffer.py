@@ -41,9 +41,10 @@ class DeviceBuffer(Buffer):
         device: where it lies.
         event: the driver's mark behind the work that fills it; None where there is none to wait
             for that `view` would not wait for by itself.
+        origin: the operation that made the values, and where the user recorded it, if known.
     """
 
-    __slots__ = ("_host", "device", "event")
+    __slots__ = ("_host", "device", "event", "origin")
 
     def __init__(
         self, device: Device, ptr: int, nbytes: int, memory: Any, own: bool, made_by: str = ""
@@ -51,6 +52,7 @@ class DeviceBuffer(Buffer):
         super().__init__(ptr, nbytes, memory, 1 if own else 0)
         self.device = device
         self.event: Any = None
+        self.origin: tuple[str, Any] | None = None
         self._host: Buffer | None = None
         if own:
             _live[id(self)] = device, nbytes, made_by

@@ -269,9 +269,10 @@ def lower(
         for callee, its in callees:
             kinds = (types.int64, types.int64, *map(argument_type, its))
             short = _is_scalar(trees[callee])
-            # Scalar code where they do one step each time.
+            # Scalar code where they do one step each time, which is no loop.
             calls = source.count(f"{callee}(") - 1 + source.count(f"spread({callee}, ")
-            width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
+            once = short and calls == source.count(f"{callee}(0, 1, ")
+            width = 0 if once else vector_bytes
             module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
             shared = its if f"spread({callee}, " in source else ()
             text = callee_text(module, kernel, callee, attributes, short, shared)

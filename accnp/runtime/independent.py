@@ -14,8 +14,8 @@ from collections.abc import Collection
 from accnp.runtime.syntax import walk
 
 __all__ = [
-    "LOOP", "SMALL", "addends", "calls", "independent", "memory_of", "mentions", "sizes_of",
-    "weight",
+    "LOOP", "SMALL", "addends", "calls", "independent", "known_sizes", "memory_of", "mentions",
+    "sizes_of", "weight",
 ]  # fmt: skip
 
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
@@ -41,6 +41,18 @@ def sizes_of(function: ast.FunctionDef) -> set[str]:
     """Names of a kernel's arguments that nothing is assigned to: of whole numbers, what came in."""
     names = [n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     return {a.arg for a in function.args.args} - {n.id for n in names}
+
+
+def known_sizes(function: ast.FunctionDef) -> dict[str, int]:
+    """Sizes that a tiny kernel has in its text (`with_sizes`), by name."""
+    found = {}
+    for s in function.body:
+        match s:
+            case ast.Assign([ast.Name(name)], ast.Constant(int(n))):
+                found[name] = n
+            case _:
+                break
+    return found if "hi" in found else {}
 
 
 LOOP = "for"  # what loops are counted under, which is no name

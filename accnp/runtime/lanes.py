@@ -26,8 +26,8 @@ from numba.core import types
 
 from accnp.ir.kernel import STRIDES
 from accnp.kernels.halves import Half, loaded, stored
-from accnp.runtime.accesses import SIZES, gather, load_strided, load_vector, store_vector
-from accnp.runtime.independent import addends, calls, independent, weight
+from accnp.runtime.accesses import SIZES, Mask, gather, load_strided, load_vector, store_vector
+from accnp.runtime.independent import SMALL, addends, calls, independent, known_sizes, weight
 from accnp.runtime.loops import MOST, go_over
 from accnp.runtime.streams import prefetch, store_either
 from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
@@ -81,8 +81,9 @@ class _Loop:
         self.asked: Any = None  # 1 where results are to go past the caches
         self.came = {a.arg for a in f.tree.args.args}
         self.read: list[tuple[Any, int]] = []  # places and bytes of operands that a step loads
-        self.mask: str | None = None
+        self.mask: Mask = None
         self.left: Any = None  # steps that are left, where there is a mask
+        self.whole: Any = None  # 1 where they fill a vector, where that is worth a branch
         self.past: Any = None  # 1 where whole vectors go past the caches; None: nobody asks
         self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
         self.padded: Collection[str] = ()  # scratch with room for whole vectors under the index
@@ -107,31 +108,26 @@ class _Loop:
                 self.fail("complex numbers")
             size = 1 if dtype is types.boolean else dtype.bitwidth // 8
             sizes.append(4 if isinstance(dtype, Half) else size)  # as registers have them
-        # Vectors side by side where there are 32 registers, four of them for functions: these are
-        # chains of dependent instructions, of which few steps are under way at the same time.
+        # Vectors side by side where there are 32 registers, and four of them for functions in any
+        # case: these are chains of dependent instructions, of which few steps are under way at the
+        # same time. With 16 registers short bodies do two, which are a line of memory.
         self.flat = ast.unparse(self.node.iter) == "range(lo, hi)"
-        self.wide = self.f.vector_bytes == 64 and self.flat
-        many = weight(self.node) >= LONG and (len(self.bases) < SEVERAL or calls(self.node))
-        side = 1 if not self.wide else 4 if many else 2
+        size, far = weight(self.node), calls(self.node)
+        many = self.flat and size >= LONG and (len(self.bases) < SEVERAL or far)
+        two = self.flat if self.f.vector_bytes == 64 else size <= SMALL and not far
+        side = 4 if many else 2 if two else 1
         # No longer than the loop: roots and quotients of 16 lanes take twice the time of 8.
         room = min(MOST, side * self.f.vector_bytes // max(sizes))
-        self.n = min(room, 1 << max(2, (self.likely() - 1).bit_length()))
+        known = known_sizes(self.f.tree)
+        inner = [n for name, n in known.items() if name[0] == "n" and name[1:].isdigit()]
+        likely = known.get("hi", MOST) if self.flat else max(inner, default=MOST)
+        self.n = min(room, 1 << max(2, (likely - 1).bit_length()))
+        # How many steps there are, where a tiny kernel says so and one vector does them all.
+        limits = self.node.iter.args  # type: ignore[attr-defined]
+        count = known.get(getattr(limits[-1], "id", ""), 0) if self.flat or len(limits) == 1 else 0
+        self.count = count if count <= self.n else 0
 
-    def likely(self) -> int:
-        """How many steps there are at most where a kernel has its sizes in its text, else MOST."""
-        sizes: dict[str, int] = {}
-        for s in self.f.tree.body:
-            match s:
-                case ast.Assign([ast.Name(name)], ast.Constant(int(n))):
-                    sizes[name] = n
-                case _:
-                    break
-        if "hi" not in sizes:
-            return MOST
-        inner = [n for name, n in sizes.items() if name[0] == "n" and name[1:].isdigit()]
-        return sizes["hi"] if self.flat else max(inner, default=MOST)
-
-    def steps_of(self, at: Any, mask: str | None, left: Any, past: Any) -> None:
+    def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
         """Write the body for the steps from one on: those of the mask, or as many as there are
         lanes; `left` of them, or None; those of whole vectors past the caches if `past` is 1."""
         self.mask, self.left, self.past = mask, left, past
@@ -211,8 +207,9 @@ class _Loop:
             name, code = short.name, short.type
         mask = self.mask_at(target)
         near = functools.partial(
-            store_vector, self.f.b, self.declares, code, place, self.n, mask, name
-        )
+            store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
+            self.whole,
+        )  # fmt: skip
         if self.past is None:
             near()
         else:
@@ -309,7 +306,7 @@ class _Loop:
 
         return self.operation((how, kind), [(given, v)], emit)[1]
 
-    def mask_at(self, x: ast.Subscript) -> str | None:
+    def mask_at(self, x: ast.Subscript) -> Mask:
         """The mask of an access. Scratch has room for whole vectors and needs none; what is stored
         under one is read back later than what is not."""
         place, base = x.slice, x.value
@@ -317,9 +314,10 @@ class _Loop:
         own = own and isinstance(base, ast.Name) and base.id in self.padded
         return None if own else self.mask
 
-    def loaded(self, kind: Any, place: Any, step: int, mask: str | None) -> str:
+    def loaded(self, kind: Any, place: Any, step: int, mask: Mask) -> str:
         if step == 1:
-            return load_vector(self.put, self.declares, kind, place, self.n, mask)
+            how = self.n, mask, self.whole
+            return load_vector(self.f.b, self.put, self.declares, kind, place, *how)
         # Words of two bytes are shuffled by one instruction where vectors have 64.
         if byte_size(kind) not in (SIZES if self.f.vector_bytes < 64 else (2, *SIZES)):
             self.fail("short numbers in strides")

@@ -16,12 +16,11 @@ from numba.core import types
 
 from accnp.runtime.accesses import first_of
 from accnp.runtime.independent import LOOP, SMALL, mentions, weight
-from accnp.runtime.streams import asked_of_whole, until_aligned
+from accnp.runtime.streams import LINE, asked_of_whole, until_aligned
 from accnp.runtime.syntax import walk
 
 __all__ = ["MOST", "go_over"]
 
-TINY = 6  # instructions of a body that does two vectors, where they have 32 bytes
 MOST = 64  # lanes of a mask
 _I64 = ir.IntType(64)
 
@@ -36,8 +35,9 @@ def go_over(loop: Any, start: Any, stop: Any) -> None:
     loop.fetches = None if short else set()
     zero = isinstance(start, ir.Constant) and start.constant == 0
     loop.padded = f.scratch if zero else frozenset()
-    if f.vector_bytes < 64 and size <= TINY and 2 * loop.n <= MOST:
-        loop.n *= 2
+    if loop.count:
+        _once(loop, start)
+        return
     # The body goes below what is the same for all steps, which is found while writing it.
     first = _first_aligned(loop, start, stop)
     loop.ahead = ir.IRBuilder(loop.before)
@@ -49,6 +49,18 @@ def go_over(loop: Any, start: Any, stop: Any) -> None:
         _rest(loop, _loop(loop, start, stop), stop)
     else:
         _twice(loop, start, first, stop)
+    loop.ahead.branch(loop.join)
+
+
+def _once(loop: Any, start: Any) -> None:
+    """All steps at once, where their number is known: nothing is asked of it at run time."""
+    b = loop.f.b
+    loop.fetches = loop.asked = None
+    loop.ahead = ir.IRBuilder(loop.before)
+    loop.join = b.append_basic_block("once")
+    b.position_at_end(loop.join)
+    mask = loop.count if loop.count < loop.n else None
+    loop.steps_of(start, mask, mask, None)
     loop.ahead.branch(loop.join)
 
 
@@ -65,11 +77,14 @@ def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
     """Where results may go past the caches: in loops over all elements and over rows. The step up
     to which a row is to be done apart; None where it begins with a line."""
     f, loop.asked = loop.f, None
+    stores = [s.targets[0] for s in loop.node.body if isinstance(s, ast.Assign)]
+    stores = [t for t in stores if isinstance(t, ast.Subscript)]
+    # Where a line is several stores, lines of several arrays may leave before they are whole.
+    if f.vector_bytes < LINE and len(stores) > 1:
+        return None
     if loop.flat and f.tree.name == "kernel":  # its parts begin with lines
         loop.asked = f.asks_past(f.b)
         return None
-    stores = [s.targets[0] for s in loop.node.body if isinstance(s, ast.Assign)]
-    stores = [t for t in stores if isinstance(t, ast.Subscript)]
     given = {a.arg for a in f.tree.args.args}
     here = mentions(loop.node)
     apart = bool(stores)
@@ -99,7 +114,8 @@ def _rest(loop: Any, now: Any, limit: Any) -> None:
     b.cbranch(b.icmp_signed("<", now, limit), rest, end)
     b.position_at_end(rest)
     left = b.sub(limit, now)
-    loop.steps_of(now, first_of(b, loop.put, left, loop.n), left, None)
+    mask = first_of(b, loop.put, left, loop.n, loop.f.vector_bytes)
+    loop.steps_of(now, mask, left, None)
     b.branch(end)
     b.position_at_end(end)
 
@@ -148,10 +164,12 @@ def _loop(
     out = end if first is None else b.append_basic_block("more")
     b.cbranch(b.icmp_signed("<", last, limit), body, out)
     b.position_at_end(body)
-    mask, left, past = None, None, loop.asked
+    mask, left, past, loop.whole = None, None, loop.asked, None
     if masked:
         left = b.sub(limit, now)
-        mask = first_of(b, loop.put, left, n)
+        mask = first_of(b, loop.put, left, n, loop.f.vector_bytes)
+        if loop.f.vector_bytes < 64:
+            loop.whole = b.icmp_signed(">=", left, ir.Constant(_I64, n))
         if past is not None:
             past = asked_of_whole(b, past, now, n, limit)
     loop.steps_of(now, mask, left, past)

@@ -45,6 +45,7 @@ def ptx_of(
     threads: int = THREADS,
     callees: Callees = (),
     namespace: Mapping[str, Any] | None = None,
+    guard: str = "",
 ) -> Ptx:
     """The PTX of a kernel; its arguments are one 64-bit word each, addresses or integers.
 
@@ -62,6 +63,8 @@ def ptx_of(
         threads: the most threads of a block.
         callees: other functions of the source that this one calls, with their signatures.
         namespace: replaces the globals of `accnp.kernels.grid`; such texts stay off the disk.
+        guard: the type of a number ("b1", "i4", "i8"): the kernel does nothing unless that is one
+            of first..last; its place, first and last are then the last arguments.
 
     Raises:
         CompileError: the text cannot be a kernel on a GPU, with the reason and the source.
@@ -74,12 +77,12 @@ def ptx_of(
     (True, True)
     """
     space = None if namespace is None else id(namespace)
-    key = (source, signature, name, fastmath, cc, tasks, threads, callees, space)
+    key = (source, signature, name, fastmath, cc, tasks, threads, callees, space, guard)
     made = _found.get(key)
     if made is not None:
         counters.memory_hits += 1
         return made
-    flags = f"{fastmath} {tasks} {threads}"
+    flags = f"{fastmath} {tasks} {threads} {guard}".rstrip()
     called = [f"{callee}({','.join(its)})" for callee, its in callees]
     identity = ("ptx", name, ",".join(signature), flags, *called, source)
     major, minor = min(cc, NEWEST)
@@ -97,8 +100,9 @@ def ptx_of(
         module = importlib.import_module("accnp.runtime.ptx_text")
         try:
             text = module.write(
-                source, name, signature, space, fastmath, target, tasks, threads, callees, entry
-            )
+                source, name, signature, space, fastmath, target, tasks, threads, callees, entry,
+                guard,
+            )  # fmt: skip
         except ValueError:
             raise
         except Exception as error:

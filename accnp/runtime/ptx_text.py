@@ -75,6 +75,7 @@ def write(
     threads: int,
     callees: Callees,
     entry: str,
+    guard: str,
 ) -> str:
     """The PTX of a kernel; see `ptx.ptx_of`.
 
@@ -107,7 +108,7 @@ def write(
             scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
         module, made, others = _run(function, trees[name], arguments, fastmath)
         body = frontend.inlined(module, made)
-    text = "\n".join([body, _entry(made, signature, entry, tasks, threads)])
+    text = "\n".join([body, _entry(made, signature, entry, tasks, threads, guard)])
     return emit(text, [*others, *parts], cpu)
 
 
@@ -133,7 +134,9 @@ def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool)
     return module, made, library.linked()
 
 
-def _entry(kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, threads: int) -> str:
+def _entry(
+    kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, threads: int, guard: str
+) -> str:
     """The text of the function that is launched: each argument is one word.
 
     The kernel is inlined here, where its noalias arguments become alias scopes.
@@ -161,11 +164,14 @@ def _entry(kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, thr
     call += ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *passed]) + ")"
     registers = {"t": "tid", "b": "ctaid", "s": "ntid", "g": "nctaid"}
     special = {k: f"llvm.nvvm.read.ptx.sreg.{r}.x" for k, r in registers.items()}
+    words += ["ptr %choice", "i64 %low", "i64 %high"] if guard else []
     begin = [
         f"define ptx_kernel void @{entry}({', '.join(words)}) #770 {{",
-        "start:",
+        "begin:",
         f"  %ret = alloca {str(return_slot).removesuffix('*')}",
         f"  %exc = alloca {str(exception_slot).removesuffix('*')}",
+        *(_GUARDS[guard] if guard else ["  br label %start"]),
+        "start:",
         *lines,
     ]
     end = ["  ret void", "}", f'attributes #770 = {{ nounwind "nvvm.maxntid"="{threads}" }}']
@@ -191,6 +197,22 @@ def _entry(kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, thr
     ]
     declared = [f"declare i32 @{register}()" for register in special.values()]
     return "\n".join([*declared, *begin, *loop, *end, ""])
+
+
+_MEANT = [
+    "  %above = icmp sge i64 %chosen, %low",
+    "  %below = icmp sle i64 %chosen, %high",
+    "  %meant = and i1 %above, %below",
+    "  br i1 %meant, label %start, label %other",
+    "other:",
+    "  ret void",
+]
+_GUARDS = {
+    "b1": ["  %read = load i8, ptr %choice", "  %bit = and i8 %read, 1",
+           "  %chosen = zext i8 %bit to i64", *_MEANT],
+    "i4": ["  %read = load i32, ptr %choice", "  %chosen = sext i32 %read to i64", *_MEANT],
+    "i8": ["  %chosen = load i64, ptr %choice", *_MEANT],
+}  # fmt: skip
 
 
 def emit(text: str, linked: list[str], cpu: str) -> str:

@@ -15,12 +15,12 @@ from llvmlite import ir
 from accnp.runtime.accesses import Put
 from accnp.runtime.vectors import Line, byte_size, vector
 
-__all__ = ["asked_of_whole", "prefetch", "store_either", "until_aligned"]
+__all__ = ["LINE", "asked_of_whole", "prefetch", "store_either", "until_aligned"]
 
 _PREFETCH = "@llvm.prefetch.p0"
 _SOON = 2048  # bytes ahead that loops over all elements ask for while they write past the caches;
 _ROWS = 8192  # those over rows: beyond the next row, mostly
-_LINE = 64  # bytes that go to memory at once
+LINE = 64  # bytes that go to memory at once
 _I64 = ir.IntType(64)
 
 
@@ -33,7 +33,7 @@ def asked_of_whole(b: Any, asked: Any, now: Any, n: int, stop: Any) -> Any:
 def until_aligned(b: Any, asked: Any, n: int, size: int, place: Any, start: Any, stop: Any) -> Any:
     """The step from which on vectors of n elements of so many bytes, the first of which lies at a
     place, go past the caches: the first one if nothing is asked, the last if there are fewer."""
-    align = min(_LINE, n * size)
+    align = min(LINE, n * size)
     gap = b.and_(b.neg(b.ptrtoint(place, _I64)), ir.Constant(_I64, align - 1))
     steps = b.mul(asked, b.lshr(gap, ir.Constant(_I64, size.bit_length() - 1)))
     first = b.add(start, steps, flags=("nsw",))
@@ -47,7 +47,7 @@ def prefetch(
     negative."""
     declares[_PREFETCH] = f"declare void {_PREFETCH}(ptr, i32, i32, i32)"
     way = 1 if nbytes > 0 else -1
-    for k in range(ahead, ahead + abs(nbytes), _LINE):
+    for k in range(ahead, ahead + abs(nbytes), LINE):
         at = put(f"getelementptr i8, ptr {place.get_reference()}, i64 {way * k}")
         # Reading, kept in all caches, data.
         b._insert(Line(f"call void {_PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)"))
@@ -62,7 +62,7 @@ def store_either(
     What is `read` (places and bytes) is asked for ahead then: the processor does not look ahead by
     itself from page to page nor from row to row, and waits for memory with its arithmetic.
     """
-    align = min(_LINE, n * byte_size(kind))
+    align = min(LINE, n * byte_size(kind))
     off = b.and_(b.ptrtoint(place, _I64), ir.Constant(_I64, align - 1))
     far, usual, on = (b.append_basic_block(x) for x in ("far", "near", "on"))
     b.cbranch(b.icmp_unsigned("<", off, past), far, usual)

@@ -1,7 +1,7 @@
 """The core namespace as a table of expressions: what the matrix test evaluates in every way.
 
 In: nothing. Out: `CASES`, texts over the names of `jnp`, `lax`, `random`, `nn` and the inputs of
-`inputs(x64)`.
+`inputs()`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 
-def inputs(x64: bool) -> dict[str, np.ndarray]:
+def inputs() -> dict[str, np.ndarray]:
     """The arrays that the expressions name: one small shape, so that many kernels are shared."""
-    real, whole = (np.float64, np.int64) if x64 else (np.float32, np.int32)
+    real, whole = np.float32, np.int32
     base = np.array([[0.31, 1.7, 2.4, 0.86], [1.15, 0.53, 3.2, 2.05], [0.72, 2.9, 0.12, 1.33]])
     return {
         "X": base.astype(real),  # above 0
@@ -19,7 +19,7 @@ def inputs(x64: bool) -> dict[str, np.ndarray]:
         "U": (base / 3.7 - 0.3).astype(real),  # within (-1, 1)
         "V": np.array([0.4, -1.2, 2.2, 0.9], real),
         "S": base[:, :3].astype(real),
-        "Z": (base + 1j * base[::-1]).astype(np.complex128 if x64 else np.complex64),
+        "Z": (base + 1j * base[::-1]).astype(np.complex64),
         "I": np.array([[3, -1, 4, 1], [-5, 9, 2, 6], [5, 3, -5, 8]], whole),
         "J": np.array([[2, 3, 1, 5], [1, 2, 4, 3], [6, 1, 2, 2]], whole),
         "B": base > 1.2,

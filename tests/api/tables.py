@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from api.oracle import remembered
 from api.support import outcome, same
 
 import accnp
@@ -19,18 +20,20 @@ def compare(
     text: str, ours: ModuleType, theirs: ModuleType, scale: float = 1.0, **arrays: Any
 ) -> None:
     """Evaluate an expression in both namespaces, on NumPy arrays and on each library's own."""
+
+    def evaluated(module: ModuleType, jnp: Any, convert: bool) -> Any:
+        names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
+        scope = {**{n: getattr(module, n) for n in dir(module)}, "np": np, "jnp": jnp, **names}
+        return _arrays(outcome(lambda: eval(text, scope)))
+
     for convert in (False, True):
-        results = []
-        for module, jnp in ((ours, accnp.numpy), (theirs, jax.numpy)):
-            names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
-            scope = {**{n: getattr(module, n) for n in dir(module)}, "np": np, "jnp": jnp, **names}
-            results.append(outcome(lambda s=scope: eval(text, s)))
-        mine, other = results
+        mine = evaluated(ours, accnp.numpy, convert)
+        other = remembered(lambda c=convert: evaluated(theirs, jax.numpy, c), text, arrays)
         if isinstance(other, Exception):
             raise AssertionError(f"jax refuses {text}: {other!r}")
         if isinstance(mine, Exception):
             raise AssertionError(f"{text} fails where jax gives {other}") from mine
-        same(_arrays(mine), _arrays(other), scale)
+        same(mine, other, scale)
 
 
 def _arrays(x: Any) -> Any:
@@ -50,8 +53,11 @@ def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
 
         return run
 
+    def ask() -> Any:
+        return jax.grad(total(jax.numpy))({n: jax.numpy.asarray(a) for n, a in arrays.items()})
+
     mine = accnp.grad(total(accnp.numpy))({n: accnp.asarray(a) for n, a in arrays.items()})
-    other = jax.grad(total(jax.numpy))({n: jax.numpy.asarray(a) for n, a in arrays.items()})
+    other = remembered(ask, text, arrays)
     for name in arrays:
         a, b = np.asarray(mine[name]), np.asarray(other[name])
         np.testing.assert_allclose(a, b, rtol=2e-4 * scale, atol=2e-5 * scale, err_msg=name)

@@ -111,11 +111,15 @@ def names_of(name: str) -> set[str]:
     return {last, getattr(find(name), "__name__", last), f"tree_{last}"}
 
 
-def form(name: str, text: str) -> str:
+def form(name: str, call: str, text: str) -> str:
     """What is wrong with the form of a text; nothing if it is empty."""
-    heads = "|".join(map(re.escape, names_of(name)))
-    if not re.match(rf"([\w.]+\.)?({heads})(:|\(\) )", text):
+    handed = re.findall(r"\bjnp\.(\w+)(?=[,)])", call)  # functions may be handed over
+    heads = "|".join(map(re.escape, names_of(name).union(handed)))
+    found = re.match(rf"([\w.]+\.)?({heads})(:|\(\) )", text)
+    if not found:
         return "names another function"
+    if re.match(r" [\w.\[\]]+: ", text[found.end() :]) or "got got" in text:
+        return "names two functions, or says a word twice"
     if re.match(r"[\w.\[\]]+\(\) (got|missing|takes)", text) or "What to do:" in text:
         return ""  # Python's own words about arguments; a text about traced values
     if ";" not in text or text.rsplit(";", 1)[1].strip().startswith("got"):
@@ -166,8 +170,8 @@ def complaints(name: str) -> list[tuple[str, str, str]]:
         kind = getattr(builtins, LETTERS.get(theirs, "Exception"))
         if not wild and theirs.isupper() and not isinstance(error, kind):
             found.append(("class", call, f"{type(error).__name__} for {kind.__name__}: {text}"))
-        if form(name, text):
-            found.append(("text", call, f"{form(name, text)}: {text}"))
+        if form(name, call, text):
+            found.append(("text", call, f"{form(name, call, text)}: {text}"))
         elif bad and not ELSEWHERE.search(text) and not shows(text, value(bad)):
             found.append(("value", call, f"does not show {bad}: {text}"))
     return found
@@ -213,6 +217,7 @@ def test_exceptions_are_used() -> None:
         ("jnp.sum(x, axes=0)", "did you mean 'axis'"),
         ("x.shpae", "Did you mean: 'shape'"),
         ("x.at[0].sett(1)", "Did you mean: 'set'"),
+        ("x.at[0].div(2)", "no method 'div'; use one of add, apply, divide, get"),
         ("jnp.searchsorted(v, v, side='rigth')", "did you mean 'right'"),
         ("jnp.ones(3, dtype='flaot32')", "did you mean 'float32'"),
         ("jax.config.jax_enable_x46", "Did you mean: 'jax_enable_x64'"),

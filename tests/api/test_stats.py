@@ -214,6 +214,18 @@ def test_slopes_at_zero_are_those_of_the_density():
     assert float(accnp.grad(stats.expon.logsf)(0.0)) == -1.0
 
 
+def test_the_exponential_distribution_far_out():
+    """Beside 1 and beyond it, logarithms keep their digits."""
+    x = np.float32([1e-4, 0.9, 1.1, 20, 60])
+    found = np.asarray(stats.expon.logcdf(x))
+    np.testing.assert_allclose(found, scipy.stats.expon.logcdf(x.astype("f8")), rtol=1e-6)
+
+
+def test_places_outside_of_the_unit_interval_are_none():
+    for f in (stats.cauchy.ppf, stats.cauchy.isf):
+        assert np.isnan(np.asarray(f(jnp.array([-0.5, 1.5, 3.0])))).all()
+
+
 def test_what_makes_a_result_weak():
     import jax
     import jax.scipy.stats
@@ -269,3 +281,18 @@ def test_gaussian_kde_integrals_samples_and_tree(shape):
 def test_ranks_of_nothing():
     assert stats.rankdata(np.zeros(0)).shape == (0,)
     assert stats.rankdata(np.zeros((0, 3)), axis=0).shape == (0, 3)
+
+
+def test_far_tails_of_cauchy_and_gennorm():
+    q = np.array([0.0, 1e-300, 1e-12, 0.1, 0.25, 0.75, 1 - 1e-12, 1.0])
+    z = np.array([-40.0, -8.5, -1e-8, 0.0, 0.3, 9.0])
+    with accnp.enable_x64(True):
+        got = [stats.cauchy.ppf(q), stats.cauchy.isf(q), stats.gennorm.cdf(z, 1.5)]
+        slope = accnp.vmap(accnp.grad(lambda v: stats.gennorm.cdf(v, 1.5)))(jnp.asarray(z))
+        steep = accnp.vmap(accnp.grad(stats.cauchy.ppf))(jnp.asarray(q))
+    assert not np.isnan(steep).any()
+    np.testing.assert_allclose(got[0], scipy.stats.cauchy.ppf(q), rtol=1e-12)
+    np.testing.assert_allclose(got[1], scipy.stats.cauchy.isf(q), rtol=1e-12)
+    np.testing.assert_allclose(got[2], scipy.stats.gennorm.cdf(z, 1.5), rtol=1e-10)
+    far = z != 0  # at 0 itself the value is a constant, as before
+    np.testing.assert_allclose(slope[far], scipy.stats.gennorm.pdf(z, 1.5)[far], rtol=1e-8)

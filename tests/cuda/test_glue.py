@@ -100,6 +100,15 @@ for f in (accnp.default_backend, lambda: accnp.ones(2) + 1):
     assert "not available" in second or second == "[2. 2.]"
 
 
+def test_jit_has_a_device(fake):
+    gpu = jax.devices("gpu")[0]
+    for how in ({"device": gpu}, {"backend": "gpu"}):
+        f = jax.jit(lambda x, n: x + n, static_argnums=1, **how)
+        assert f(np.ones(3), 2).devices() == {gpu}
+        assert f(there(np.ones(3)), 2).devices() == {gpu}
+    assert jax.jit(lambda: jnp.ones(2), device=gpu)().devices() == {gpu}
+
+
 def test_default_device(fake):
     gpu = jax.devices("gpu")[0]
     with jax.default_device(gpu):
@@ -351,6 +360,12 @@ def test_a_fault_is_told_where_it_is_waited_for(fake):
         (note,) = caught.value.__notes__
         assert "the value of mul, recorded at" in note
         assert "test_a_fault_is_told" in note
+    f = jax.jit(lambda x: jnp.sin(x) + 1)  # results of calls have the line of the operation
+    for z in (f(x), f(x)):
+        with pytest.raises(RuntimeError) as caught:
+            z.block_until_ready()
+        assert "the value of add, recorded at" in caught.value.__notes__[0]
+        assert "(<lambda>)" in caught.value.__notes__[0]
     fake.fault = ""
     assert float(y[0]) == 3
 

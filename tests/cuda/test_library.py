@@ -7,7 +7,7 @@ from cuda.strict_cupy import Array, library
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.primitives import gpu_library
+from accnp.primitives import block_convolutions, gpu_library
 
 TF32, FULL = 3, 0
 RNG = np.random.default_rng(0)
@@ -46,7 +46,8 @@ def test_products_of_halves(fake, name, shape):
     assert fake.xp.cuda.cublas.seen[-2:] == [TF32, FULL]
 
 
-def test_precision_of_products(fake):
+def test_precision_of_products(fake, monkeypatch):
+    monkeypatch.setattr(block_convolutions, "LARGE", 0)  # else a kernel of ours makes them
     fake.gemm = False
     a, b = (there(RNG.normal(size=(2, 3, 3)).astype("f4")) for _ in range(2))
     seen = fake.xp.cuda.cublas.seen
@@ -74,7 +75,8 @@ def test_precision_of_products(fake):
     assert seen == [TF32, FULL] * 3
 
 
-def test_convolutions_of_halves(fake):
+def test_convolutions_of_halves(fake, monkeypatch):
+    monkeypatch.setattr(block_convolutions, "LARGE", 0)
     x = jnp.asarray(RNG.normal(size=(2, 3, 6, 6)), "bfloat16")
     w = jnp.asarray(RNG.normal(size=(4, 3, 3, 3)), "bfloat16")
     found = lax.conv(there(x), there(w), (1, 1), "SAME")
@@ -95,8 +97,9 @@ def test_types_that_the_library_lacks(fake):
 @pytest.mark.parametrize("transposed", [True, False])
 def test_triangular_systems(fake, monkeypatch, count, left, transposed):
     monkeypatch.setattr(gpu_library, "SMALL", 4 if count == 3 else 512)
-    a = (np.eye(6) * 3 + RNG.normal(size=(count, 6, 6)) / 4).astype("f4")
-    b = RNG.normal(size=(count, 6, 2) if left else (count, 2, 6)).astype("f4")
+    n = 112  # more than a kernel of ours does
+    a = (np.eye(n) * 3 + RNG.normal(size=(count, n, n)) / 40).astype("f4")
+    b = RNG.normal(size=(count, n, 2) if left else (count, 2, n)).astype("f4")
     how = {"left_side": left, "lower": True, "transpose_a": transposed}
     before = dict(fake.calls)
     found = lax.linalg.triangular_solve(there(a), there(b), **how)

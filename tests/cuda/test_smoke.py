@@ -18,8 +18,9 @@ def test_checks_pass(fake, name):
         said = found["says"]
         for call in ("fft", "sort", "argsort", "top_k", "cumsum", "cummax", "searchsorted"):
             assert "machine code" in said[call], said[call]
-        for call in ("cholesky", "solve", "svd"):
-            assert "cannot be captured" in said[call]
+        for call in ("cholesky", "solve"):  # small ones are kernels of a block of threads
+            assert "machine code" in said[call], said[call]
+        assert "cannot be captured" in said["svd"]
 
 
 def test_wrong_values_are_told(fake, monkeypatch):

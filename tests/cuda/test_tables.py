@@ -8,7 +8,7 @@ import pytest
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.engine import device_ahead
+from accnp.engine import device_ahead, device_plan
 from accnp.runtime.device_buffer import driver_of
 
 N = 1600
@@ -176,6 +176,25 @@ def test_what_does_not_ask_ahead(fake, monkeypatch):
     monkeypatch.setattr(device_ahead, "AHEAD", 10)
     marks, fetches = marks_and_fetches(fake, until, X)
     assert marks == 0 < fetches
+
+
+def branches(x):
+    """Branches that hand on what they got, update a copy of it, have several kernels."""
+
+    def sums(x):
+        return x.reshape(8, 8).sum(1).repeat(8) + jnp.roll(x, 3)
+
+    ways = [lambda x: (x, x * 2), lambda x: (x.at[3].set(9), sums(x)), lambda x: (x[::-1], x)]
+    return lax.switch(x[0].astype(int), ways, x), lax.cond(x.sum() > 9, sums, lambda x: x, x)
+
+
+def test_a_branch_asks_nothing(fake, monkeypatch):
+    """Where all branches are few kernels, each of these looks at the index by itself."""
+    monkeypatch.setattr(device_plan, "ALONE", 0)  # else a thread does all of it
+    for first in (-9, 1, 2, 9):  # beyond the ends, too
+        assert marks_and_fetches(fake, branches, np.float32([first] + 63 * [0.25])) == (0, 0)
+    monkeypatch.setattr(device_plan, "IDLE", 3)
+    assert marks_and_fetches(fake, lambda x: branches(x), X[:64]) == (0, 1)
 
 
 def test_an_error_ends_a_while_that_asks_ahead(fake, monkeypatch):

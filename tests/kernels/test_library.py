@@ -216,7 +216,7 @@ def test_no_width_of_vectors_changes_a_bit(dtype, monkeypatch):
                 continue
             text = library.source(name, nbytes)
             kernel = compiling.get_kernel(text, name, library.SIGNATURES[name])
-            for m, n, k in ((13, 70, 300), (1, 30, 40), (3, 5, 2), (40, 7, 9)):
+            for m, n, k in ((13, 70, 300), (1, 30, 40), (3, 5, 2), (40, 7, 9), (2, 90, 30)):
                 a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
                 wanted, out = np.empty((m, n), dtype), np.empty((m, n), dtype)
                 x, y, z = (v.ctypes.data for v in (a, b, out))
@@ -240,6 +240,15 @@ def test_no_masks_are_joined_in_products():
     assembly = kernel.assembly()
     assert "zmm" in assembly
     assert "kunpck" not in assembly
+
+
+@pytest.mark.parametrize("n", [3, 16, 21])
+def test_what_vanishes_below_zero_is_zero(n):
+    """Sums begin with 0, and so -0, which a chain of tiny products rounds to, is none of them."""
+    a, b = np.full((9, 2), -1e-30, "f4"), np.full((2, n), 1e-30, "f4")
+    c = np.empty((9, n), "f4")
+    product(a, b, c, 0)
+    assert not np.signbit(c).any()
 
 
 def test_nan_and_infinity_reach_what_they_touch():

@@ -266,6 +266,38 @@ def test_scratch_has_room_for_whole_vectors(monkeypatch):
             assert np.all(a[2 * n :] == -1)
 
 
+@pytest.mark.parametrize("n", [1, 3, 5, 8, 13])
+def test_a_known_number_of_steps_asks_for_no_mask(n, guarded, monkeypatch):
+    """What a tiny kernel in a loop stores in pieces is not read back as a whole."""
+    source = f"""
+def kernel(lo, hi, a, x, y, n1):
+    lo = 0
+    hi = 3
+    n1 = {n}
+    for u in range(lo, hi):
+        p = u * n1
+        for o in range(n1):
+            a[p + o] = x[p + o] * y[o * 3] + sqrt(y[o * -1 + {n - 1}])
+"""
+    signature = "f4*", "f4*", "f4*", "i8"
+    for width in (64, 32) if n < 9 else (64,):
+        text = text_of(source, signature, width, monkeypatch)
+        assert "!accnp.vectors" in text
+        assert "masked" not in text
+    x, y = (np.arange(3 * n, dtype=np.float32) + k for k in (0, 1))
+    wanted = x.reshape(3, n) * y[::3] + np.sqrt(y[:n][::-1])
+    views = [guarded.view(np.float32)[-len(v) :] for v in (x, y)]
+    for kernel in kernels(source, signature, monkeypatch):
+        for operand in (0, 1):  # each at the end of memory once
+            given = [x, y]
+            given[operand] = views[operand]
+            views[operand][:] = (x, y)[operand]
+            a = np.full(3 * n + 16, -1, np.float32)
+            run(kernel, 3, a, *given, n)
+            assert np.array_equal(a[: 3 * n], wanted.ravel())
+            assert np.all(a[3 * n :] == -1)
+
+
 def test_quotients_by_sizes_are_rounded_down(monkeypatch):
     source = """
 def kernel(lo, hi, a, x, n):
@@ -291,8 +323,32 @@ def test_long_loops_take_two_vectors_where_there_are_registers(monkeypatch):
         text = text_of(source, ("f4*", "f4*", "f4*", *more), 64, monkeypatch)
         assert f"fadd <{lanes} x float>" in text
     assert "fadd <16 x float>" in text_of(flat, ("f4*",) * 3, 32, monkeypatch)
-    long = text_of(loop("a[i] = exp(x[i])"), ("f4*",) * 3, 64, monkeypatch)
-    assert "load.v64f32" in long  # chains of dependent instructions: four vectors
+    for width in (64, 32):  # chains of dependent instructions: four vectors
+        long = text_of(loop("a[i] = exp(x[i])"), ("f4*",) * 3, width, monkeypatch)
+        assert f"load.v{width}f32" in long
+
+
+def test_lines_of_several_stores_go_past_the_caches_for_one_array_only(monkeypatch):
+    """Where they are two vectors, lines of several results left before they were whole."""
+    both = loop("t = x[i] + y[i]", "a[i] = t", "x[i] = t * t")
+    for source, ways in ((loop("a[i] = x[i] + y[i]"), (True, True)), (both, (True, False))):
+        for width, wanted in zip((64, 32), ways, strict=True):
+            text = text_of(source, ("f4*",) * 3, width, monkeypatch)
+            assert ("!nontemporal" in text) is wanted
+            if wanted:  # a line at least
+                assert "<16 x float>" in text or "<32 x float>" in text
+
+
+def test_masks_that_are_vectors_are_left_to_the_last_steps(monkeypatch):
+    """Without AVX-512 a store under a mask is slow, and a mask of bits is made lane by lane."""
+    body = loop("a[i] = select(y[i], tanh(x[i]) * exp(x[i]), x[i])")
+    for width, lanes in ((64, 64), (32, 32)):
+        text = text_of(body, ("f4*", "f4*", "b1*"), width, monkeypatch)
+        assert ("bitcast i" in text) is (width == 64)
+        plain = [x for x in text.splitlines() if f"store <{lanes} x float>" in x]
+        assert sum("nontemporal" not in x for x in plain) == (width == 32)
+        assert text.count("masked.load.v32i8") == 2 * (width == 32)  # a call, a declaration
+        assert (f"load <{lanes} x i8>" in text) is (width == 32)  # without an instruction for it
 
 
 def test_long_bodies_fetch_each_load_ahead_once(monkeypatch):

@@ -84,10 +84,15 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         counts = Counter("".join(full_terms))
         result = spare + "".join(sorted(c for c, n in counts.items() if n == 1 and c not in spare))
     known = set("".join(full_terms))
-    if set(result) - known or len(set(result)) != len(result):
+    if unknown := sorted(set(result) - known):
+        raise ValueError(
+            f"einsum: no operand has a label of the result; got {unknown[0]!r} in {formula!r}; "
+            "use labels of the operands"
+        )
+    if len(set(result)) != len(result):
         raise ValueError(
             f"einsum: the result names each of its labels once; got {result!r} in "
-            f"{formula!r}; use labels of the operands"
+            f"{formula!r}; leave out the second"
         )
     return full_terms, result
 

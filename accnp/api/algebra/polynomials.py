@@ -337,6 +337,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     (c,) = _coefficients("roots", p)
     c = c if c.ndim else c[None]  # one coefficient
     _check_rows("roots", c)
+    c = c.astype("float32") if c.dtype.itemsize == 2 else c  # quotients of 16 bits are rough
     if strip_zeros:
         places = np.flatnonzero(as_static(c, "jnp.roots (strip_zeros=False allows it)"))
         return _eigenvalues(c[int(places[0]) if len(places) else len(c) :])

@@ -358,7 +358,7 @@ def tensordot(
             )
         left, right = as_axes(axes[0], m, "tensordot"), as_axes(axes[1], n, "tensordot")
         if len(left) != len(right):
-            raise ValueError(
+            raise IncompatibleShapesError(
                 f"tensordot: both axes lists must be equally long; got {axes!r}; "
                 "pair each axis of a with one of b"
             )

@@ -10,7 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.array import Array, const_of, wrap
 from accnp.config import config
-from accnp.dtypes.names import SUB_INTS
+from accnp.dtypes.names import NARROW, SUB_INTS
 from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
@@ -100,6 +100,8 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
     mend = "pass an array or a number"
     if isinstance(x, list | tuple | set | range):
         mend = "convert lists and tuples with jnp.array first"
+    elif hasattr(x, "__array__"):  # a Series or Index of pandas
+        mend = "convert it with jnp.asarray first"
     raise TypeError(
         f"{name}: an array or a number is needed; got {_short(x)} of type {type(x).__name__}; "
         f"{mend}"
@@ -108,6 +110,8 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
 
 def _short(x: Any) -> str:
     text = repr(x)
+    if "\n" in text:  # a table
+        text = f"{getattr(x, 'dtype', '')}{list(getattr(x, 'shape', ()))}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -124,6 +128,14 @@ def can_change(x: np.ndarray) -> bool:
     return x is not None and type(x) is not bytes
 
 
+# What becomes of dtypes of NumPy's that are none here, by kind.
+_FOREIGN = {
+    "M": ": x.astype('int64') are the units since 1970",
+    "m": ": x.astype('int64') are the units",
+    "O": ": x.astype(float), where all are numbers",
+}
+
+
 def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -> Node:
     """Return a constant of a NumPy array's values, in the canonical dtype; without a copy if none
     is asked for, or nobody can write to it, where dtype and layout allow it."""
@@ -138,8 +150,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
         dtype = None
     if dtype is None or not dtypes.is_supported(dtype):
         raise TypeError(
-            f"{name}: dtype {x.dtype} is not a valid array type; "
-            "only bool, integer, floating and complex dtypes are"
+            f"{name}: dtype {x.dtype} is not a valid array type; only bool, integer, floating and "
+            f"complex dtypes are{_FOREIGN.get(x.dtype.kind, '')}"
         )
     if given is not dtype and given != dtype:
         return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
@@ -234,6 +246,8 @@ def promote_inexact(name: str, *xs: Any) -> list[Node]:
     if a.dtype.kind in "biuV":  # V: integers of fewer than 8 bits
         weak = all(n.aval.weak_type for n in nodes)
         return [cast(n, dtypes.to_inexact(a.dtype), weak) for n in nodes]
+    if a.dtype in NARROW and not config.x64:  # made before 64-bit types were switched off
+        return [cast(n, NARROW[a.dtype], n.aval.weak_type) for n in nodes]
     return nodes
 
 

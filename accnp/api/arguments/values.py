@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import as_node, cast, numpy_node, promote_inexa
 from accnp.array import Array, wrap
 from accnp.config import config
 from accnp.engine import array_of
-from accnp.errors import IncompatibleShapesError
+from accnp.errors import IncompatibleShapesError, not_one_of
 from accnp.ir.aval import make_aval, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
@@ -259,7 +259,7 @@ def precision_key(precision: Any) -> Any:
         if hasattr(p, "check"):  # an algorithm, by `lax`
             p.check()
         elif isinstance(p, str) and p not in _PRECISIONS and not p.isupper():  # F16_F16_F32...
-            raise ValueError(f"precision: {p!r} is none of {', '.join(_PRECISIONS)}; pass one")
+            raise not_one_of("lax.Precision", "precision", p, _PRECISIONS)
     return tuple(precision) if isinstance(precision, list) else precision
 
 

@@ -19,7 +19,7 @@ from accnp.api.arrays import manipulation, matrices, placement
 from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
-from accnp.api.folds import reductions
+from accnp.api.folds import means, reductions
 from accnp.array import Array, is_traced
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
@@ -355,13 +355,13 @@ METHODS: dict[str, Callable[..., Any]] = {
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
     "max": reductions.max,
-    "mean": reductions.mean,
+    "mean": means.mean,
     "min": reductions.min,
     "prod": reductions.prod,
     "ptp": reductions.ptp,
-    "std": reductions.std,
+    "std": means.std,
     "sum": reductions.sum,
-    "var": reductions.var,
+    "var": means.var,
     # shapes
     "diagonal": matrices.diagonal,
     "dot": products.dot,

@@ -157,10 +157,13 @@ def geomspace(
     a, b = (cast(v, kind) for v in (a, b))
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))
-    sign = o.div(a, cast(o.abs(a), kind)) if kind.kind == "c" else o.sign(a)
-    logs = [o.log(o.div(v, sign)) for v in (a, b)]
+    # Logarithms in 16 bits would lose all digits of large numbers.
+    near = np.dtype("float32") if kind.itemsize == 2 else kind
+    ends = [cast(v, near) for v in (a, b)]
+    sign = o.div(ends[0], cast(o.abs(ends[0]), kind)) if kind.kind == "c" else o.sign(ends[0])
+    logs = [o.log(o.div(v, sign)) for v in ends]
     x = linspace(wrap(logs[0]), wrap(logs[1]), num, endpoint, False, None, 0)._node
-    out = o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign)
+    out = cast(o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign), kind)
     # The ends are the arguments themselves, free of rounding.
     n = out.aval.shape[0]
     first = o.reshape(a, new_sizes=(1, *shape), dimensions=None)

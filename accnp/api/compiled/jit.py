@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import inspect
 import threading
 import weakref
@@ -468,8 +467,8 @@ def jit(
         in_shardings, out_shardings: how arguments and results lie on devices: a sharding, a
             `PartitionSpec` over the mesh in use, or a tree prefix of these; None for anyhow.
         keep_unused: whether arguments that are not used can be donated, too.
-        abstracted_axes, device, backend, inline, compiler_options: accepted as in jax; they change
-            nothing on one CPU device.
+        device, backend: the device of both, or the platform whose first one it is.
+        abstracted_axes, inline, compiler_options: accepted as in jax; they change nothing.
         fastmath: allow the compiler to reorder and contract arithmetic.
 
     Raises:
@@ -491,9 +490,11 @@ def jit(
     def made(f: Callable[..., Any]) -> JitFunction:
         if not callable(f):
             raise TypeError(f"jit: a function is needed; got {f!r}; pass a callable")
-        if in_shardings is not None or out_shardings is not None:
-            placing = importlib.import_module("accnp.api.sharding.placing")
-            f = placing.placed(f, in_shardings, out_shardings, options.static_numbers)
+        place = devices.devices(backend)[0] if device is None and backend else device
+        ends = [place if x is None else x for x in (in_shardings, out_shardings)]
+        if ends != [None, None]:
+            placing = imported("accnp.api.sharding.placing")
+            f = placing.placed(f, *ends, options.static_numbers)
         return JitFunction(f, options)
 
     return made if fun is None else made(fun)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote, to_shape, wrap
 from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
@@ -119,7 +120,8 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 def angle(z: Any, deg: bool = False) -> Array:
     """The angle of complex numbers, in radians or degrees.
 
-    The shape is that of z; the dtype is real, the default float for integers.
+    The shape is that of z; the dtype is real, the default float for integers and for one real
+    number.
 
     Raises:
         TypeError: z is a list or a text.
@@ -130,6 +132,8 @@ def angle(z: Any, deg: bool = False) -> Array:
     """
     (x,) = inexact("angle", z)
     given = rules.kind(as_node(z, "angle")) if isinstance(z, Array) else ""
+    if not x.aval.ndim and rules.kind(x) == "f":
+        x = cast(x, dtypes.default_float())
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)
     y = o.mul(y, like(y, 180 / math.pi)) if deg else y

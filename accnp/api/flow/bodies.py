@@ -468,12 +468,18 @@ def check_branches(
         )
 
 
-def check_result(name: str, fn: Any, spec: PyTreeDef, avals: Sequence[Aval], body: Body) -> None:
+def check_result(
+    name: str,
+    fn: Any,
+    spec: PyTreeDef,
+    avals: Sequence[Aval],
+    body: Body,
+    what: str = "the function",
+) -> None:
     """Compare what a function of two values returns with what it has to fold.
 
     Raises:
-        IncompatibleShapesError: the structures or the types differ; the text has the path and both
-        types.
+        IncompatibleShapesError: the structures or types differ; the text has the path and both.
     """
     place = function_place(fn)
     where = f"{place[0]} at {place[1]}:{place[2]}"
@@ -482,11 +488,11 @@ def check_result(name: str, fn: Any, spec: PyTreeDef, avals: Sequence[Aval], bod
     if spec != out_spec:
         ours, theirs = _types(spec, avals), _types(out_spec, outs)
         raise errors.IncompatibleShapesError(
-            f"{name}: the function must return the structure of each of its arguments; "
+            f"{name}: {what} must return the structure of each of its arguments; "
             f"{_difference(name, ours, theirs, ('an argument', 'the result'))} ({where})"
         )
     wrong = [
-        f"the result{p} has type {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
+        f"{what} returns{p} {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
         for p, a, b in zip(body.names(""), avals, outs, strict=True)
         if not same_type(a, b)
     ]

@@ -26,7 +26,7 @@ from accnp.api.differentiation.derivatives import vjp
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan, while_loop
-from accnp.api.folds.reductions import mean
+from accnp.api.folds.means import mean
 from accnp.api.mapping.vmap import vmap
 from accnp.array import Array
 from accnp.errors import api_boundary

@@ -60,7 +60,7 @@ class _System:
             first, self.aux = body.spec.children()
             outputs = body.graph.outputs[: first.num_leaves]
             main = Body(with_inputs(body.graph, body.graph.inputs, outputs), first)
-        check_result(f"{self.name}, {label}", of, self.spec, self.avals, main)
+        check_result(self.name, of, self.spec, self.avals, main, label)
         consts = close([body.graph])
         return Closed(body.graph, len(consts)), consts
 

@@ -17,6 +17,7 @@ from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import fold_doc, running_doc
+from accnp.api.folds import means
 from accnp.api.folds import reductions as red
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -263,7 +264,7 @@ def nanmean(
         # A mask larger than the operand: as in sums, the axes are counted in the operand.
         axis = red.axes_of(axis, x.aval.ndim, "nanmean")
         a = wrap(to_shape(x, mask.shape))
-    return red.mean(a, axis, dtype, out, keepdims, where=mask)
+    return means.mean(a, axis, dtype, out, keepdims, where=mask)
 
 
 @api_boundary
@@ -289,8 +290,8 @@ def nanvar(
     if kind is None or kind.kind not in "iu":
         mask = _not_nan(a, where, "nanvar")
         a = _as_wide(a, mask)
-        return red.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
-    return red.var(a, axis, kind, out, ddof, keepdims, where=where, mean=mean).astype(kind)
+        return means.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
+    return means.var(a, axis, kind, out, ddof, keepdims, where=where, mean=mean).astype(kind)
 
 
 @api_boundary
@@ -321,4 +322,4 @@ def nanstd(
         raise TypeError(f"nanstd: roots are no integers; got dtype={kind.name}; pass a float dtype")
     mask = _not_nan(a, where, "nanstd")
     a = _as_wide(a, mask)
-    return red.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
+    return means.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

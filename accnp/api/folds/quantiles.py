@@ -21,7 +21,7 @@ from accnp.api.folds.reductions import axes_of
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import gather_along
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import NoElementsError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -76,7 +76,7 @@ def _quantile(
     x, d = _one_axis(x, axes)
     w = None if w is None else _one_axis(w, axes)[0]
     if not x.aval.shape[d]:
-        raise ValueError(
+        raise NoElementsError(
             f"{name}: no quantile of no elements; got shape {x.aval.shape}; pass elements"
         )
     places = reshape_plain(q, (q.aval.size,))

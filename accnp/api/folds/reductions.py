@@ -1,6 +1,7 @@
 """Reductions over axes.
 
-In: arrays, `axis` (None, an int, several), `keepdims`, `where`. Out: lazy Arrays.
+In: arrays, `axis` (None, an int, several; names of mapped axes), `keepdims`, `where`. Out: lazy
+Arrays.
 
 Accumulation follows jax: narrow integers and bools add up in the default integer, float16 and
 bfloat16 in float32; the result of a floating reduction has the input's dtype.
@@ -19,7 +20,6 @@ from accnp.api.arguments.convert import (
     as_node,
     broadcast_nodes,
     cast,
-    scalar_node,
     to_shape,
     wrap,
 )
@@ -30,7 +30,9 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import fold_doc
 from accnp.array import Array
 from accnp.config import config
+from accnp.dtypes.names import NARROW
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -38,7 +40,7 @@ from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
 from accnp.primitives.reduce import kept_dims
 
 F32 = np.dtype(np.float32)
-Axis = Any  # None, an int, or several
+Axis = Any  # None, an int, a name, or several
 
 
 def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
@@ -48,10 +50,22 @@ def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
     return tuple(sorted(as_axes(axis, rank, name)))
 
 
+def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the axes to reduce, and the names among them: axes of the mapped functions around."""
+    if axis is None or type(axis) is int:
+        return axes_of(axis, rank, name), ()
+    every = axis if isinstance(axis, tuple | list) else (axis,)
+    names = tuple([a for a in every if isinstance(a, str)])
+    left = [a for a in every if not isinstance(a, str)] if names else axis
+    return axes_of(left, rank, name), names
+
+
 def strong(a: Any, name: str) -> Node:
-    """Return the node of an argument; results of reductions are never weakly typed."""
+    """Return the node of an argument; results of reductions are never weakly typed, nor of 64 bits
+    where these are off."""
     x = as_node(a, name)
-    return cast(x, x.aval.dtype) if x.aval.weak_type else x
+    kind = x.aval.dtype if config.x64 else NARROW.get(x.aval.dtype, x.aval.dtype)
+    return cast(x, kind) if x.aval.weak_type or kind is not x.aval.dtype else x
 
 
 def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
@@ -106,6 +120,11 @@ def start_of(initial: Any, dtype: np.dtype, name: str) -> Node:
     return cast(start, dtype)
 
 
+def across(name: str) -> Callable[..., Any]:
+    """A function over named axes; few programs need that module."""
+    return getattr(imported("accnp.api.mapping.collectives"), name)
+
+
 def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
     a = x.aval
     if dtype_kind(a.dtype) == "f" and a.dtype.itemsize < 4:
@@ -136,11 +155,17 @@ def _make_fold(
             x = cast(x, dtypes.requested_dtype(dtype, name))
         elif promote_integers or dtype_kind(x.aval.dtype) == "b":
             x = cast(x, wide_type(x.aval.dtype), x.aval.weak_type)
-        axes = axes_of(axis, x.aval.ndim, name)
+        axes, names = named_axes(axis, x.aval.ndim, name)
+        if names and unit:
+            raise NotImplementedError(
+                f"{name}: products have no named axes; got axis={axis!r}; use jnp.exp of the sum "
+                "of logarithms, or lax.all_gather"
+            )
         if where is not None:
             x = masked(x, where, unit, name)
         fold_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
         y = _accumulate(x, getattr(o, fold_op), axes)
+        y = across("psum")(wrap(y), names)._node if names else y
         if initial is not None:
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
@@ -188,7 +213,7 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
     ) -> Array:
         no_out(out, name)
         x = strong(a, name)
-        axes = axes_of(axis, x.aval.ndim, name)
+        axes, names = named_axes(axis, x.aval.ndim, name)
         if where is not None:
             if initial is None:
                 raise ValueError(
@@ -205,6 +230,7 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
             y = complex_extreme(x, axes, name)
         else:
             y = getattr(o, f"reduce_{name}")(x, axes=axes)
+        y = across(f"p{name}")(wrap(y), names)._node if names else y
         if initial is not None:
             y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
@@ -295,183 +321,6 @@ def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
 
 argmax = _make_arg("argmax", "[1, 5, 5] -> Array(1, dtype=int32)")
 argmin = _make_arg("argmin", "[4, 2, 3] -> Array(1, dtype=int32)")
-
-# --- mean, variance ------------------------------------------------------------------------------
-
-
-def _mean_node(x: Node, axes: tuple[int, ...], keepdims: bool, where: Any, name: str) -> Node:
-    """The mean in the dtype of x; narrow floats are brought to float32 by the caller."""
-    if where is None:
-        n = like(x, count_of(x, axes))
-    else:
-        mask = to_shape(as_mask(where, name), x.aval.shape, name)
-        n = keep(o.reduce_sum(cast(mask, x.aval.dtype), axes=axes), x, axes, keepdims)
-        x = rules.select(mask, x, like(x, 0))
-    return o.div(keep(o.reduce_sum(x, axes=axes), x, axes, keepdims), n)
-
-
-def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
-    """Return x in the dtype in which a mean is computed, and the result's dtype and weak flag."""
-    weak = x.aval.weak_type
-    if dtype is None:
-        result = dtypes.to_inexact(x.aval.dtype)
-    else:
-        result, weak = dtypes.requested_dtype(dtype, name), False
-        if result == BOOL:
-            raise TypeError(f"{name}: means are no bools; got dtype=bool; pass a floating dtype")
-    inner = result
-    if dtype_kind(result) == "f" and result.itemsize < 4:
-        inner = F32
-    elif dtype_kind(result) in "biu":
-        inner = dtypes.to_inexact(result)
-    return cast(x, inner, weak), result, weak
-
-
-@api_boundary
-def mean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
-    """The arithmetic mean over the given axes.
-
-    The result has the shape without these axes (of length 1 with keepdims=True). Integers and bools
-    become the default float; float16 and bfloat16 stay, and add up in float32. Unlike NumPy: the
-    mean of integers is float32 (float64 with jax_enable_x64); without elements it is a silent nan.
-
-    Raises:
-        TypeError: a is no array or number, or dtype=bool.
-        ValueError: an axis is out of bounds or given twice; where= is not bool or does not fit.
-        NotImplementedError: out= is given.
-
-    >>> import accnp as jnp
-    >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-    Array([2., 3.], dtype=float32)
-    """
-    no_out(out, "mean")
-    x, result, weak = _computed(strong(a, "mean"), dtype, "mean")
-    axes = axes_of(axis, x.aval.ndim, "mean")
-    return wrap(cast(_mean_node(x, axes, keepdims, where, "mean"), result, weak))
-
-
-def _var_node(
-    a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str
-) -> Node:
-    given = strong(a, name)
-    if dtype is not None:
-        dtype = dtypes.requested_dtype(dtype, name)
-        if dtype_kind(dtype) in "biu" and name == "std":
-            raise ValueError(
-                f"{name}: dtype argument must be inexact; got {dtype.name}; pass a floating dtype"
-            )
-        if dtype_kind(given.aval.dtype) == "c" and dtype_kind(dtype) != "c":
-            raise ValueError(
-                f"{name}: complex numbers need a complex dtype; got dtype={dtype.name}; cast after"
-            )
-    whole = dtype is not None and dtype_kind(dtype) in "iu"
-    if whole:  # counted in integers, and weak floats in the end, since there may be nan
-        x, result, weak = cast(given, dtype), dtypes.default_float(), True
-    else:
-        x, result, weak = _computed(given, dtype, name)
-    axes = axes_of(axis, x.aval.ndim, name)
-    if mean is None:
-        centre = _mean_node(x, axes, True, where, name)
-    else:
-        centre = cast(as_node(mean, name), x.aval.dtype)
-    d = o.sub(x, to_shape(centre, x.aval.shape, name))
-    if where is not None:  # before the square, whose derivative at a nan left out would be nan
-        mask = to_shape(as_mask(where, name), x.aval.shape, name)
-        d = rules.select(mask, d, like(d, 0))
-    squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
-    result = dtypes.real_part(result) if dtype is None else result
-    if where is None and not isinstance(ddof, Array):
-        n = count_of(x, axes) - (int(ddof) if whole else ddof)
-        y = o.div(o.reduce_sum(squares, axes=axes), like(squares, n if whole else float(n)))
-        if n <= 0:
-            y = rules.filled(cast(y, result) if whole else y, math.nan)
-    else:
-        kind = squares.aval.dtype
-        n = scalar_node(count_of(x, axes), kind, False)
-        n = n if where is None else o.reduce_sum(cast(mask, kind), axes=axes)
-        n = o.sub(n, cast(as_node(ddof, name), kind))
-        y = o.div(o.reduce_sum(squares, axes=axes), n)
-        y = cast(y, result) if whole else y
-        y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
-    return cast(keep(y, x, axes, keepdims), result, weak)
-
-
-def _degrees(ddof: Any, correction: Any, name: str) -> Any:
-    if correction is not None and (isinstance(ddof, Array) or ddof != 0):
-        raise ValueError(
-            f"{name}: ddof and correction exclude each other; got {ddof} and {correction}; pass one"
-        )
-    return ddof if correction is None else correction
-
-
-@api_boundary
-def var(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Array:
-    """The variance over the given axes, with `ddof` degrees of freedom taken off.
-
-    With an integer dtype it is computed in integers, as jax does, and rounded towards 0.
-    Shape and dtype of the result are those of `mean`; it is real for complex numbers.
-
-    Raises:
-        TypeError: a is no array or number, or dtype=bool.
-        ValueError: an axis is out of bounds; where= is not bool; ddof and correction are both
-            given; dtype is real for complex numbers.
-        NotImplementedError: out= is given, unlike NumPy.
-
-    >>> import accnp as jnp
-    >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
-    Array(1.6666666, dtype=float32)
-    """
-    no_out(out, "var")
-    ddof = _degrees(ddof, correction, "var")
-    return wrap(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "var"))
-
-
-@api_boundary
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Array:
-    """The standard deviation over the given axes, with `ddof` degrees of freedom taken off.
-
-    Shape and dtype of the result are those of `var`, as are the errors.
-
-    Raises:
-        ValueError: dtype is an integer or bool, besides.
-
-    >>> import accnp as jnp
-    >>> jnp.std(jnp.array([1.0, 3.0]))
-    Array(1., dtype=float32)
-    """
-    no_out(out, "std")
-    ddof = _degrees(ddof, correction, "std")
-    return wrap(o.sqrt(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "std")))
 
 
 @api_boundary

@@ -23,7 +23,8 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
-from accnp.api.folds.reductions import Axis, axes_of, count_of, keep, mean, sum
+from accnp.api.folds.means import mean
+from accnp.api.folds.reductions import Axis, axes_of, count_of, keep, sum
 from accnp.array import Array
 from accnp.dtypes import requested_dtype
 from accnp.errors import api_boundary

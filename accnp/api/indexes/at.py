@@ -178,11 +178,13 @@ def write(
 ) -> Node:
     """Return x with values combined into the places of a key by the op `how`."""
     a, how_out = x.aval, GatherScatterMode.from_any(mode, "x.at[...]")
-    if isinstance(values, list | tuple):
+    if values is None or isinstance(values, list | tuple):
         values = wrap(node_of(values, function="x.at[...]"))
     y = number_node(values, a.dtype, f"x.at[...].{_METHOD.get(how, how)}")
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
-    if kind != a.dtype:
+    if kind != a.dtype and kind == dtypes.canonicalize_dtype(a.dtype):
+        kind = a.dtype  # x was made before 64-bit types were switched off
+    elif kind != a.dtype:
         warnings.warn(
             f"x.at[...].{_METHOD.get(how, how)}: values of {y.aval.dtype.name} do not fit into "
             f"{a.dtype.name}, to which they are cut; that will be an error in jax; convert them",
@@ -264,6 +266,10 @@ class AtIndex:
 
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        known = ", ".join([m for m in dir(AtIndex) if m[0] != "_" and m not in self.__slots__])
+        raise AttributeError(f"x.at[...] has no method {name!r}; use one of {known}")
 
     @api_boundary
     def get(

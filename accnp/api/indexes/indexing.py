@@ -24,7 +24,7 @@ from accnp.api.arrays.manipulation import expand_node
 from accnp.api.indexes.recipes import replayed, signature
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
-from accnp.errors import api_boundary
+from accnp.errors import NoElementsError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
@@ -312,7 +312,7 @@ def refuse_empty(shape: tuple[int, ...], axes: list[int], outer: tuple[int, ...]
     """An axis without elements has no place to read or write, not even a clamped one."""
     empty = [d for d in axes if not shape[d]]
     if empty and 0 not in outer:
-        raise IndexError(
+        raise NoElementsError(
             f"indexing: an index is out of bounds for axis {empty[0]} of size 0; "
             f"got shape {shape}; "
             "look at the size first"

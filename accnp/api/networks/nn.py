@@ -20,6 +20,7 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
+from accnp.api.folds.means import mean as mean_of
 from accnp.array import Array
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -187,12 +188,12 @@ def standardize(
     (node,) = inexact("standardize", x)
     arr = wrap(node)
     if mean is None:
-        mean = red.mean(arr, axis, keepdims=True, where=where)
+        mean = mean_of(arr, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
         off = uf.square(uf.subtract(arr, mean))
-        variance = red.mean(off, axis, keepdims=True, where=where)
+        variance = mean_of(off, axis, keepdims=True, where=where)
     elif variance is None:
-        squares = red.mean(uf.square(arr), axis, keepdims=True, where=where)
+        squares = mean_of(uf.square(arr), axis, keepdims=True, where=where)
         variance = uf.clip(uf.subtract(squares, uf.square(mean)), 0)
     centred = uf.subtract(arr, mean)
     scale = wrap(o.rsqrt(inexact("standardize", uf.add(variance, epsilon))[0]))

@@ -22,7 +22,14 @@ from accnp.api.mapping.vmap import vmap
 from accnp.api.networks.nn import softmax
 from accnp.api.sampling.distributions import exponential, rademacher
 from accnp.api.sampling.generators import by_each_key
-from accnp.api.sampling.keys import as_parameters, float_dtype, sample_shape, split
+from accnp.api.sampling.keys import (
+    as_parameters,
+    float_dtype,
+    key_data,
+    like_key,
+    sample_shape,
+    split,
+)
 from accnp.api.sampling.random import normal, uniform
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -95,8 +102,9 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
     """One sample for each parameter, with a key of its own; derivatives are implicit."""
     shape = alpha.shape
 
+    # The key is an operand: under vmap the rule runs when the trace of a key it holds is over.
     def values(xs: list[Node]) -> list[Node]:
-        keys = split(key, max(1, math.prod(shape)))[: math.prod(shape)]
+        keys = split(like_key(key, xs[1]), max(1, math.prod(shape)))[: math.prod(shape)]
         flat = wrap(xs[0]).reshape(-1)
         with by_each_key():
             drawn = vmap(lambda k, a: _one(k, a, log_space))(keys, flat)
@@ -117,7 +125,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
         return ys, [o.mul(ts[0], o.random_gamma_grad(xs[0], y))]
 
     made = JvpRule("random_gamma", rule, {"jvp": "random_gamma_jvp", "symbolic_zeros": False})
-    return wrap(ruled(made, [alpha._node], values)[0])
+    return wrap(ruled(made, [alpha._node, as_node(key_data(key), "random.gamma")], values)[0])
 
 
 def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:

@@ -355,12 +355,12 @@ class NamedSharding(Sharding):
         """The axes of the mesh that cut nothing."""
         return frozenset(self.mesh.axis_names) - self._axes
 
-    def _factors(self, shape: Sequence[int]) -> list[int]:
+    def _factors(self, shape: Sequence[int], function: str = "NamedSharding") -> list[int]:
         """Into how many parts each dimension is cut."""
         sizes = self.mesh.shape
         if len(self.spec) > len(shape):
             raise ValueError(
-                f"NamedSharding: the spec is for arrays of rank {len(self.spec)} and more; got "
+                f"{function}: the spec is for arrays of rank {len(self.spec)} and more; got "
                 f"{self.spec} for shape {tuple(shape)}; use P() for scalars"
             )
         counts = [prod(sizes[n] for n in axes_of(entry)) for entry in self.spec]
@@ -368,7 +368,7 @@ class NamedSharding(Sharding):
         for d, (n, k) in enumerate(zip(shape, counts, strict=True)):
             if n % k:
                 raise ValueError(
-                    f"NamedSharding: axis {d} is cut into {k} parts, which must divide its length; "
+                    f"{function}: axis {d} is cut into {k} parts, which must divide its length; "
                     f"got {n} of shape {tuple(shape)} for {self.spec} over {dict(sizes)}; pad the "
                     "array or cut another axis"
                 )
@@ -409,10 +409,7 @@ class NamedSharding(Sharding):
 
     def placed(self, shape: tuple[int, ...], function: str) -> tuple[Any, ...]:
         """The devices of an array of this shape, as its type has them."""
-        try:
-            self._factors(shape)
-        except ValueError as error:
-            raise ValueError(f"{function}: {error}") from None
+        self._factors(shape, function)
         if not isinstance(self.mesh, Mesh):
             raise ValueError(f"{function}: an AbstractMesh has no devices; got {self}; use a Mesh")
         return Cut(self, self._devices)

@@ -26,8 +26,8 @@ from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
+from accnp.api.folds.means import mean
 from accnp.api.folds.quantiles import median
-from accnp.api.folds.reductions import mean
 from accnp.array import Array
 from accnp.errors import api_boundary, not_one_of
 

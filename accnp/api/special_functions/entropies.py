@@ -176,16 +176,17 @@ def box_cox_of_more(x: Node, by: Node) -> Node:
     one = like(x, 1)
     whole = o.add(one, safe)
     back = o.sub(whole, one)
-    # What the rounding of 1 + x dropped counts by times in the power.
+    # What the rounding of 1 + x dropped counts by times in the power: as a factor, since it is all
+    # there is of small x.
     lost = o.add(o.sub(one, o.sub(whole, back)), o.sub(safe, back))
     lost = rules.select(o.is_finite(whole), o.stop_gradient(lost), rules.filled(x, 0))
     positive = o.gt(whole, like(x, 0))
     share = o.div(o.mul(by, lost), rules.select(positive, whole, rules.filled(x, 1)))
+    share = rules.select(o.and_(positive, o.eq(share, share)), share, rules.filled(x, 0))
 
     def power() -> Node:
         plain = o.pow(whole, by)
-        more = o.mul(plain, share)
-        finite = o.and_(positive, o.is_finite(more))
-        return o.add(plain, rules.select(finite, more, rules.filled(x, 0)))
+        more = o.mul(plain, o.expm1(share))
+        return o.add(plain, rules.select(o.is_finite(plain), more, rules.filled(x, 0)))
 
     return _box_cox(log, power, by)

@@ -51,6 +51,17 @@ norm = declare(
     isf=lambda q: -sp.ndtri(q),
 )  # fmt: skip
 
+
+def _cauchy_place(q: Any) -> Any:
+    place = uf.tan(math.pi * (q - 0.5))
+    if q.dtype.kind == "c":
+        return place
+    near = where(q < 0.5, q, 1 - q)  # far out q - 0.5 has lost what counts
+    tail = uf.sign(q - 0.5) / uf.tan(math.pi * where(near < 0.25, near, 0.25))
+    place = where(near < 0.25, tail, place)
+    return where((q < 0) | (q > 1), np.nan, place)  # a tangent repeats itself
+
+
 cauchy = declare(
     "cauchy", "the Cauchy distribution", "",
     logpdf=lambda z: -math.log(math.pi) - uf.log1p(z * z),
@@ -58,20 +69,27 @@ cauchy = declare(
     logcdf=lambda z: uf.log(uf.arctan2(1, -z) / math.pi),
     sf=lambda z: uf.arctan2(1, z) / math.pi,
     logsf=lambda z: uf.log(uf.arctan2(1, z) / math.pi),
-    ppf=lambda q: uf.tan(math.pi * (q - 0.5)),
-    isf=lambda q: -uf.tan(math.pi * (q - 0.5)),
+    ppf=_cauchy_place,
+    isf=lambda q: -_cauchy_place(q),
 )  # fmt: skip
 
 
+def _log_of_rest(v: Any) -> Any:
+    """log(1 - exp(-v)), v >= 0; far out the first term of it is as good as exp."""
+    far = v > 1
+    near = uf.log(-uf.expm1(-where(far, 0.5, v)))
+    return where(far, uf.log1p(-uf.exp(-where(far, v, 2.0))), near)
+
+
 def _expon_logsf(z: Any) -> Any:
-    return _inside(z >= 0, z, lambda v: -v, 0.0)  # at 0 the slope of the inside
+    return _inside(z >= 0, z, lambda v: 0.0 - v, 0.0)  # at 0 the slope of the inside
 
 
 expon = declare(
     "expon", "the exponential distribution", "", pieces=True, loose=_ALL,
     logpdf=lambda z: where(z < 0, -np.inf, -z),
     cdf=lambda z: _inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
-    logcdf=lambda z: _inside(z >= 0, z, lambda v: uf.log(-uf.expm1(-v))),
+    logcdf=lambda z: _inside(z >= 0, z, _log_of_rest),
     sf=lambda z: uf.exp(_expon_logsf(z)),
     logsf=_expon_logsf,
     ppf=lambda q: -uf.log1p(-q),
@@ -207,15 +225,16 @@ t = declare(
     ),
 )  # fmt: skip
 
+
+def _gennorm_cdf(z: Any, beta: Any) -> Any:
+    tail = 0.5 * sp.gammaincc(1 / beta, uf.abs(z) ** beta)
+    return where(z < 0, tail, 1 - tail)
+
+
 gennorm = declare(
     "gennorm", "the generalised normal distribution", "beta", place="",
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
-    cdf=lambda z, beta: _inside(
-        z != 0,
-        z,
-        lambda v: 0.5 * (1 + uf.sign(v) * sp.gammainc(1 / beta, uf.abs(v) ** beta)),
-        0.5,
-    ),
+    cdf=lambda z, beta: _inside(z != 0, z, lambda v: _gennorm_cdf(v, beta), 0.5),
 )  # fmt: skip
 
 vonmises = declare(
@@ -258,11 +277,14 @@ def _between(a: Any, b: Any) -> Any:
     return where(low & high, 0.0, where(low, b - 1, where(high, a + 1, 0.5 * (a + b))))
 
 
-def _within(f: Any, below: float, above: float) -> Any:
+def _within(f: Any, below: float, above: float, low: Any = uf.greater_equal,
+            high: Any = uf.less_equal) -> Any:  # fmt: skip
+    """A function of the places above `a` by `low`, and below `b` by `high`."""
+
     def run(z: Any, a: Any, b: Any) -> Any:
-        inside = (z >= a) & (z <= b)
+        inside = low(z, a) & high(z, b)
         value = f(where(inside, z, _between(a, b)), a, b)
-        return where(a >= b, np.nan, where(inside, value, where(z < a, below, above)))
+        return where(a >= b, np.nan, where(inside, value, where(z <= a, below, above)))
 
     return run
 
@@ -271,6 +293,9 @@ truncnorm = declare(
     "truncnorm", "the normal distribution cut off below a and above b", "a, b", pieces=True,
     strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
     logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf),
-    logcdf=_within(lambda z, a, b: _log_mass(a, z) - _log_mass(a, b), -np.inf, 0.0),
-    logsf=_within(lambda z, a, b: _log_mass(z, b) - _log_mass(a, b), 0.0, -np.inf),
+    # Where a logarithm is -inf, it has no slope.
+    logcdf=_within(
+        lambda z, a, b: _log_mass(a, z) - _log_mass(a, b), -np.inf, 0.0, low=uf.greater
+    ),
+    logsf=_within(lambda z, a, b: _log_mass(z, b) - _log_mass(a, b), 0.0, -np.inf, high=uf.less),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum, nanstd
-from accnp.api.folds.reductions import std
+from accnp.api.folds.means import std
 from accnp.api.folds.reductions import sum as total
 from accnp.api.folds.sorting import argsort, sort
 from accnp.api.folds.statistics import cov

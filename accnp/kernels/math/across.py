@@ -13,10 +13,10 @@ from llvmlite import ir
 
 from . import cold
 from .block import folds, lane_count
-from .ir import I1, I64, V, below, is_float, masked_load
+from .ir import F32, I64, V, below, is_float, masked_load
 from .transpose import begin, const, loaded, loop, side, square
 
-VECTORS = 4  # of a strip: so many chains of additions do not wait for each other
+LANES_BYTES = 1 << 14  # of the lanes of a strip: half of the nearest cache
 State = tuple[Any, list[Any]]
 
 
@@ -32,6 +32,13 @@ def _extreme(b: Any, name: str, signed: bool, x: Any, y: Any) -> Any:
     fn = b.module.globals.get(called)
     fn = fn or ir.Function(b.module, ir.FunctionType(t, [t, t]), called)
     return b.call(fn, [x, y])
+
+
+def _fenced(b: Any, x: Any) -> Any:
+    """A vector of floats, as something that nothing is known about."""
+    called = f"llvm.arithmetic.fence.v{x.type.count}f{32 if x.type.element == F32 else 64}"
+    fn = b.module.globals.get(called)
+    return b.call(fn or ir.Function(b.module, ir.FunctionType(x.type, [x.type]), called), [x])
 
 
 def columns(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]) -> None:
@@ -75,63 +82,54 @@ def columns(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[A
 def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]) -> None:
     """sums[c] = the block fold of source[places[r] + c] over r below rows; c below columns.
 
-    A strip of columns goes through the lanes of the block, each of which is a sum in registers, in
-    the order in which halves meet: lanes that are a half apart follow each other, and a sum waits
-    on one of few levels for the other one. There is room for a whole strip behind the sums.
+    Rows are read in their order, a strip of columns of each, and joined with the lane of the block
+    that they belong to; lanes are in the nearest cache. Then halves of the lanes meet.
     """
     sums, source, places, rows, wide = args
     fold, identity = folds(name, t, signed)
     n = max(2, cold.vector_bytes // size)
     many = lane_count(name)
-    count = VECTORS if cold.vector_bytes >= 64 or size >= 4 else 1  # loads under a mask
+    most = LANES_BYTES // (many * size)
     vector = ir.VectorType(t, n)
-    pointer = vector.as_pointer()
     start = ir.Constant(vector, [ir.Constant(t, identity)] * n)
-    off = ir.Constant(vector, ir.Undefined)
-    levels = many.bit_length()
     with b.goto_entry_block():
-        waiting = b.alloca(ir.ArrayType(vector, count * levels))
-        waiting.align = min(64, size * n)
+        room = b.alloca(ir.ArrayType(t, many * most))
+        room.align = 64
+        lanes = b.gep(room, [const(0), const(0)])
 
-    def level(k: Any, s: int) -> Any:
-        return b.gep(waiting, [const(0), b.add(b.mul(k, const(count)), const(s))])
+    def at(p: Any, *indices: Any) -> Any:
+        for i in indices:
+            p = b.gep(p, [i])
+        return b.bitcast(p, vector.as_pointer())
 
-    def join(x: Any, y: Any) -> Any:
-        return fold(V(b, x), V(b, y)).v
+    def join(to: Any, x: Any) -> None:
+        y = fold(V(b, b.load(to, align=size)), V(b, x)).v
+        if name in ("max", "min") and is_float(t):  # LLVM would store the larger ones under a mask
+            y = _fenced(b, y)
+        b.store(y, to, align=size)
 
-    with loop(b, wide, n * count) as c:
-        masks = [below(b, b.sub(wide, b.add(c, const(s * n))), n) for s in range(count)]
-
-        def row(r: Any) -> list[Any]:
-            first = b.add(b.load(b.gep(places, [r])), c)
-            found = []
-            for s, mask in enumerate(masks):
-                p = b.bitcast(b.gep(source, [b.add(first, const(s * n))]), pointer)
-                found.append(masked_load(b, p, vector, size, mask, off))
-            return found
-
-        with loop(b, const(many), 1) as k:
-            lane = b.lshr(b.bitreverse(k), const(65 - levels))
-            _, found = _repeat(
-                b,
-                (lane, [start] * count),
-                lambda r, acc: (b.add(r, const(many)), list(map(join, acc, row(r)))),
-                lambda r: b.icmp_signed("<", r, rows),
-            )
-            free, found = _repeat(
-                b,
-                (const(0), found),
-                lambda up, xs: (
-                    b.add(up, const(1)),
-                    [join(b.load(level(up, s)), x) for s, x in enumerate(xs)],
-                ),
-                lambda up, k=k: b.trunc(b.lshr(k, up), I1),
-            )
-            for s, x in enumerate(found):
-                b.store(x, level(free, s))
-        for s in range(count):
-            place = b.bitcast(b.gep(sums, [b.add(c, const(s * n))]), pointer)
-            b.store(b.load(level(const(levels - 1), s)), place, align=size)
+    with loop(b, wide, most) as c:
+        left = b.sub(wide, c)
+        left = b.select(b.icmp_signed("<", left, const(most)), left, const(most))
+        whole = b.and_(left, const(-n))
+        rest = b.sub(left, whole)
+        mask, off = below(b, rest, n), ir.Constant(vector, ir.Undefined)
+        across = b.and_(b.add(left, const(n - 1)), const(-n))
+        with loop(b, b.mul(across, const(many)), n) as i:
+            b.store(start, at(lanes, i), align=size)
+        with loop(b, rows, 1) as r:
+            lane = b.gep(lanes, [b.mul(b.and_(r, const(many - 1)), across)])
+            row = b.gep(source, [b.add(b.load(b.gep(places, [r])), c)])
+            with loop(b, whole, n) as i:
+                join(at(lane, i), b.load(at(row, i), align=size))
+            with b.if_then(b.icmp_signed("<", whole, left)):
+                join(at(lane, whole), masked_load(b, at(row, whole), vector, size, mask, off))
+        for level in range(1, many.bit_length()):
+            half = b.mul(across, const(many >> level))
+            with loop(b, half, n) as i:
+                join(at(lanes, i), b.load(at(lanes, i, half), align=size))
+        with loop(b, across, n) as i:
+            b.store(b.load(at(lanes, i), align=size), at(sums, c, i), align=size)
 
 
 def _repeat(b: Any, state: State, step: Callable[[Any, list[Any]], State], more: Any) -> State:

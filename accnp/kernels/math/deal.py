@@ -30,10 +30,44 @@ def _splat(b: Any, x: Any, t: Any) -> Any:
 
 def _store(b: Any, x: Any, mask: Any, p: Any) -> None:
     """Store the lanes of x that are on, one after the other."""
-    t, bits = x.type, x.type.element.width
-    args = [x, mask, ir.Constant(t, ir.Undefined)]
-    packed = _call(b, f"llvm.experimental.vector.compress.v{t.count}i{bits}", t, args)
-    b.store(packed, b.bitcast(p, t.as_pointer()), align=bits // 8)
+    t, size = x.type, x.type.element.width // 8
+    if cold.vector_bytes == 32 and cold.permutes:
+        packed = _permuted(b, x, mask)
+    else:
+        args = [x, mask, ir.Constant(t, ir.Undefined)]
+        name = f"llvm.experimental.vector.compress.v{t.count}i{8 * size}"
+        packed = _call(b, name, t, args)
+    b.store(packed, b.bitcast(p, t.as_pointer()), align=size)
+
+
+def _permuted(b: Any, x: Any, mask: Any) -> Any:
+    """The lanes of x that are on, at the front; AVX2 has no instruction for that but a permutation
+    of eight words, which is looked up by the mask."""
+    count, words = x.type.count, x.type.element.width // 32
+    eight, kind = ir.VectorType(I32, 8), ir.ArrayType(I64, 1 << count)
+    name = f"accnp.packing.{count}.{words}"
+    table = b.module.globals.get(name)
+    if table is None:
+        orders = []
+        for bits in range(1 << count):
+            on = [k for k in range(count) if bits >> k & 1]
+            order = [words * k + w for k in on for w in range(words)]
+            orders.append(int.from_bytes(bytes([*order, *[0] * (8 - len(order))]), "little"))
+        table = ir.GlobalVariable(b.module, kind, name)
+        table.initializer = ir.Constant(kind, orders)  # type: ignore[assignment]
+        table.global_constant, table.linkage = True, "internal"
+    bits = b.zext(b.bitcast(mask, ir.IntType(count)), I64)
+    order = b.load(b.gep(table, [ir.Constant(I64, 0), bits], source_etype=kind), typ=I64)
+    order = b.zext(b.bitcast(order, ir.VectorType(ir.IntType(8), 8)), eight)
+    given = b.bitcast(x, ir.VectorType(I32, count * words))
+    if given.type != eight:
+        places = ir.Constant(eight, [*range(count), *[0] * (8 - count)])
+        given = b.shuffle_vector(given, given, places)
+    found = _call(b, "llvm.x86.avx2.permd", eight, [given, order])
+    if count * words < 8:
+        first = ir.Constant(ir.VectorType(I32, count), list(range(count)))
+        found = b.shuffle_vector(found, found, first)
+    return b.bitcast(found, x.type)
 
 
 def _count(b: Any, mask: Any) -> Any:

@@ -10,6 +10,7 @@ Goto and van de Geijn's, Anatomy of high-performance matrix multiplication (ACM 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -19,9 +20,8 @@ from accnp.kernels.library import CHAINS
 from . import cold
 from .ir import I1, I32, I64, fetch
 
-FAR = (
-    1024  # bytes from what is read to what is asked for: rows end where the processor expects more
-)
+# Bytes from what is read to what is asked for: rows end where the processor expects more.
+FAR = 1024
 
 
 def _size(t: Any) -> int:
@@ -30,6 +30,12 @@ def _size(t: Any) -> int:
 
 def _const(k: int) -> Any:
     return ir.Constant(I64, k)
+
+
+def _whole() -> bool:
+    """Whether loops read vectors whole, and store under masks only where vectors are not: masks of
+    AVX2 take registers that sums need, and a store under one 12 cycles on some processors."""
+    return cold.vector_bytes < 64
 
 
 class _Vectors:
@@ -135,15 +141,18 @@ class _Adding:
     def __call__(self, x: Any, place: Any, mask: Any) -> None:
         v = self.v
         old = v.load(place, v.b.and_(mask, self.kept))
-        v.store(v.b.add(old, x) if v.pairs else v.fma(self.sign, x, old), place, mask)
+        v.store(self.sum(x, old), place, mask)
+
+    def sum(self, x: Any, old: Any) -> Any:
+        return self.v.b.add(old, x) if self.v.pairs else self.v.fma(self.sign, x, old)
 
 
 def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
     """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
 
     a[i, p] is at a + i * rsa + p * csa, and its imaginary part beside it if `parts` is 2: then each
-    p has two rows of b. Rows of b and c are contiguous. `how` is 0 to set c, 1 to add, -1 to
-    subtract; c is not read where it is set.
+    p has two rows of b. Rows of b and c are contiguous; without AVX-512 those of b are as wide as
+    the tile. `how` is 0 to set c, 1 to add, -1 to subtract; c is not read where it is set.
     """
     k, a, rsa, csa, pb, ldb, c, ldc, m, n, how = args
     last = b.sub(m, _const(1))
@@ -196,20 +205,22 @@ def _tile(
     """A tile of c: `starts` are where rows of a begin, `places` where rows of c do, and `reach`
     says for a step how far it is along a, and where its rows of b begin."""
     k, m, n, how = sizes
-    rows = len(starts)
     fn, v = b.function, _Vectors(b, starts[0].type.pointee)
     masks = [v.below(n, j * v.width) for j in range(vectors)]
     before = b.block
-    loop, done, end = (fn.append_basic_block(s) for s in ("inner", "done", "end"))
+    loop, done = (fn.append_basic_block(s) for s in ("inner", "done"))
     b.cbranch(b.icmp_signed(">", k, _const(0)), loop, done)
 
     b.position_at_end(loop)
     p = b.phi(I64)
-    acc = [[b.phi(v.type) for _ in range(vectors)] for _ in range(rows)]
+    acc = [[b.phi(v.type) for _ in range(vectors)] for _ in starts]
     new = acc
     along, rows_b = reach(p)
     for part, row_b in enumerate(rows_b):
-        ys = [v.load(v.at(row_b, j * v.width), mask) for j, mask in enumerate(masks)]
+        ys = []
+        for j, mask in enumerate(masks):
+            place = v.at(row_b, j * v.width)
+            ys.append(v.load_all(place) if _whole() else v.load(place, mask))
         offset = b.add(along, _const(part)) if part else along
         xs = [v.splat(b.load(b.gep(start, [offset]))) for start in starts]
         new = [
@@ -219,19 +230,48 @@ def _tile(
     _count(b, p, 1, k, before, loop, done)
 
     b.position_at_end(done)
-    sums = [[b.phi(v.type) for _ in range(vectors)] for _ in range(rows)]
-    for i in range(rows):
+    sums = [[b.phi(v.type) for _ in range(vectors)] for _ in starts]
+    for i in range(len(starts)):
         for j in range(vectors):
             for phi in (acc[i][j], sums[i][j]):
                 phi.add_incoming(v.zero, before)
                 phi.add_incoming(new[i][j], loop)
-    add = _Adding(v, how)
+    store = partial(_store, v, (m, n), places, masks)
+    if not _whole():
+        store(sums, _Adding(v, how))
+        return
+    with b.if_else(b.icmp_signed("==", how, _const(0))) as (setting, adding):
+        with setting:  # to 0, as elsewhere: -0 is no sum
+            store(sums if v.pairs else [[b.fadd(x, v.zero) for x in row] for row in sums], None)
+        with adding:
+            store(sums, _Adding(v, how))
+
+
+def _store(
+    v: _Vectors,
+    sizes: Sequence[Any],
+    places: Sequence[Callable[[], Any]],
+    masks: Sequence[Any],
+    sums: Sequence[Sequence[Any]],
+    add: _Adding | None,
+) -> None:
+    """The rows of a tile that are there go to their places, or are added to what is there."""
+    b, (m, n) = v.b, sizes
+    end = b.append_basic_block("end")
     for i, place in enumerate(places):
         row = place()
-        for j in range(vectors):
-            add(sums[i][j], v.at(row, j * v.width), masks[j])
-        if i + 1 < rows:
-            below = fn.append_basic_block("row")
+        for j, (x, mask) in enumerate(zip(sums[i], masks, strict=True)):
+            to = v.at(row, j * v.width)
+            if not _whole() and add:
+                add(x, to, mask)
+                continue
+            with b.if_else(b.icmp_signed(">=", n, _const((j + 1) * v.width))) as (yes, no):
+                with yes:
+                    v.store_all(add.sum(x, v.load_all(to)) if add else x, to)
+                with no:
+                    v.store(add.sum(x, v.load(to, mask)) if add else x, to, mask)
+        if i + 1 < len(places):
+            below = b.append_basic_block("row")
             b.cbranch(b.icmp_signed(">", m, _const(i + 1)), below, end)
             b.position_at_end(below)
     b.branch(end)
@@ -253,38 +293,26 @@ def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
     in these rows or at the beginning of those that follow, is asked for.
     """
     k, x, pb, ldb, c, n, how = args
-    fn, v = b.function, _Vectors(b, x.type.pointee, CHAINS)
+    v = _Vectors(b, x.type.pointee, CHAINS)
     last = b.sub(n, _const(1))
     starts = [pb]
     for i in range(1, rows):  # rows that are not there are read as the last one
         row = b.select(b.icmp_signed("<", _const(i), n), _const(i), last)
         starts.append(b.gep(pb, [b.mul(row, ldb)]))
-    before = b.block
-    loop, done, end = (fn.append_basic_block(s) for s in ("inner", "done", "end"))
-    b.cbranch(b.icmp_signed(">", k, _const(0)), loop, done)
 
-    b.position_at_end(loop)
-    p = b.phi(I64)
-    acc = [b.phi(v.type) for _ in range(rows)]
-    mask = v.below(b.sub(k, p))
-    factor = v.load(v.at(b.gep(x, [p])), mask)
-    far = b.add(p, _const(FAR // _size(v.t)))
-    following = b.add(b.sub(far, k), b.mul(ldb, _const(rows)))
-    far = b.select(b.icmp_signed("<", far, k), far, following)
-    for start in starts:
-        fetch(b, b.gep(start, [far]))
-    new = [
-        v.fma(factor, v.load(v.at(b.gep(start, [p])), mask), z)
-        for start, z in zip(starts, acc, strict=True)
-    ]
-    _count(b, p, v.width, k, before, loop, done)
+    def step(p: Any, acc: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+        factor = load(v.at(b.gep(x, [p])))
+        far = b.add(p, _const(FAR // _size(v.t)))
+        following = b.add(b.sub(far, k), b.mul(ldb, _const(rows)))
+        far = b.select(b.icmp_signed("<", far, k), far, following)
+        for start in starts:
+            fetch(b, b.gep(start, [far]))
+        return [
+            v.fma(factor, load(v.at(b.gep(start, [p]))), z)
+            for start, z in zip(starts, acc, strict=True)
+        ]
 
-    b.position_at_end(done)
-    sums = [b.phi(v.type) for _ in range(rows)]
-    for i in range(rows):
-        for phi in (acc[i], sums[i]):
-            phi.add_incoming(v.zero, before)
-            phi.add_incoming(new[i], loop)
+    sums = _along(v, k, [v.zero] * rows, step)
     minus, fresh = (b.icmp_signed(sign, how, _const(0)) for sign in ("<", "=="))
     for i in range(rows):
         total = b.extract_element(_halved(b, sums[i]), ir.Constant(I32, 0))
@@ -296,8 +324,6 @@ def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
                 b.store(total, place)
             with adding:
                 b.store(b.fadd(b.load(place), total), place)
-    b.branch(end)
-    b.position_at_end(end)
 
 
 def _halved(b: Any, x: Any) -> Any:
@@ -312,37 +338,82 @@ def _halved(b: Any, x: Any) -> Any:
     return x
 
 
+def _along(
+    v: _Vectors,
+    n: Any,
+    given: Sequence[Any],
+    step: Callable[[Any, Sequence[Any], Callable[[Any], Any]], list[Any]],
+) -> list[Any]:
+    """What some values become in steps of a vector each, along n elements. A step loads by what it
+    is given: under a mask, or whole vectors and what is left of them under a mask."""
+    b, before, whole = v.b, v.b.block, _whole()
+    loop, done = (b.append_basic_block(s) for s in ("along", "done"))
+    stop = b.sub(n, _const(v.width - 1)) if whole else n
+    b.cbranch(b.icmp_signed(">", stop, _const(0)), loop, done)
+    b.position_at_end(loop)
+    p = b.phi(I64)
+    olds = [b.phi(x.type) for x in given]
+    news = step(p, olds, v.load_all if whole else partial(v.load, mask=v.below(b.sub(n, p))))
+    _count(b, p, v.width, stop, before, loop, done)
+    b.position_at_end(done)
+    found = [b.phi(x.type) for x in given]
+    for phis in (olds, found):
+        for phi, x, new in zip(phis, given, news, strict=True):
+            phi.add_incoming(x, before)
+            phi.add_incoming(new, loop)
+    if not whole:
+        return found
+    rest, after = (b.append_basic_block(s) for s in ("rest", "after"))
+    full = b.and_(n, _const(-v.width))
+    b.cbranch(b.icmp_signed("<", full, n), rest, after)
+    b.position_at_end(rest)
+    news = step(full, found, partial(v.load, mask=v.below(b.sub(n, full))))
+    b.branch(after)
+    b.position_at_end(after)
+    last = [b.phi(x.type) for x in given]
+    for phi, x, new in zip(last, found, news, strict=True):
+        phi.add_incoming(x, done)
+        phi.add_incoming(new, rest)
+    return last
+
+
 def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
     """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
 
     From row to row x and src move on by sx and lds; acc has room for whole vectors.
     """
     acc, x, sx, src, lds, n = args
-    fn, v = b.function, _Vectors(b, acc.type.pointee)
+    v = _Vectors(b, acc.type.pointee)
     factors, sources = [], []
     for _ in range(rows):
         factors.append(v.splat(b.load(x)))
         sources.append(src)
         x, src = b.gep(x, [sx]), b.gep(src, [lds])
-    before = b.block
-    loop, done = (fn.append_basic_block(s) for s in ("across", "done"))
-    b.cbranch(b.icmp_signed(">", n, _const(0)), loop, done)
-    b.position_at_end(loop)
-    j = b.phi(I64)
-    place, mask = v.at(b.gep(acc, [j])), v.below(b.sub(n, j))
-    z = v.load_all(place)
-    for factor, source in zip(factors, sources, strict=True):
-        z = v.fma(factor, v.load(v.at(b.gep(source, [j])), mask), z)
-    v.store_all(z, place)
-    _count(b, j, v.width, n, before, loop, done)
-    b.position_at_end(done)
+
+    def step(j: Any, _: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+        place = v.at(b.gep(acc, [j]))
+        z = v.load_all(place)
+        for factor, source in zip(factors, sources, strict=True):
+            z = v.fma(factor, load(v.at(b.gep(source, [j]))), z)
+        v.store_all(z, place)
+        return []
+
+    _along(v, n, [], step)
 
 
 def lay(b: Any, args: Sequence[Any]) -> None:
     """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
     dst, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
-    v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+    if not _whole():
+        v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+        return
+    near, full = b.icmp_signed("==", stride, _const(1)), b.icmp_signed(">=", n, _const(v.width))
+    with b.if_else(b.and_(near, full)) as (yes, no):
+        with yes:
+            v.store_all(v.load_all(v.at(src)), v.at(dst))
+        with no:
+            v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
 
 
 def lay_words(b: Any, args: Sequence[Any], signed: bool) -> None:

@@ -1,0 +1,219 @@
+"""Means, variances and standard deviations over axes.
+
+In: arrays, `axis` (None, an int, several; names of mapped axes), `keepdims`, `where`. Out: lazy
+Arrays. Narrow floats are added up in float32, integers in the default float.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, scalar_node, to_shape, wrap
+from accnp.api.arguments.values import no_out
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.folds.reductions import (
+    F32,
+    Axis,
+    across,
+    as_mask,
+    count_of,
+    keep,
+    named_axes,
+    strong,
+)  # fmt: skip
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import BOOL, dtype_kind
+
+
+def _total(x: Node, axes: tuple[int, ...], names: tuple[str, ...]) -> Node:
+    y = o.reduce_sum(x, axes=axes)
+    return across("psum")(wrap(y), names)._node if names else y
+
+
+def _count(x: Node, axes: tuple[int, ...], names: tuple[str, ...]) -> int:
+    return count_of(x, axes) * (across("axis_size")(names) if names else 1)
+
+
+def _mean_node(
+    x: Node, axes: tuple[int, ...], names: tuple[str, ...], keepdims: bool, where: Any, name: str
+) -> Node:
+    """The mean in the dtype of x; narrow floats are brought to float32 by the caller."""
+    if where is None:
+        n = like(x, _count(x, axes, names))
+    else:
+        mask = to_shape(as_mask(where, name), x.aval.shape, name)
+        n = keep(_total(cast(mask, x.aval.dtype), axes, names), x, axes, keepdims)
+        x = rules.select(mask, x, like(x, 0))
+    return o.div(keep(_total(x, axes, names), x, axes, keepdims), n)
+
+
+def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
+    """Return x in the dtype in which a mean is computed, and the result's dtype and weak flag."""
+    weak = x.aval.weak_type
+    if dtype is None:
+        result = dtypes.to_inexact(x.aval.dtype)
+    else:
+        result, weak = dtypes.requested_dtype(dtype, name), False
+        if result == BOOL:
+            raise TypeError(f"{name}: means are no bools; got dtype=bool; pass a floating dtype")
+    inner = result
+    if dtype_kind(result) == "f" and result.itemsize < 4:
+        inner = F32
+    elif dtype_kind(result) in "biu":
+        inner = dtypes.to_inexact(result)
+    return cast(x, inner, weak), result, weak
+
+
+@api_boundary
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Array:
+    """The arithmetic mean over the given axes.
+
+    The result has the shape without these axes (of length 1 with keepdims=True). Integers and bools
+    become the default float; float16 and bfloat16 stay, and add up in float32. Unlike NumPy: the
+    mean of integers is float32 (float64 with jax_enable_x64); without elements it is a silent nan.
+
+    Raises:
+        TypeError: a is no array or number, or dtype=bool.
+        ValueError: an axis is out of bounds or given twice; where= is not bool or does not fit.
+        NotImplementedError: out= is given.
+
+    >>> import accnp as jnp
+    >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Array([2., 3.], dtype=float32)
+    """
+    no_out(out, "mean")
+    x, result, weak = _computed(strong(a, "mean"), dtype, "mean")
+    axes, names = named_axes(axis, x.aval.ndim, "mean")
+    return wrap(cast(_mean_node(x, axes, names, keepdims, where, "mean"), result, weak))
+
+
+def _var_node(
+    a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str
+) -> Node:
+    given = strong(a, name)
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, name)
+        if dtype_kind(dtype) in "biu" and name == "std":
+            raise ValueError(
+                f"{name}: dtype argument must be inexact; got {dtype.name}; pass a floating dtype"
+            )
+        if dtype_kind(given.aval.dtype) == "c" and dtype_kind(dtype) != "c":
+            raise ValueError(
+                f"{name}: complex numbers need a complex dtype; got dtype={dtype.name}; cast after"
+            )
+    whole = dtype is not None and dtype_kind(dtype) in "iu"
+    if whole:  # counted in integers, and weak floats in the end, since there may be nan
+        x, result, weak = cast(given, dtype), dtypes.default_float(), True
+    else:
+        x, result, weak = _computed(given, dtype, name)
+    axes, names = named_axes(axis, x.aval.ndim, name)
+    if mean is None:
+        centre = _mean_node(x, axes, names, True, where, name)
+    else:
+        centre = cast(as_node(mean, name), x.aval.dtype)
+    d = o.sub(x, to_shape(centre, x.aval.shape, name))
+    if where is not None:  # before the square, whose derivative at a nan left out would be nan
+        mask = to_shape(as_mask(where, name), x.aval.shape, name)
+        d = rules.select(mask, d, like(d, 0))
+    squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
+    result = dtypes.real_part(result) if dtype is None else result
+    if where is None and not isinstance(ddof, Array):
+        n = _count(x, axes, names) - (int(ddof) if whole else ddof)
+        y = o.div(_total(squares, axes, names), like(squares, n if whole else float(n)))
+        if n <= 0:
+            y = rules.filled(cast(y, result) if whole else y, math.nan)
+    else:
+        kind = squares.aval.dtype
+        n = scalar_node(_count(x, axes, names), kind, False)
+        n = n if where is None else _total(cast(mask, kind), axes, names)
+        n = o.sub(n, cast(as_node(ddof, name), kind))
+        y = o.div(_total(squares, axes, names), n)
+        y = cast(y, result) if whole else y
+        y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
+    return cast(keep(y, x, axes, keepdims), result, weak)
+
+
+def _degrees(ddof: Any, correction: Any, name: str) -> Any:
+    if correction is not None and (isinstance(ddof, Array) or ddof != 0):
+        raise ValueError(
+            f"{name}: ddof and correction exclude each other; got {ddof} and {correction}; pass one"
+        )
+    return ddof if correction is None else correction
+
+
+@api_boundary
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array:
+    """The variance over the given axes, with `ddof` degrees of freedom taken off.
+
+    With an integer dtype it is computed in integers, as jax does, and rounded towards 0.
+    Shape and dtype of the result are those of `mean`; it is real for complex numbers.
+
+    Raises:
+        TypeError: a is no array or number, or dtype=bool.
+        ValueError: an axis is out of bounds; where= is not bool; ddof and correction are both
+            given; dtype is real for complex numbers.
+        NotImplementedError: out= is given, unlike NumPy.
+
+    >>> import accnp as jnp
+    >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
+    Array(1.6666666, dtype=float32)
+    """
+    no_out(out, "var")
+    ddof = _degrees(ddof, correction, "var")
+    return wrap(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "var"))
+
+
+@api_boundary
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array:
+    """The standard deviation over the given axes, with `ddof` degrees of freedom taken off.
+
+    Shape and dtype of the result are those of `var`, as are the errors.
+
+    Raises:
+        ValueError: dtype is an integer or bool, besides.
+
+    >>> import accnp as jnp
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    no_out(out, "std")
+    ddof = _degrees(ddof, correction, "std")
+    return wrap(o.sqrt(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "std")))

@@ -1,0 +1,69 @@
+"""What a table for a GPU has to know of steps: whether they can be in one, which slots share a
+buffer, how large these are, and who makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.engine.device_captures import Capture
+from accnp.engine.device_products import ProductStep
+from accnp.engine.device_steps import DeviceStep, LibraryStep
+from accnp.engine.steps import ControlStep, KernelStep
+
+__all__ = ["is_table", "makers_of", "roots", "rounded", "sizes", "why_not"]
+
+ALIGN = 256  # bytes: that of memory of a GPU
+
+
+def is_table(steps: Sequence[Any]) -> bool:
+    """Whether steps are launches, products, captured calls, and loops and branches over such."""
+    return not why_not(steps)
+
+
+def why_not(steps: Sequence[Any]) -> str:
+    """Why steps cannot be a table; empty if they can."""
+    for s in steps:
+        if type(s) is ControlStep:
+            why = next(filter(None, [why_not(body.steps) for body in s.bodies]), "")
+        elif type(s) is LibraryStep and not isinstance(s.captured, Capture):
+            why = s.captured or f"{s.op.name} is a call of the GPU's library"
+        elif type(s) in (DeviceStep, ProductStep, LibraryStep):
+            why = ""
+        else:
+            why = f"{s.label if isinstance(s, KernelStep) else s.op.name} is done by the processor"
+        if why:
+            return why
+    return ""
+
+
+def rounded(nbytes: int) -> int:
+    return -(-max(nbytes, 1) // ALIGN) * ALIGN
+
+
+def roots(steps: Sequence[Any]) -> dict[int, int]:
+    """Of slots that take over a buffer, the slot that it was made for."""
+    found: dict[int, int] = {}
+    for step in steps:
+        for slot, source, _, over in getattr(step, "takes", ()):
+            if over:
+                before = found.get(source)
+                found[slot] = source if before is None else before
+    return found
+
+
+def sizes(steps: Sequence[Any]) -> dict[int, int]:
+    """Bytes of the slots that steps make."""
+    found: dict[int, int] = {}
+    for step in steps:
+        if type(step) is ControlStep:
+            found |= {slot: step.avals[i].nbytes for slot, i in step.results}
+        else:
+            found |= dict(step.allocs)
+            found |= {slot: nbytes for slot, _, nbytes, over in step.takes if not over}
+    return found
+
+
+def makers_of(steps: Sequence[Any]) -> dict[int, Any]:
+    """The steps that make slots."""
+    return {slot: step for step in steps for slot in sizes([step])}

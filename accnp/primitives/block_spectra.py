@@ -1,0 +1,151 @@
+"""Eigenvalues of small symmetric matrices on GPUs, as `block_kernels.py` has factorisations: a
+block of threads for each matrix, in shared memory.
+
+In: how operands lie in memory. Out: an `OwnKernel` by Jacobi's method: each round turns the planes
+of n/2 pairs of rows and columns at once, so that one element for each pair becomes 0, and n - 1
+rounds meet all pairs (Golub and Van Loan, Matrix Computations, 4th edition, 8.5). It takes more
+steps than LAPACK's way, but all threads share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel
+from accnp.primitives.block_kernels import Block
+
+__all__ = ["eigh"]
+
+SWEEPS = 30  # over all pairs at most; some eight are enough
+_EPS = {"f4": "f4(1.1920929e-07)", "f8": "f8(2.220446049250313e-16)"}
+
+
+def eigh(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+    """Return the kernel of `eigh`: f becomes diagonal, g has the vectors, h how each pair is turned
+    (cosine, sine, and the phase that makes their element real)."""
+    (a,) = operands
+    size = a.shape[-1]
+    b = Block([a], results, "221")
+    half = (size + 1) // 2
+    if not b.fits(size * (size | 1), size * (size | 1), 3 * half):
+        return None
+    text, code, part = b.text, b.code, b.part
+    n, ld, pairs = text.integer(size), text.integer(size | 1), text.integer(half)
+    rounds = text.integer(2 * half - 1)
+    lower = text.integer(int(p["lower"]))
+    real = ".real" if b.complex else ""
+    with b.each("xyz", "gh", pivots=True):
+        rows, columns = b.strides(0)
+        with b.rows("0", n), b.lanes("j", "0", n):
+            text.add(f"swapped = (j <= i) != ({lower} != 0)", "swapped = swapped & (i != j)")
+            text.add("r = j if swapped else i", "c = i if swapped else j")
+            text.add(f"v = x[r * {rows} + c * {columns}]")
+            if b.complex:
+                text.add(f"v = {b.conj('v')} if swapped else v")
+                text.add(f"v = {code}(v.real) if i == j else v")
+            text.add(f"f[i * {ld} + j] = v")
+            text.add(f"g[i * {ld} + j] = {code}(1) if i == j else {code}(0)")
+        text.add("sweep = 0", "go_on = True", f"whole = {part}(0)")
+        with text.block(f"while go_on & (sweep < {SWEEPS}):"):
+            text.add("barrier()")
+            _sums(b, n, ld)
+            text.add(f"go_on = away > whole * ({_EPS[part]} * {_EPS[part]})", "sweep = sweep + 1")
+            text.add("barrier()")
+            with text.block(f"for turn in range({rounds} if go_on else 0):"):
+                with b.alone("k", "0", pairs):
+                    _pair(b, rounds)
+                    with text.block(f"if low < {n}:"):
+                        _angle(b, ld, pairs, real)
+                text.add("barrier()")
+                for columns_too in (True, False):
+                    with text.block(f"for k in range(w, {pairs}, {b.threads // 32}):"):
+                        _pair(b, rounds)
+                        text.add(f"cosine = h[k]{real}", f"sine = h[{pairs} + k]{real}")
+                        text.add(f"phase = h[2 * {pairs} + k]")
+                        with text.block(f"if low < {n}:"), b.lanes("i", "0", n):
+                            if columns_too:
+                                _turn(b, "f", f"i * {ld} + ", "", "phase")
+                                _turn(b, "g", f"i * {ld} + ", "", "phase")
+                            else:
+                                _turn(b, "f", "", f" * {ld} + i", b.conj("phase"))
+                                # What is left there is of roundings alone.
+                                with text.block("if (i == low) | (i == high):"):
+                                    text.add("other = high if i == low else low")
+                                    text.add(f"f[other * {ld} + i] = {code}(0)")
+                    text.add("barrier()")
+        nan = f"sqrt({part}(-1))"
+        with b.alone("i", "0", n):
+            text.add(f"v = f[i * {ld} + i]{real}", "k = 0")
+            with text.block(f"for j in range({n}):"):
+                text.add(f"s = f[j * {ld} + j]{real}")
+                text.add("k = k + 1 if (s < v) | ((s == v) & (j < i)) else k")
+            text.add("k = k if whole == whole else i", "p[i] = i4(k)")
+            text.add(f"z[k] = v if whole == whole else {nan}")
+        text.add("barrier()")
+        with b.rows("0", n), b.lanes("j", "0", n):
+            text.add(f"v = g[i * {ld} + j] if whole == whole else {code}({nan})")
+            text.add(f"y[i * {n} + i8(p[j])] = v")
+    return b.own(8 * size**3)
+
+
+def _sums(b: Block, n: str, ld: str) -> None:
+    """whole becomes the sum of squares of f, and away that beside the diagonal, over the square of
+    the largest; each warp finds them by itself."""
+    text, part = b.text, b.part
+    parts = ["v.real", "v.imag"] if b.complex else ["v"]
+    text.add(f"large = {part}(0)")
+    with text.block(f"for i in range({n}):"), b.lanes("j", "0", n):
+        text.add(f"v = f[i * {ld} + j]", *[f"large = fmax(large, abs({x}))" for x in parts])
+    for d in (16, 8, 4, 2, 1):
+        text.add(f"large = fmax(large, shuffle_xor(large, {d}))")
+    text.add(f"large = large if large > {part}(0) else {part}(1)")
+    text.add(f"whole = {part}(0)", f"away = {part}(0)")
+    with text.block(f"for i in range({n}):"), b.lanes("j", "0", n):
+        text.add(f"v = f[i * {ld} + j]", f"square = {part}(0)")
+        for x in parts:
+            text.add(f"size = {x} / large", "square = fma(size, size, square)")
+        text.add("whole = whole + square", f"away = away + (square if i != j else {part}(0))")
+    b.sum_of_warp("whole", "away")
+
+
+def _pair(b: Block, rounds: str) -> None:
+    """The rows and columns of pair k in a round: high and low, which is n for none."""
+    b.text.add(f"high = turn + k if turn + k < {rounds} else turn + k - {rounds}")
+    b.text.add(f"low = turn - k if turn >= k else turn - k + {rounds}")
+    b.text.add(f"low = {rounds} if k == 0 else low")
+
+
+def _angle(b: Block, ld: str, pairs: str, real: str) -> None:
+    """How to turn a pair: its part [[first, v], [conj(v), second]] becomes diagonal."""
+    text, code, part = b.text, b.code, b.part
+    text.add(f"first = f[high * {ld} + high]{real}", f"second = f[low * {ld} + low]{real}")
+    text.add(f"v = f[high * {ld} + low]", "size = abs(v)", f"some = size > {part}(0)")
+    text.add(f"size = size if some else {part}(1)")
+    text.add("ratio = (second - first) / (size + size)")
+    text.add(f"tangent = {part}(1) / (abs(ratio) + sqrt(ratio * ratio + {part}(1)))")
+    text.add(f"tangent = copysign(tangent, ratio) if some else {part}(0)")
+    text.add(f"cosine = {part}(1) / sqrt(tangent * tangent + {part}(1))")
+    text.add(f"h[k] = {code}(cosine)", f"h[{pairs} + k] = {code}(tangent * cosine)")
+    if b.complex:
+        text.add("phase = make_complex(v.real / size, -v.imag / size)")
+    else:
+        text.add("phase = v / size")
+    text.add(f"h[2 * {pairs} + k] = phase if some else {code}(1)")
+
+
+def _turn(b: Block, name: str, before: str, after: str, phase: str) -> None:
+    """Turn two elements of an array, those of the pair."""
+    text = b.text
+    one, two = (f"{name}[{before}{k}{after}]" for k in ("high", "low"))
+    text.add(f"left = {one}", f"right = {two}")
+    if b.complex:
+        text.add(f"right = cmul({phase}, right)")
+        real, imag = ("{0} * left.% {2} {1} * right.%".replace("%", x) for x in ("real", "imag"))
+        pair = f"make_complex({real}, {imag})"
+    else:
+        text.add(f"right = {phase} * right")
+        pair = "{0} * left {2} {1} * right"
+    text.add(f"{one} = " + pair.format("cosine", "sine", "-"))
+    text.add(f"{two} = " + pair.format("sine", "cosine", "+"))

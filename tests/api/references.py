@@ -1,0 +1,368 @@
+"""What is right where accnp and jax differ: NumPy, SciPy or a formula in float64, for values; the
+quotient of differences, for slopes; and what of a result is free.
+
+In: a name and a case (`recipes.py`). Out: numbers to compare with. Only what differs from jax's
+answer is looked up here, so this costs nothing where the two agree.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from api.answers import call, flat
+from api.recipes import Case, operands
+
+import accnp
+
+
+def changed(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy's that writes into its first operand, as one that gives a new array."""
+
+    def run(x: Any, *args: Any, inplace: bool = False, **kw: Any) -> Any:
+        x = np.array(x)
+        f(x, *args, **kw)
+        return x
+
+    return run
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None, log: bool = False) -> Any:
+    x = x if where is None else np.where(where, x, -np.inf)
+    x = x - np.max(x, axis, keepdims=True, initial=-np.inf)
+    total = np.sum(np.exp(x), axis, keepdims=True)
+    return x - np.log(total) if log else np.exp(x) / total
+
+
+def squareplus(x: Any, b: Any = 4.0) -> Any:
+    root = np.sqrt(x * x + b)
+    return np.where(x > 0, (x + root) / 2, b / 2 / (root - x))
+
+
+def standardize(x: Any, axis: Any = -1, epsilon: float = 1e-5) -> Any:
+    return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)
+
+
+def attention(q: Any, k: Any, v: Any, return_residual: bool = False) -> Any:
+    scores = np.einsum("btnh,bsnh->bnts", q, k) / math.sqrt(q.shape[-1])
+    out = np.einsum("bnts,bsnh->btnh", softmax(scores), v)
+    return (out, np.log(np.exp(scores).sum(-1)).swapaxes(1, 2)) if return_residual else out
+
+
+def geometric(a: Any, b: Any, count: int) -> Any:
+    """Both ends as they are, whatever lies between them."""
+    steps = np.linspace(0, 1, count)[1:-1]
+    return np.stack([a, *[a * (b / a) ** t for t in steps], b])
+
+
+def segments(fold: Any, start: float) -> Callable[..., Any]:
+    def run(x: Any, ids: Any, count: int) -> Any:
+        out, inside = np.full(count, start, float), (ids >= 0) & (ids < count)
+        fold.at(out, ids[inside].astype(int), x[inside])
+        return out
+
+    return run
+
+
+def updated(fold: Any) -> Callable[..., Any]:
+    def run(x: Any, i: Any, v: Any) -> Any:
+        out = x.astype(fold(x.ravel()[:1], np.ravel(v)[:1]).dtype)
+        if np.ndim(i):  # what lies beyond the ends is dropped
+            inside = (i >= -len(x)) & (i < len(x))
+            i, v = i[inside], v[inside]
+        fold.at(out, i, v)
+        return out
+
+    return run
+
+
+def scanned(f: Callable[..., Any], x: Any) -> Any:
+    """All prefixes along the first axis, of one array or of several."""
+    several = isinstance(x, tuple)
+    rows = list(zip(*x, strict=True)) if several else list(x)
+    for i in range(1, len(rows)):
+        rows[i] = f(rows[i - 1], rows[i])
+    return tuple(map(np.stack, zip(*rows, strict=True))) if several else np.stack(rows)
+
+
+def largest(x: Any, k: int) -> Any:
+    """The k largest, nan before all others, and their places."""
+    order = np.lexsort((-x, ~np.isnan(x)))[..., :k]
+    return np.take_along_axis(x, order, -1), order
+
+
+def bessels(x: Any, v: int) -> Any:
+    jv = importlib.import_module("scipy.special").jv
+    return np.stack([jv(k, x) for k in range(v + 1)])
+
+
+def eigen(x: Any) -> Any:
+    """Eigenvalues, left and right vectors."""
+    values, vectors = np.linalg.eig(x)
+    left = np.linalg.inv(vectors).conj().swapaxes(-1, -2)
+    return values, left / np.linalg.norm(left, axis=-2, keepdims=True), vectors
+
+
+def slope_by_order(a: Any, x: Any) -> Any:
+    """Of the incomplete gamma function."""
+    special = importlib.import_module("scipy.special")
+    h = 1e-4 * np.maximum(abs(a), 1e-3)
+    near, far = (special.gammainc(a + n * h, x) - special.gammainc(a - n * h, x) for n in (1, 2))
+    return (8 * near - far) / (12 * h)
+
+
+def sample_slope(a: Any, x: Any) -> Any:
+    """Of a sample of the gamma distribution by its parameter; far out by the expansion."""
+    special = importlib.import_module("scipy.special")
+    far = np.log(x) - special.psi(a)
+    return np.where((x > 1e3) & (x > 1e3 * a) & (a > 0), far, _sample_slope(special, a, x))
+
+
+def _sample_slope(special: Any, a: Any, x: Any) -> Any:
+    return -slope_by_order(a, x) / np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
+
+
+def poisson_entropy(mean: Any, loc: float = 0) -> Any:
+    """The sum of all terms, or its expansion for large means, where SciPy's sum has no end."""
+    special = importlib.import_module("scipy.special")
+    counts = np.arange(200.0)
+    logs = special.xlogy(counts, mean[..., None]) - mean[..., None] - special.gammaln(counts + 1)
+    total = -np.sum(np.exp(logs) * np.where(np.isfinite(logs), logs, 0), -1)
+    total = np.where(mean < 0, np.nan, total)
+    series = 1 / 12 / mean + 1 / 24 / mean**2 + 19 / 360 / mean**3
+    return np.where(mean > 50, np.log(2 * np.pi * np.e * mean) / 2 - series, total)
+
+
+# Of names that NumPy and SciPy have not, or have in another form.
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "numpy.fill_diagonal": changed(np.fill_diagonal),
+    "numpy.put": changed(np.put),
+    "numpy.put_along_axis": changed(np.put_along_axis),
+    **{
+        f"Array.at.{name}": updated(getattr(np, name.replace("mul", "multiply")))
+        for name in ("add", "mul", "divide", "power")
+    },
+    "Array.at.multiply": updated(np.multiply),
+    "numpy.floor_divide": lambda a, b: np.floor(a / b),
+    "numpy.divmod": lambda a, b: (np.floor(a / b), np.mod(a, b)),
+    "numpy.geomspace": geometric,
+    "nn.softmax": softmax,
+    "nn.log_softmax": functools.partial(softmax, log=True),
+    "nn.log1mexp": lambda x: np.log(-np.expm1(-x)),
+    "nn.squareplus": squareplus,
+    "nn.standardize": standardize,
+    "nn.dot_product_attention": attention,
+    "ops.segment_sum": segments(np.add, 0),
+    "ops.segment_prod": segments(np.multiply, 1),
+    "ops.segment_max": segments(np.maximum, -np.inf),
+    "ops.segment_min": segments(np.minimum, np.inf),
+    "lax.associative_scan": scanned,
+    "lax.approx_max_k": largest,
+    "lax.cumsum": functools.partial(np.cumsum, axis=0),
+    "lax.igamma_grad_a": slope_by_order,
+    "lax.index_take": lambda x, places, axes: np.take(x, places[0].astype(int), axes[0]),
+    "lax.linalg.eig": eigen,
+    "lax.linalg.eigh": lambda x: np.linalg.eigh(x)[::-1],
+    "lax.scaled_dot": np.matmul,
+    "lax.max": np.maximum,
+    "lax.min": np.minimum,
+    "lax.random_gamma_grad": sample_slope,
+    "scipy.special.bessel_jn": bessels,
+    "scipy.stats.poisson.entropy": poisson_entropy,
+}
+SAME_AS = {
+    "lax.igamma": "scipy.special.gammainc",
+    "lax.igammac": "scipy.special.gammaincc",
+    "lax.lgamma": "scipy.special.gammaln",
+}
+
+
+def sides(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
+    """A partition with both sides in order."""
+    x = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
+    return np.concatenate([np.sort(x[..., :k]), x[..., k : k + 1], np.sort(x[..., k + 1 :])], -1)
+
+
+def sides_of_places(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
+    a, axis = (a.ravel(), 0) if axis is None else (a, axis)
+    return sides(np.take_along_axis(a, x, axis), a, k, axis)
+
+
+def outer(vectors: Any) -> Any:
+    """Each column times its own adjoint."""
+    return np.einsum("...ik,...jk->...kij", vectors, vectors.conj())
+
+
+# What of a result says all that is not free, of the result and the operands.
+FREE: dict[str, Callable[..., Any]] = {
+    "*.partition": sides,
+    "*.argpartition": sides_of_places,
+    # Of two equal zeros either is right.
+    **dict.fromkeys(
+        (
+            "numpy.m??imum",
+            "numpy.unique*",
+            "numpy.[isu]*1d",
+            "numpy.fft.*",
+            "lax.m[ai][nx]",
+            "lax.clamp",
+            "lax.igamma_grad_a",
+        ),
+        lambda x, *_, **__: x + 0 if isinstance(x, np.ndarray) else [v + 0 for v in x],
+    ),
+    # Rounding shows in these as it is beside the operands, however near these are to singular.
+    "numpy.linalg.cond": lambda x, *_, **__: 1 / x,
+    "numpy.linalg.pinv": lambda x, *_, **__: np.linalg.pinv(x),
+    # Signs of vectors.
+    "scipy.linalg.eigh_tridiagonal": lambda x, *_, **__: (
+        x if isinstance(x, np.ndarray) else [x[0], outer(x[1])]
+    ),
+    "lax.linalg.eigh": lambda x, *_, **__: [outer(x[0]), x[1]],
+    "lax.linalg.schur": lambda x, *_, **__: [abs(x[0]), *map(outer, x[1:])],
+}
+
+
+def wide(x: Any, whole: bool) -> Any:
+    """Operands in float64 or complex128; whole numbers as they are if `whole`."""
+    if isinstance(x, list | tuple):
+        return type(x)(wide(v, whole) for v in x)
+    if not isinstance(x, np.ndarray | np.generic) or (whole and x.dtype.kind in "biu"):
+        return x
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+@functools.cache
+def function(name: str) -> Callable[..., Any] | None:
+    """NumPy's or SciPy's function of a name, or a formula."""
+    if name in FORMULAS:
+        return FORMULAS[name]
+    space, _, last = SAME_AS.get(name, name).rpartition(".")
+    if space == "Array":
+        return lambda x, *args, **kw: getattr(np.asarray(x), last)(*args, **kw)
+    homes = {"lax": ("scipy.special", "numpy"), "numpy.fft": ("scipy.fft", "numpy.fft")}
+    for home in homes.get(space, (space,)):
+        module, *inner = home.partition("stats.")
+        try:
+            found = importlib.import_module(f"{module}{inner[0]}".rstrip("."))
+            return getattr(getattr(found, inner[1]) if inner[1] else found, last)
+        except (ImportError, AttributeError):
+            continue
+    return None
+
+
+def evaluated(f: Callable[..., Any], case: Case, arrays: dict[str, Any], whole: bool) -> list[Any]:
+    """The arrays of a result: operands are computed as they are, the function in float64."""
+
+    def run(*args: Any, **kw: Any) -> Any:
+        return f(*wide(args, whole), **wide_values(kw, whole))
+
+    scope = {
+        "jnp": np, "np": np, "nn": SimpleNamespace(softmax=softmax),
+        "lax": SimpleNamespace(add=np.add, mul=np.multiply, max=np.maximum, min=np.minimum),
+        **arrays, "f": run,
+    }  # fmt: skip
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(leaves(eval(f"f({case.arguments})", scope)))
+
+
+def wide_values(x: dict[str, Any], whole: bool) -> dict[str, Any]:
+    return {k: wide(v, whole) for k, v in x.items()}
+
+
+def leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, list | tuple):
+        for v in x:
+            yield from leaves(v)
+    else:
+        yield np.asarray(x)
+
+
+WHOLE = ("numpy.", "Array.", "lax.associative_scan", "scipy.special.sph_harm_y")
+
+
+@functools.cache
+def reference(name: str, case: Case, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
+    """The right arrays, rounded to dtypes; none where nobody else has them."""
+    f = function(name)
+    try:
+        found = evaluated(f, case, operands(case), name.startswith(WHOLE)) if f else []
+    except Exception:  # it refuses what accnp takes: no answer
+        return []
+    if len(found) != len(dtypes):
+        return []
+    with np.errstate(all="ignore"):
+        return [x.astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
+
+
+def determined(name: str, case: Case, values: list[np.ndarray]) -> list[np.ndarray]:
+    """What is not free of a result."""
+    rule = next((f for names, f in FREE.items() if fnmatchcase(name, names)), None)
+    if rule is None:
+        return values
+    given = values[0] if len(values) == 1 else values
+
+    def run(*args: Any, **kw: Any) -> Any:
+        return rule(given, *args, **kw)
+
+    return evaluated(run, case, operands(case), True)
+
+
+# Of four points on a side of x, in steps: weights whose sum is the slope.
+MIDDLE = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+RIGHT = {0: -25 / 12, 1: 4, 2: -3, 3: 4 / 3, 4: -1 / 4}
+STEP = 2.0**-10
+
+
+def slopes(name: str, case: Case, letter: str, place: int) -> list[float]:
+    """The slope of the weighted sum of a result by one number, and those of both sides of it."""
+    arrays = {
+        k: wide(v, True) if isinstance(v, np.ndarray) else v for k, v in operands(case).items()
+    }
+    f = None if any(fnmatchcase(name, names) for names in FREE) else function(name)
+
+    @functools.cache
+    def at(steps: int) -> list[Any]:
+        moved = arrays[letter].copy()
+        moved.flat[place] += steps * STEP
+        given = arrays | {letter: moved}
+        if f is not None:
+            return evaluated(f, case, given, name.startswith(WHOLE))
+        with accnp.enable_x64(True):
+            inputs = {
+                k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
+                for k, v in given.items()
+            }
+            return [np.asarray(x) for x in flat(accnp, call(accnp, name, case, inputs))[1]]
+
+    def slope(weights: dict[int, float]) -> float:
+        return sum(weigh(at, weights, i) for i, x in enumerate(at(0)) if x.dtype.kind in "fc")
+
+    with np.errstate(all="ignore"):
+        return [slope(w) for w in (MIDDLE, RIGHT, {-k: -v for k, v in RIGHT.items()})]
+
+
+def weigh(at: Callable[[int], list[Any]], weights: dict[int, float], i: int) -> float:
+    """What one leaf adds to a slope; nothing where it stays, infinite as well."""
+    first = at(next(iter(weights)))[i]
+    total, moves = np.zeros_like(first), False
+    for k, weight in weights.items():
+        stays = (at(k)[i] == first) | (np.isnan(at(k)[i]) & np.isnan(first))
+        total, moves = (
+            total + weight * np.where(stays, 0, at(k)[i] - first),
+            moves or not stays.all(),
+        )
+    if not moves and np.isnan(first).any():
+        return np.nan  # as far as one can see
+    factors = np.cos(np.arange(first.size)).reshape(first.shape)
+    sums = (total.real * factors).sum()
+    if total.dtype.kind == "c":
+        sums += (total.imag * (factors + 0.5)).sum()
+    return float(sums) / STEP

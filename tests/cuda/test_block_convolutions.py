@@ -1,0 +1,98 @@
+"""Convolutions by kernels of ours: as the CPU's up to rounding, whatever is padded, dilated or in
+groups, and launched by machine code where they are in loops."""
+
+import numpy as np
+import pytest
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.primitives import block_convolutions
+from accnp.runtime.device_buffer import driver_of
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape, dtype="f4"):
+    x = RNG.normal(size=shape) * 3
+    return (x + 1j * RNG.normal(size=shape) if dtype[0] == "c" else x).astype(jnp.dtype(dtype))
+
+
+def same(**how):
+    return lambda x, w: lax.conv_general_dilated(x, w, (1,) * (x.ndim - 2), "SAME", **how)
+
+
+def moved(x, w):
+    return lax.conv_general_dilated(x, w, (2, 1), [(1, 2), (-1, 3)], rhs_dilation=(2, 3))
+
+
+def spread(x, w):
+    return lax.conv_general_dilated(x, w, (1, 2), [(1, -1), (-2, 3)], lhs_dilation=(2, 3))
+
+
+def slopes(x, w):
+    def loss(x, w):
+        return (lax.conv_general_dilated(x, w, (2, 2), "SAME") ** 2).sum()
+
+    return jax.grad(loss, (0, 1))(x, w)
+
+
+LAST = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+X, W = normal(2, 3, 9, 8), normal(5, 3, 3, 2)
+# Those of 16 features and more are by tiles.
+CASES = {
+    "moved": (moved, X, W),
+    "spread": (spread, X, W),
+    "groups": (same(feature_group_count=3), normal(2, 6, 5, 4), normal(9, 2, 3, 2)),
+    "groups of examples": (same(batch_group_count=2), normal(4, 6, 5), normal(8, 6, 3)),
+    "complex": (same(), normal(2, 3, 9, dtype="c8"), normal(2, 3, 4, dtype="c8")),
+    "whole numbers": (same(), normal(2, 3, 9, dtype="i4"), normal(5, 3, 4, dtype="i4")),
+    "halves": (same(), normal(2, 3, 9, dtype="bfloat16"), normal(5, 3, 4, dtype="bfloat16")),
+    "no space": (lambda x, w: lax.conv(x, w, (), ()), normal(2, 3), normal(4, 3)),
+    "tiles": (spread, normal(3, 2, 9, 8), normal(17, 2, 3, 2)),
+    "tiles, features last": (same(**LAST), normal(2, 9, 8, 19), normal(3, 2, 19, 70)),
+    "tiles in groups": (same(feature_group_count=2), normal(2, 6, 70), normal(34, 3, 3)),
+    "slopes by tiles": (slopes, normal(2, 17, 9, 8), normal(18, 17, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(gpu, name):
+    f, *args = CASES[name]
+    want = jax.tree.leaves(f(*map(jnp.asarray, args)))
+    calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
+    calls.clear()
+    found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+    assert not {"call", "copy_out", "product"} & {*calls}
+    for a, b in zip(found, want, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        a, b = np.asarray(a).astype("c16"), np.asarray(b).astype("c16")
+        bound = 0.01 if name == "halves" else 1e-6
+        np.testing.assert_allclose(a, b, rtol=0, atol=bound * np.abs(b).max())
+
+
+@pytest.mark.parametrize("name", ["slopes", "slopes by tiles"])
+def test_long_sums_are_cut(fake, monkeypatch, name):
+    monkeypatch.setattr(block_convolutions, "LONG", 20)
+    f, *args = CASES.get(name, (slopes, X, W))
+    there = jax.device_put(args, jax.devices("gpu")[0])
+    found = jax.block_until_ready(jax.jit(lambda *x: f(*x))(*there))
+    assert "a3[k *" in str([k.source for k in jax.inspect(jax.jit(f))(*there).kernels])
+    for a, b in zip(found, f(*map(jnp.asarray, args)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-6 * np.abs(b).max())
+
+
+def test_loops_without_python(fake):
+    def f(x, w):
+        return lax.scan(lambda c, k: (jnp.tanh(same()(c, k)), c.sum()), x, jnp.stack([w, -w, w]))
+
+    args = normal(2, 5, 7) / 9, normal(5, 5, 3) / 9
+    there = jax.device_put(args, jax.devices("gpu")[0])
+    g = jax.jit(f)
+    jax.block_until_ready(g(*there))
+    fake.calls.clear()
+    found = jax.block_until_ready(g(*there))
+    assert fake.calls["enter"] == 1
+    assert not {"call", "copy_out", "upload"} & {*fake.calls}
+    for a, b in zip(found, f(*map(jnp.asarray, args)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,174 @@
+"""Factorisations and systems by kernels of ours, a block of threads each: as the CPU's up to
+rounding, launched by machine code where they are in loops."""
+
+import numpy as np
+import pytest
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.runtime.device_buffer import driver_of
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape, dtype="f4"):
+    x = RNG.normal(size=shape)
+    return (x + 1j * RNG.normal(size=shape) if dtype[0] == "c" else x).astype(dtype)
+
+
+def regular(*shape, dtype="f4"):
+    return normal(*shape, dtype=dtype) + 5 * np.eye(shape[-1], dtype=dtype)
+
+
+def positive(*shape, dtype="f4"):
+    x = normal(*shape, dtype=dtype)
+    return x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1], dtype=dtype)
+
+
+def close(found, want):
+    want = np.asarray(want)
+    assert (found.dtype, found.shape) == (want.dtype, want.shape)
+    if want.dtype.kind not in "fc":
+        np.testing.assert_array_equal(found, want)
+        return
+    bound = 100 * np.finfo(want.dtype).eps * np.nanmax(np.abs(want), initial=0)
+    np.testing.assert_allclose(found, want, rtol=0, atol=bound)
+
+
+def there(x):
+    return jax.device_put(x, jax.devices("gpu")[0])
+
+
+def check(gpu, f, *args):
+    """A function gives on a GPU what it gives on the CPU, without calls of a library and without
+    the processor's help."""
+    want = jax.tree.leaves(f(*map(jnp.asarray, args)))
+    calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
+    calls.clear()
+    found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+    assert not {"call", "copy_out"} & {*calls}
+    for a, b in zip(found, want, strict=True):
+        close(a, b)
+
+
+def systems(a, b, wide):
+    how = dict(left_side=True, lower=True)
+    solve = lax.linalg.triangular_solve
+    return [
+        solve(a, b, left_side=True, lower=False, unit_diagonal=True),
+        solve(a, b, **how, transpose_a=True, conjugate_a=True),
+        solve(a, b.mT, left_side=False, lower=True),
+        solve(a, b.mT, left_side=False, lower=False, transpose_a=True, conjugate_a=True),
+        jnp.linalg.solve(a.mT, b),
+        jnp.linalg.solve(a, wide),  # two tiles of right sides
+    ]
+
+
+def factors(a):
+    return [
+        lax.linalg.lu(a), lax.linalg.lu(a[:, :3]), jnp.linalg.qr(a), jnp.linalg.qr(a[:, :5]),
+        jnp.linalg.qr(a[:, :, :5], mode="complete"), jnp.linalg.slogdet(a),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_values(gpu, dtype):
+    with jax.enable_x64(dtype == "c16"):
+        # Five: a fake GPU has four blocks at most, one of which has to do two then.
+        a, b = regular(5, 9, 9, dtype=dtype), normal(5, 9, 2, dtype=dtype)
+        check(gpu, jnp.linalg.cholesky, positive(5, 9, 9, dtype=dtype).swapaxes(1, 2))
+        check(gpu, systems, a, b, normal(5, 9, 37, dtype=dtype))
+        check(gpu, factors, a)
+
+
+def test_more_rows_than_a_warp_has_lanes(gpu):
+    check(gpu, jnp.linalg.cholesky, positive(70, 70))
+    check(gpu, jnp.linalg.inv, regular(45, 45) + normal(45, 45))
+    check(gpu, jnp.linalg.qr, normal(50, 40))
+
+
+def test_what_has_no_factors(gpu):
+    a = positive(2, 4, 4)
+    a[1, 2, 2] = -1
+    check(gpu, lax.linalg.cholesky, a)
+    singular = np.ones((3, 3), "f4")
+    check(gpu, lambda a: [jnp.linalg.det(a), lax.linalg.lu(a)[0], jnp.linalg.qr(0 * a)], singular)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_eigenvalues(gpu, dtype):
+    with jax.enable_x64(dtype == "c16"):
+        getattr(driver_of(gpu), "calls", {}).clear()
+        a = normal(5, 5, 5, dtype=dtype)
+        a = a + a.conj().swapaxes(1, 2)
+        lower = np.tril(a) + np.triu(normal(5, 5, dtype=dtype), 1)  # the other half is not read
+        for x, how in ((lower, {"lower": True}), (lower.swapaxes(1, 2).conj(), {"lower": False})):
+            v, w = lax.linalg.eigh(there(x), symmetrize_input=False, **how)
+            close(w, np.linalg.eigvalsh(a))
+            close(a @ np.asarray(v), np.asarray(v) * np.asarray(w)[:, None])
+            close(np.asarray(v).conj().swapaxes(1, 2) @ v, np.eye(5, dtype=dtype) + 0 * a)
+        x = np.stack([np.ones((5, 5)), np.zeros((5, 5)), 1e-30 * a[0], np.full((5, 5), np.nan)])
+        v, w = lax.linalg.eigh(there(x.astype(dtype)), symmetrize_input=False)
+        for found, one in zip(w[:3], x, strict=False):
+            close(found, np.linalg.eigvalsh(one).astype(w.dtype))
+        assert jnp.isnan(v[3]).all()
+        assert jnp.isnan(w[3]).all()
+        assert "call" not in getattr(driver_of(gpu), "calls", {})
+
+
+def test_what_does_not_fit_is_the_librarys(fake):
+    a = jax.device_put(positive(112, 112), jax.devices("gpu")[0])
+    for f in (jnp.linalg.cholesky, jnp.linalg.inv, jnp.linalg.qr, jnp.linalg.eigh):
+        fake.calls.clear()
+        jax.block_until_ready(jax.jit(f)(a))
+        assert fake.calls["call"] == 1
+    fake.calls.clear()
+    found = jax.jit(lambda a: [jnp.linalg.det(a / 112), *jnp.linalg.slogdet(jnp.stack([a, -a]))])(a)
+    assert fake.calls["call"] == 2
+    assert "copy_out" not in fake.calls
+    host = np.asarray(a)
+    want = [np.linalg.det(host / 112), *np.linalg.slogdet(np.stack([host, -host]))]
+    for x, y in zip(found, want, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4)
+
+
+def kalman(x, rows):
+    """A filter: products, a factorisation and systems in each step."""
+    turn, seen = jnp.eye(6) * 0.9, jnp.ones((2, 6)).at[1, ::2].set(-1)
+
+    def step(c, row):
+        mean, spread = c
+        mean, spread = turn @ mean, turn @ spread @ turn.T + jnp.eye(6)
+        root = jax.scipy.linalg.cho_factor(seen @ spread @ seen.T + jnp.eye(2), lower=True)
+        gain = jax.scipy.linalg.cho_solve(root, seen @ spread).T
+        return (mean + gain @ (row - seen @ mean), spread - gain @ seen @ spread), mean
+
+    return lax.scan(step, (x, jnp.eye(6)), rows)
+
+
+def steps(a, x):
+    """Newton's, with a system in each; a branch with another factorisation."""
+
+    def step(i, x):
+        x = lax.cond(i % 2 == 0, lambda x: x + 1, lambda x: jnp.linalg.qr(a)[0] @ x, x)
+        return x - jnp.linalg.solve(a + jnp.diag(x), a @ x - 1)
+
+    return lax.fori_loop(0, 4, step, x)
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [(kalman, (normal(6), normal(5, 2))), (steps, (regular(9, 9), normal(9)))],
+    ids=["scan", "fori"],
+)
+def test_loops_without_python(fake, f, args):
+    there = jax.device_put(args, jax.devices("gpu")[0])
+    g = jax.jit(f)
+    jax.block_until_ready(g(*there))
+    fake.calls.clear()
+    found = jax.block_until_ready(g(*there))
+    assert fake.calls["enter"] == 1
+    assert not {"call", "copy_out", "upload"} & {*fake.calls}
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(f(*args)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)

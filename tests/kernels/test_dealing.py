@@ -1,0 +1,59 @@
+"""Elements dealt out to lists, with each kind of vectors that this processor has."""
+
+import numpy as np
+import pytest
+
+from accnp.config import cache_dir
+from accnp.kernels.math import cold
+from accnp.runtime import compile as compiling
+from accnp.runtime import objects
+
+N = 77
+PICK = """
+def kernel(lo, hi, values, places, src, limit, found):
+    for u in range(lo, hi):
+        found[u] = pick(values, places, src, 77, 5, limit[0])
+"""
+DEAL = """
+def kernel(lo, hi, to, src, limits, counts):
+    for u in range(lo, hi):
+        deal(to, 100, src, 77, limits, counts)
+"""
+
+
+@pytest.fixture(params=[w for w in (16, 32, 64) if w <= objects.VECTOR_BYTES])
+def width(request, monkeypatch):
+    monkeypatch.setattr(cold, "vector_bytes", request.param)
+    compiling.clear_kernels()
+    with cache_dir(""):
+        yield request.param
+    compiling.clear_kernels()
+
+
+@pytest.mark.parametrize("code", ["f4", "f8", "i8"])
+def test_picked_are_those_not_below_a_limit(code, width):
+    kernel = compiling.get_kernel(
+        PICK, "kernel", (f"{code}*", "i4*", f"{code}*", f"{code}*", "i8*")
+    )
+    src = (np.random.default_rng(0).standard_normal(N) * 9).astype(code)
+    if code != "i8":
+        src[3] = np.nan
+    values, places = np.zeros(N + 16, code), np.zeros(N + 16, np.int32)
+    limit, found = np.ones(1, code), np.zeros(1, np.int64)
+    kernel.call(1, 1, *[a.ctypes.data for a in (values, places, src, limit, found)])
+    wanted = np.flatnonzero(~(src < 1))
+    assert found[0] == len(wanted)
+    np.testing.assert_array_equal(places[: len(wanted)], wanted + 5)
+    np.testing.assert_array_equal(values[: len(wanted)], src[wanted])
+
+
+@pytest.mark.parametrize("code", ["i4", "i8"])
+def test_dealt_lists_keep_their_order(code, width):
+    kernel = compiling.get_kernel(DEAL, "kernel", (f"{code}*", f"{code}*", f"{code}*", "i8*"))
+    src = np.random.default_rng(1).integers(0, 800, N).astype(code)
+    to, counts = np.zeros(8 * 100 + 16, code), np.zeros(8, np.int64)
+    limits = np.arange(100, 800, 100).astype(code)
+    kernel.call(1, 1, *[a.ctypes.data for a in (to, src, limits, counts)])
+    for k in range(8):
+        wanted = src[src // 100 == k]
+        np.testing.assert_array_equal(to[100 * k :][: counts[k]], wanted)
