@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from accnp.dtypes.names import NARROW
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import Trace, join, state, tracing
@@ -52,14 +53,19 @@ _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 class Form:
     """What is remembered of an operation on operands of certain types: one for each combination of
-    op, types of the operands and parameters, so that it stands for them in keys."""
+    op, types of the operands and parameters, so that it stands for them in keys.
 
-    __slots__ = ("aval", "op", "takes")
+    `wide` if an operand has 64 bits: arrays outlive the switch of those types, and functions may
+    narrow them then, so who remembers such a form asks the switch before using it.
+    """
 
-    def __init__(self, op: Op, aval: Any) -> None:
+    __slots__ = ("aval", "op", "takes", "wide")
+
+    def __init__(self, op: Op, avals: Sequence[Any], aval: Any) -> None:
         self.op = op
         self.takes = op.takes
         self.aval: Any = aval
+        self.wide = any([x.dtype in NARROW for x in avals])
 
 
 class Node:
@@ -202,7 +208,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if form is None:
             avals = [x.aval for x in inputs]
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
-            form = op.memo[key] = Form(op, aval)
+            form = op.memo[key] = Form(op, avals, aval)
         aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)

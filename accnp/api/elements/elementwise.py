@@ -25,6 +25,8 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.compiled.named import named as as_named
 from accnp.array import Array
+from accnp.config import config
+from accnp.dtypes.names import NARROW
 from accnp.errors import KeyArrayError, hide_frames, of_keys
 from accnp.ir.node import Form, Node, record_known
 from accnp.ir.op import o
@@ -56,6 +58,11 @@ def wrap_all(out: Any) -> Any:
 def inexact(name: str, *xs: Any) -> list[Node]:
     """Promote to one floating or complex dtype."""
     nodes = as_nodes(name, *xs)
+    first = nodes[0].aval
+    if first.dtype in NARROW and all([n.aval.dtype == first.dtype for n in nodes]):
+        # Of 64 bits alone: they stay so, also after those types were switched off.
+        dtype = first.dtype if first.dtype.kind in "fc" else dtypes.float64
+        return _converted(nodes, dtype, all([n.aval.weak_type for n in nodes]))
     dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
     return _converted(nodes, dtypes.to_inexact(dtype), weak)
 
@@ -156,7 +163,7 @@ def make_unary(
         if type(x) is Array:
             node = x._node
             form = known.get(node.aval)
-            if form is not None:
+            if form is not None and (not form.wide or config.x64):
                 result = _new(Array)
                 result._node = record_known(form, (node,))
                 return result
@@ -289,13 +296,13 @@ def make_binary(
                 if t is Array:
                     b = y._node
                     form = pairs.get((a.aval, b.aval))
-                    if form is not None:
+                    if form is not None and (not form.wide or config.x64):
                         result = _new(Array)
                         result._node = record_known(form, (a, b))
                         return result
                 elif t is float or t is int:
                     found = right.get((a.aval, t, y if y or t is int else repr(y)))
-                    if found is not None:
+                    if found is not None and (not found[0].wide or config.x64):
                         result = _new(Array)
                         result._node = record_known(found[0], (a, found[1]))
                         return result
@@ -322,7 +329,7 @@ def make_binary(
         t = type(x)
         if t is float or t is int:
             found = left.get((b.aval, t, x if x or t is int else repr(x)))
-            if found is not None:
+            if found is not None and (not found[0].wide or config.x64):
                 result = _new(Array)
                 result._node = record_known(found[0], (found[1], b))
                 return result

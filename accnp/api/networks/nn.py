@@ -94,6 +94,8 @@ def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tup
         node = red.masked(node, where, -math.inf, name)
     axes = red.axes_of(axis, node.aval.ndim, name)  # of both: the mask may be the larger one
     top = red.max(wrap(node), axes, None, True, -math.inf)._node
+    if node.aval.dtype != top.aval.dtype:  # of 64 bits, which folds narrow after their switch
+        node = cast(node, top.aval.dtype)
     return node, o.stop_gradient(top), axes
 
 
