@@ -30,6 +30,7 @@ from accnp.ir.kernel import KernelSpec, dtype_code
 from accnp.passes.fuse import Cluster
 from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value
+from accnp.primitives.gpu_library import WAITING
 from accnp.primitives.loops import EACH
 from accnp.runtime.compile import CompileError
 from accnp.runtime.device import Device
@@ -256,4 +257,6 @@ def _waits(step: Any) -> bool:
         bodies = any([_waits(s) for body in step.bodies for s in body.steps])
         waits = step.op.name == "while" or (step.op.name == "cond" and not step.guard)
         return bodies or waits or _launches(step) > QUEUE
+    if type(step) is LibraryStep:
+        return step.op.name in WAITING
     return not isinstance(step, DeviceStep | LibraryStep)

@@ -370,6 +370,7 @@ opaque(
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,
     batch=batched("lu"),
+    cuda="gpu_library.lu",
     block="block_kernels.lu",
     kernel=lambda operands, results, p: (
         lu_kernel(operands[0], results) or lu_by_lapack(operands[0], results)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import warnings
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
@@ -18,13 +19,15 @@ import numpy as np
 from accnp.ir.kernel import is_half
 
 __all__ = [
-    "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
-    "det", "eigh", "fft", "product", "qr", "searchsorted", "slogdet", "solve", "sort", "svd",
-    "top_k", "triangular_solve",
+    "WAITING", "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cumsum", "det", "eigh", "fft", "lu", "product", "qr", "searchsorted", "slogdet", "solve",
+    "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
 MATRICES = 64  # systems of a batch up to which large ones are solved one by one
 SMALL = 512  # unknowns of a system from which it is large
+# Operations whose functions look at what the GPU said, so that the host waits for them.
+WAITING = frozenset({"cholesky", "linear_solve", "lu"})
 # Precisions that allow sums of products of 19 bits (TF32) for float32.
 _COARSE = (
     "default", "fastest", "high", "bfloat16", "tensorfloat32", "tf32_tf32_f32", "bf16_bf16_f32",
@@ -163,6 +166,30 @@ def triangular_solve(
     except np.linalg.LinAlgError:
         return None
     return found
+
+
+def lu(xp: Any, a: Any) -> Any:
+    """lu: factors, pivots, and the order of rows that they make. CuPy has no stacks of these, and
+    looks after each whether it failed; the order is made by the host, which has waited by then: one
+    thread of a GPU takes longer for exchanges that come one after the other."""
+    if not _lapack(a):
+        return None
+    library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
+    *outer, m, n = a.shape
+    factors, pivots = xp.empty(a.shape, a.dtype), xp.empty((*outer, min(m, n)), np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of pivots that are 0
+        for i in np.ndindex(*outer):
+            factors[i], pivots[i] = library.lu_factor(a[i], check_finite=False)
+    order = np.empty((*outer, m), np.int32)
+    for found, given in zip(
+        order.reshape(-1, m), pivots.reshape(-1, min(m, n)).tolist(), strict=True
+    ):
+        rows = list(range(m))
+        for i, j in enumerate(given):
+            rows[i], rows[j] = rows[j], rows[i]
+        found[:] = rows
+    return factors, pivots, xp.asarray(order)
 
 
 def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> Any:

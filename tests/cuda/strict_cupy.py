@@ -215,6 +215,15 @@ def _solve_triangular(a: Any, b: Any, **kwargs: Any) -> Any:
     return _mine(found)
 
 
+def _lu_factor(a: Any, **kwargs: Any) -> Any:
+    from scipy.linalg import lu_factor
+
+    _refuse("lu_factor", (a,))
+    if a.ndim != 2:
+        raise np.linalg.LinAlgError("the array must be two-dimensional")
+    return _mine(lu_factor(a, **kwargs))
+
+
 @contextlib.contextmanager
 def cupyx() -> Iterator[None]:
     """Put the modules that CuPy brings beside itself in their places."""
@@ -224,6 +233,7 @@ def cupyx() -> Iterator[None]:
     made["cupyx"].errstate = checked("cupyx.errstate", _errstate)
     path = "cupyx.scipy.linalg"
     made[path].solve_triangular = checked(f"{path}.solve_triangular", _solve_triangular)
+    made[path].lu_factor = checked(f"{path}.lu_factor", _lu_factor)
     before = {name: sys.modules.get(name) for name in made}
     sys.modules.update(made)
     try:
