@@ -257,7 +257,7 @@ def test_blocks_as_plain(name, dtype):
 def test_folds_across_as_plain_and_as_folds_of_each_column(name, dtype):
     """Whole squares and strips, and what is left of them; exact where blocks are asked."""
     rng = np.random.default_rng(2)
-    for rows, wide in ((1, 1), (16, 16), (100, 70), (37, 300)):
+    for rows, wide in ((1, 1), (16, 16), (100, 70), (37, 300), (300, 20)):
         n = (rows + 3) * (wide + 3)
         x = rng.uniform(0.9, 1.1, n) if np.dtype(dtype).kind == "f" else rng.integers(-90, 90, n)
         x = x.astype(dtype)

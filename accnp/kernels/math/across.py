@@ -17,6 +17,7 @@ from .ir import F32, I64, V, below, is_float, masked_load
 from .transpose import begin, const, loaded, loop, side, square
 
 LANES_BYTES = 1 << 14  # of the lanes of a strip: half of the nearest cache
+TOGETHER = 4  # rows of a lane that are joined with it at a time
 State = tuple[Any, list[Any]]
 
 
@@ -82,8 +83,9 @@ def columns(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[A
 def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]) -> None:
     """sums[c] = the block fold of source[places[r] + c] over r below rows; c below columns.
 
-    Rows are read in their order, a strip of columns of each, and joined with the lane of the block
-    that they belong to; lanes are in the nearest cache. Then halves of the lanes meet.
+    Rows are read a strip of columns of each, those of a lane TOGETHER at a time, and joined with
+    the lane of the block that they belong to; lanes are in the nearest cache. Then halves of the
+    lanes meet.
     """
     sums, source, places, rows, wide = args
     fold, identity = folds(name, t, signed)
@@ -102,8 +104,10 @@ def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[An
             p = b.gep(p, [i])
         return b.bitcast(p, vector.as_pointer())
 
-    def join(to: Any, x: Any) -> None:
-        y = fold(V(b, b.load(to, align=size)), V(b, x)).v
+    def join(to: Any, *xs: Any) -> None:
+        y = b.load(to, align=size)
+        for x in xs:
+            y = fold(V(b, y), V(b, x)).v
         if name in ("max", "min") and is_float(t):  # LLVM would store the larger ones under a mask
             y = _fenced(b, y)
         b.store(y, to, align=size)
@@ -117,13 +121,23 @@ def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[An
         across = b.and_(b.add(left, const(n - 1)), const(-n))
         with loop(b, b.mul(across, const(many)), n) as i:
             b.store(start, at(lanes, i), align=size)
-        with loop(b, rows, 1) as r:
-            lane = b.gep(lanes, [b.mul(b.and_(r, const(many - 1)), across)])
-            row = b.gep(source, [b.add(b.load(b.gep(places, [r])), c)])
+
+        def add_rows(first: Any, number: Any, count: int, c: Any = c) -> None:
+            lane = b.gep(lanes, [b.mul(number, across)])
+            numbers = [b.add(first, b.add(number, const(k * many))) for k in range(count)]
+            those = [b.gep(source, [b.add(b.load(b.gep(places, [r])), c)]) for r in numbers]
             with loop(b, whole, n) as i:
-                join(at(lane, i), b.load(at(row, i), align=size))
+                join(at(lane, i), *[b.load(at(row, i), align=size) for row in those])
             with b.if_then(b.icmp_signed("<", whole, left)):
-                join(at(lane, whole), masked_load(b, at(row, whole), vector, size, mask, off))
+                last = [masked_load(b, at(row, whole), vector, size, mask, off) for row in those]
+                join(at(lane, whole), *last)
+
+        together = b.and_(rows, const(-TOGETHER * many))
+        with loop(b, together, TOGETHER * many) as r, loop(b, const(many), 1) as k:
+            add_rows(r, k, TOGETHER)
+        with loop(b, b.sub(rows, together), 1) as r:
+            lane = b.and_(r, const(many - 1))
+            add_rows(b.add(together, b.sub(r, lane)), lane, 1)
         for level in range(1, many.bit_length()):
             half = b.mul(across, const(many >> level))
             with loop(b, half, n) as i:
