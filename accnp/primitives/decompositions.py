@@ -207,6 +207,7 @@ opaque(
     jvp=_svd_jvp,
     batch=batched("svd"),
     cuda="gpu_library.svd",
+    block="block_spectra.svd",
     kernel=lambda operands, results, p: (
         None if _by_qr(p["algorithm"]) else svd_by_lapack(operands[0], results, p["full_matrices"])
     ),

@@ -150,7 +150,7 @@ def _calls() -> dict[str, Callable[..., Any]]:
     import accnp.numpy as jnp
     from accnp import lax
 
-    spd = M @ M.T + 64 * np.eye(64, dtype="f4")
+    spd, eye = M @ M.T + 64 * np.eye(64, dtype="f4"), np.eye(128, dtype="f4")
     return {
         "fft": lambda x: jnp.fft.fft(x).real,
         "rfft": lambda x: jnp.fft.irfft(jnp.fft.rfft(x)),
@@ -162,7 +162,9 @@ def _calls() -> dict[str, Callable[..., Any]]:
         "searchsorted": lambda x: jnp.searchsorted(jnp.sort(x[0]), x).astype("f4") / 64,
         "cholesky": lambda x: jnp.linalg.cholesky(x + spd) / 64,
         "solve": lambda x: jnp.linalg.solve(spd, x),
-        "svd": lambda x: jnp.linalg.svd(x + spd, compute_uv=False)[:, None] * x / 4096,
+        "svd": lambda x: x + jnp.linalg.svdvals((x + spd)[:6, :6])[0] / 64,
+        "large svd": lambda x: x + jnp.linalg.svdvals(jnp.tile(x, (2, 2)))[0] / 64,
+        "large lu": lambda x: x + lax.linalg.lu(jnp.tile(x, (2, 2)) + 4 * eye)[1].max() / 64,
         "convolution": lambda x: jnp.convolve(x[0], x[1], "same")[None] + 0 * x,
     }
 

@@ -120,6 +120,32 @@ def test_eigenvalues(gpu, dtype):
         assert "call" not in getattr(driver_of(gpu), "calls", {})
 
 
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_singular_values(gpu, dtype):
+    calls = getattr(driver_of(gpu), "calls", {})
+    calls.clear()
+    with jax.enable_x64(dtype == "c16"):
+        tall, low = normal(5, 7, 4, dtype=dtype), normal(3, 6, dtype=dtype)
+        special = [low.conj().T @ low, np.ones((6, 6)), np.zeros((6, 6)), 1e-30 * np.eye(6)[::-1]]
+        special = np.stack([*special, np.full((6, 6), np.nan)]).astype(dtype)  # of low rank, mostly
+        every = (tall.swapaxes(1, 2), True), (tall, False), (tall, True), (special, True)
+        for a, full in every if dtype == "f4" else every[:1]:  # compiling takes its time
+            u, s, vh = map(np.asarray, jnp.linalg.svd(there(a), full_matrices=full))
+            assert np.isnan(s[-1]).all() == np.isnan(u[-1]).all() == np.isnan(vh[-1]).all()
+            u, s, vh, a = (x[:4] for x in (u, s, vh, a))
+            k = s.shape[-1]
+            close(s, np.linalg.svd(a, compute_uv=False))
+            close((u[..., :k] * s[:, None]) @ vh[:, :k], a)
+            for x in (u, vh.conj().swapaxes(1, 2)):
+                eye = np.eye(x.shape[-1], dtype=dtype)
+                close(x.conj().swapaxes(1, 2) @ x, np.broadcast_to(eye, (4, *eye.shape)))
+        if dtype == "f4":
+            close(jnp.linalg.svdvals(there(tall)), np.linalg.svd(tall, compute_uv=False))
+            rank = jnp.linalg.matrix_rank(there(special[:4]))
+            np.testing.assert_array_equal(rank, [3, 1, 0, 6])
+    assert "call" not in calls
+
+
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_what_does_not_fit_is_the_librarys(fake, dtype):
     host = positive(112, 112, dtype=dtype) / 224
@@ -183,12 +209,26 @@ def steps(a, x):
     return lax.fori_loop(0, 4, step, x)
 
 
+def fitted(a, b):
+    """Least squares, inverses and norms by singular values."""
+
+    def step(i, c):
+        x = jnp.linalg.lstsq(a, b + c[:7])[0]
+        return 0.1 * (jnp.linalg.pinv(a).T @ x) / jnp.linalg.norm(a * (i + 1), 2)
+
+    return lax.fori_loop(0, 3, step, jnp.zeros(7))
+
+
 @pytest.mark.parametrize(
     ("f", "args"),
-    [(kalman, (normal(6), normal(5, 2))), (steps, (regular(9, 9), normal(9)))],
-    ids=["scan", "fori"],
+    [
+        (kalman, (normal(6), normal(5, 2))),
+        (steps, (regular(9, 9), normal(9))),
+        (fitted, (normal(7, 4), normal(7))),
+    ],
+    ids=["scan", "fori", "singular values"],
 )
-def test_loops_without_python(fake, f, args):
+def test_loops_of_factors_without_python(fake, f, args):
     there = jax.device_put(args, jax.devices("gpu")[0])
     g = jax.jit(f)
     jax.block_until_ready(g(*there))

@@ -149,7 +149,7 @@ def factors(a):
     return lax.fori_loop(0, 3, lambda i, c: c * jnp.linalg.svdvals(c + i), a)
 
 
-A = np.eye(8, dtype="f4")
+A = np.eye(112, dtype="f4")  # more rows than a block of threads does
 
 
 def test_what_cannot_be_captured_says_why(fake, monkeypatch):
@@ -163,7 +163,7 @@ def test_what_cannot_be_captured_says_why(fake, monkeypatch):
         assert "calling cuSOLVER API during stream capture is currently unsupported" in text
         assert "captured as a CUDA graph;" not in text  # none is held for nothing
         np.testing.assert_allclose(
-            jax.jit(f)(jax.device_put(A, jax.devices("gpu")[0])), value, rtol=1e-4
+            jax.jit(f)(jax.device_put(A, jax.devices("gpu")[0])), value, rtol=1e-4, atol=1e-6
         )
     assert not fake.graphs
     monkeypatch.setattr(device_captures, "LARGEST", 100)
@@ -184,7 +184,7 @@ def test_a_processors_step_is_named(fake):
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.eigvals(c).real * c, x)
 
-    assert "by Python, since eig is done by the processor" in plan_of(f, A)
+    assert "by Python, since eig is done by the processor" in plan_of(f, A[:8, :8])
 
 
 def test_graphs_go_with_their_plan(fake):
