@@ -150,11 +150,18 @@ _with_effects: list[Callable[..., list[Node]]] = []
 
 
 @sets_site
-def evaluate(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
-    """Record the graph's operations again with other inputs (inlining); returns the new outputs."""
+def evaluate(
+    graph: Graph, inputs: Sequence[Node], closed: dict[int, Node] | None = None
+) -> list[Node]:
+    """Record the graph's operations again with other inputs (inlining); returns the new outputs.
+
+    `closed` has other nodes, by identity, for those that it closes over.
+    """
     if graph.effects and current() is None:
         return _with_effects[0](graph, inputs)
     env: dict[int, Node] = {id(old): new for old, new in zip(graph.inputs, inputs, strict=True)}
+    if closed is not None:
+        env.update(closed)
     for node in graph.nodes:
         state.site = node.site
         env[id(node)] = record(

@@ -17,8 +17,8 @@ from typing import Any, ParamSpec, TypeVar
 from accnp.errors import UnexpectedTracerError
 
 __all__ = [
-    "EffectsOf", "Trace", "current", "held_effects", "innermost", "join", "noted_writes",
-    "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
+    "EffectsOf", "Trace", "current", "differentiating", "held_effects", "innermost", "join",
+    "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -38,6 +38,7 @@ class _State(threading.local):
         self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.named = False
+        self.ruled = False  # a derivative rule of the user's has been run: it may close over values
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 
@@ -117,6 +118,15 @@ class Trace:
             for node in self.kept:
                 node.inputs = ()
         self.kept = []
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Record within it once more where it has ended: something closes over its values."""
+        if self.active:
+            yield
+        else:
+            with self:
+                yield
 
     @property
     def main(self) -> Trace:
@@ -230,6 +240,17 @@ def untraced() -> Iterator[None]:
 def current() -> Trace | None:
     """Return this thread's innermost abstract trace."""
     return state.abstract
+
+
+def differentiating() -> bool:
+    """Whether a derivative is being taken around what this thread records, with nothing but mapped
+    functions between: programs are kept, and may be differentiated later or not at all."""
+    for trace in reversed(state.stack):
+        if trace.kind != "jit":
+            return True
+        if getattr(trace.info, "transform", "vmap") not in ("vmap", "pmap"):
+            return False
+    return False
 
 
 def innermost() -> Trace | None:

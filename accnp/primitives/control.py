@@ -15,17 +15,65 @@ import numpy as np
 from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
+from accnp.ir.trace import state
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
-__all__ = ["call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
+__all__ = ["CONSTANTS", "call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
+
+# For ops whose programs take constants in front: how many operands come before these, and the
+# parameter that counts them.
+CONSTANTS = {
+    "jit": {"jaxpr": (0, "")},
+    "remat2": {"jaxpr": (0, "")},
+    "cond": {"branches": (1, "")},
+    "scan": {"jaxpr": (0, "num_consts")},
+    "custom_jvp_program": {"call_jaxpr": (0, "num_consts")},
+    "custom_vjp_program": {"call_jaxpr": (0, "num_consts")},
+    "while": {"body_jaxpr": (-1, "body_nconsts"), "cond_jaxpr": (0, "cond_nconsts")},
+}
 
 
 def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
     """Record a call op and return its results."""
+    if state.ruled and state.abstract is not None:
+        inputs, params = _closed(name, inputs, params)
     if is_unrolled(name, inputs, params):
         return unrolled(name, inputs, params)
     return list(items(record(OPS[name], tuple(inputs), params)))
+
+
+def _closed(
+    name: str, inputs: Sequence[Node], params: dict[str, Any]
+) -> tuple[Sequence[Node], dict[str, Any]]:
+    """Make traced values that derivatives close over operands: rules of the user's use such."""
+    for key, (place, count) in CONSTANTS.get(name, {}).items():
+        value = params[key]
+        graphs = value if isinstance(value, tuple) else (value,)
+        found = {id(x): x for g in graphs for x in g.free() if x.trace is not None}
+        outer = [x for x in found.values() if x.trace.abstract]  # type: ignore[union-attr]
+        if not outer:
+            continue
+        wide = tuple(_with_leading(g, outer) for g in graphs)
+        at = params["cond_nconsts"] if place < 0 else place
+        inputs = [*inputs[:at], *outer, *inputs[at:]]
+        params = {**params, key: wide if isinstance(value, tuple) else wide[0]}
+        if count:
+            params[count] += len(outer)
+        if isinstance(flags := params.get("prevent_cse"), tuple):
+            params["prevent_cse"] = (*(True,) * len(outer), *flags)
+    return inputs, params
+
+
+def _with_leading(graph: Graph, outer: Sequence[Node]) -> Graph:
+    """Return the program with inputs for these nodes in front."""
+    n = len(outer)
+
+    def run(nodes: list[Node]) -> list[Node]:
+        closed = dict(zip(map(id, outer), nodes[:n], strict=True))
+        return evaluate(graph, nodes[n:], closed)
+
+    return build(run, [*[x.aval for x in outer], *graph.in_avals], graph.name)
 
 
 def keep(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:

@@ -46,9 +46,28 @@ class _Rule:
             and all(a is b for a, b in zip(have, key, strict=True))
         ):
             return self.last[1]
-        found = run()
+        found = self.run(run)
         self.last = (list(key), found)
         return found
+
+    def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Run the user's rule, or a part of it.
+
+        Raises:
+            UnexpectedTracerError: it closes over a value of a function whose trace has ended.
+        """
+        state.ruled = True
+        try:
+            return fn(*args)
+        except UnexpectedTracerError as error:
+            made = str(error).partition("it was made")[2].partition(" and escaped")[0]
+            if not made:
+                raise
+            raise UnexpectedTracerError(
+                f"{self.name}: its derivative rule runs once a derivative is asked for, and uses a "
+                f"traced value that is no argument; got one that was made{made}, which has ended; "
+                f"pass it to {self.name} as an argument, and give the rule a derivative for it"
+            ) from None
 
     def __repr__(self) -> str:
         return self.name
@@ -228,7 +247,7 @@ def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, too
 def _forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
     """Run the forward part of a rule; returns its results and their tangents."""
     live = tuple(t is not None for t in ts)
-    outs, residuals, extra = rule.fwd(list(xs), live)
+    outs, residuals, extra = rule.run(rule.fwd, list(xs), live)
     tangent = o.custom_vjp_tangent(
         *residuals,
         *keep(live, ts),
@@ -277,7 +296,8 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
 
 def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:
     n = params["n_res"]
-    found = params["rule"].bwd(params["extra"], list(xs[:n]), list(cts))
+    rule = params["rule"]
+    found = rule.run(rule.bwd, params["extra"], list(xs[:n]), list(cts))
     return [None] * n + keep(params["live"], found)
 
 
@@ -335,7 +355,7 @@ def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, t
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
         _only_arguments(rule, t)
-    return rule.fn(list(xs[n:]), list(ts[n:]))
+    return rule.run(rule.fn, list(xs[n:]), list(ts[n:]))
 
 
 def _program_no_jvp(

@@ -6,18 +6,20 @@ the batch axis is axis 0 wherever the flag is set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import MARK, Node, items, record
 from accnp.ir.op import CALLS, OPS
-from accnp.ir.trace import sets_site, state
+from accnp.ir.trace import differentiating, sets_site, state
 from accnp.primitives.control import call
 from accnp.primitives.kinds import broadcast_to
 from accnp.transforms.axes import names_used
 
-__all__ = ["batch_nodes", "batched_outputs", "spread"]
+__all__ = ["Scope", "batch_nodes", "batched_in_place", "batched_outputs", "spread"]
 
 Flagged = tuple[Node, bool]
 Env = dict[int, Any]
@@ -81,10 +83,71 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
                 env[id(node)] = (y, flag)
 
 
+class Scope:
+    """A program recorded for a batch while a derivative is taken, for custom rules that close over
+    its values: these are run once the program's trace has ended.
+
+    It keeps the operands alive, and no more; what is gone when a rule asks is recorded again.
+    """
+
+    __slots__ = ("given", "graph", "known", "outer", "size")
+
+    def __init__(self, graph: Graph, given: Env, size: int, outer: Scope | None) -> None:
+        self.graph = graph
+        self.given = given  # what the inputs are for the batch
+        self.known: dict[int, tuple[weakref.ref[Node], bool]] = {}
+        self.size = size
+        self.outer = outer  # of the rule that this program is of
+
+    def remember(self, env: Env) -> None:
+        """Note what the values are for the batch."""
+        for node in self.graph.nodes:
+            pair = env.get(id(node))
+            if isinstance(pair, tuple):
+                self.known[id(node)] = weakref.ref(pair[0]), pair[1]
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Record within the program's trace: a rule may use its values there."""
+        assert self.graph.trace is not None
+        around = contextlib.nullcontext() if self.outer is None else self.outer.again()
+        with around, self.graph.trace.again():
+            yield
+
+    def values(self, wanted: Sequence[Node], tools: Any) -> Env:
+        """Return what those of the nodes that are the program's are for the batch."""
+        env = {} if self.outer is None else self.outer.values(wanted, tools)
+        mine = [x for x in wanted if id(x) not in env and self.graph.holds(x)]
+        if mine:
+            env.update(self.given)
+            for key, (ref, flag) in self.known.items():
+                if (x := ref()) is not None:
+                    env[key] = x, flag
+            batch_nodes(toposort(mine, set(env), self.graph.holds), env, self.size, tools)
+        return env
+
+
 def batched_outputs(
     graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
 ) -> list[Flagged]:
     """Record a program for a batch; returns each output and whether it has the batch axis."""
     env: Env = {id(a): (x, f) for a, x, f in zip(graph.inputs, xs, flags, strict=True)}
     batch_nodes(graph.nodes, env, size, tools)
+    return [env.get(id(x), (x, False)) for x in graph.outputs]
+
+
+def batched_in_place(
+    graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
+) -> list[Flagged]:
+    """The same where the batch is recorded in the trace around the program's, and not as a program
+    of its own: custom rules may close over the values of both."""
+    outer = tools.scope
+    if outer is None and not differentiating():
+        return batched_outputs(graph, xs, flags, size, tools)
+    env: Env = {id(a): (x, f) for a, x, f in zip(graph.inputs, xs, flags, strict=True)}
+    scope = Scope(graph, dict(env), size, outer)
+    if outer is not None:
+        env.update(outer.values(graph.free(), tools))
+    batch_nodes(graph.nodes, env, size, tools.within(scope))
+    scope.remember(env)
     return [env.get(id(x), (x, False)) for x in graph.outputs]

@@ -6,6 +6,7 @@ program they were derived from.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.trace import Trace, sets_site, state
 from accnp.transforms.axes import bind
-from accnp.transforms.batch import batched_outputs, spread
+from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, spread
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
 from accnp.transforms.walk import dependents, in_order, nodes_within
@@ -27,16 +28,21 @@ Flags = tuple[bool, ...]
 class Tools:
     """The running transformations, as rules of call ops see them."""
 
-    __slots__ = ("axis", "reverse")
+    __slots__ = ("axis", "reverse", "scope")
 
-    def __init__(self, axis: Any = None, reverse: bool = False) -> None:
+    def __init__(self, axis: Any = None, reverse: bool = False, scope: Scope | None = None) -> None:
         self.axis = axis  # the name of the mapped axis, while batching
         # Whether tangents are made for reverse mode, which may have no use for them.
         self.reverse = reverse
+        self.scope = scope  # what rules that are batched may close over
 
     def in_reverse(self) -> Tools:
         """The same for tangents that reverse mode asks for."""
         return self if self.reverse else Tools(self.axis, True)
+
+    def within(self, scope: Scope | None) -> Tools:
+        """The same for rules that may close over the values of a program that is batched."""
+        return self if self.scope is scope else Tools(self.axis, self.reverse, scope)
 
     def jvp_graph(
         self, graph: Graph, nonzero: Flags, instantiate_outs: Flags | None = None
@@ -145,7 +151,7 @@ class Tools:
                 if b:
                     aval = make_aval((size, *aval.shape), aval.dtype, aval.weak_type)
                 leaves.append(arg(aval, t))
-            pairs = batched_outputs(graph, leaves, batched, size, self)
+            pairs = batched_outputs(graph, leaves, batched, size, self.within(None))
             outs = [
                 (spread(x, b, size), True) if f else (x, b)
                 for (x, b), f in zip(pairs, force, strict=True)
@@ -168,9 +174,10 @@ class Tools:
             for x, f in zip(xs, flags, strict=True)
         ]
         # It may have collectives, and the mapped function's own trace may have ended.
-        with bind(self.axis, size):
+        around = contextlib.nullcontext() if self.scope is None else self.scope.again()
+        with bind(self.axis, size), around:
             graph = build(fn, avals, "custom rule")
-        pairs = batched_outputs(graph, xs, flags, size, self)
+        pairs = batched_in_place(graph, xs, flags, size, self)
         return [spread(x, b, size) for x, b in pairs]
 
     @sets_site

@@ -198,3 +198,33 @@ def rule_in_rule(m: Any, n: Any) -> Callable[..., Any]:
     outer = m.custom_jvp(lambda x, y: inner(x, y) * x)
     outer.defjvp(lambda p, t: (outer(*p), t[0] * p[1] * 2 + n.sin(p[0]) * t[1]))
     return lambda x, y: outer(inner(x, y), y)
+
+
+# --- made where they are used: they close over `s` ---
+
+
+def forward_closed(m: Any, n: Any, s: Any) -> Callable[..., Any]:
+    f = m.custom_jvp(lambda y: y * s)
+    f.defjvp(lambda p, t: (f(*p), t[0] * s * n.cos(p[0])))
+    return f
+
+
+def forward_closed_unused(m: Any, n: Any, s: Any) -> Callable[..., Any]:
+    """Its rule closes over a value that nothing else needs."""
+    k = n.sin(s)
+    f = m.custom_jvp(lambda y: y * s)
+    f.defjvp(lambda p, t: (f(*p), t[0] * k))
+    return f
+
+
+def reverse_closed(m: Any, n: Any, s: Any) -> Callable[..., Any]:
+    f = m.custom_vjp(lambda y: y * s)
+    f.defvjp(lambda y: (f(y), (y, s)), lambda kept, ct: (ct * kept[1] * n.cos(kept[0]),))
+    return f
+
+
+def reverse_closed_behind(m: Any, n: Any, s: Any) -> Callable[..., Any]:
+    """Its backward part closes over the value, which jax refuses outside of vmap."""
+    f = m.custom_vjp(lambda y: y * s)
+    f.defvjp(lambda y: (f(y), y), lambda y, ct: (ct * s * n.cos(y),))
+    return f

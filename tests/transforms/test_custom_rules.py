@@ -13,12 +13,16 @@ import pytest
 from api.oracle import remembered
 from transforms.ruled import (
     converted,
+    forward_closed,
+    forward_closed_unused,
     forward_fixed,
     forward_rule,
     forward_rules_each,
     forward_symbolic,
     forward_trees,
     gradient,
+    reverse_closed,
+    reverse_closed_behind,
     reverse_fixed,
     reverse_rule,
     reverse_symbolic,
@@ -139,6 +143,83 @@ def test_reverse_rules_refuse_forward_mode(body: Any, way: str) -> None:
     for m, n in ((jax, jax.numpy), (accnp, accnp.numpy)):
         with pytest.raises(TypeError, match="forward-mode"):
             m.block_until_ready(FORWARD_MODE[way](m, n, body(m, n)))
+
+
+def _mapped(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda m, n, x: m.vmap(lambda s: f(m, n, s)(x))(n.asarray(STEPS))
+
+
+# Functions made within a mapped one close over its values, and are differentiated outside of it.
+CLOSED: dict[str, Callable[..., Any]] = {
+    "grad": lambda m, n, f: m.grad(lambda x: _mapped(f)(m, n, x).sum())(2.0),
+    "jit of grad": lambda m, n, f: m.jit(m.grad(lambda x: _mapped(f)(m, n, x).sum()))(2.0),
+    "vjp": lambda m, n, f: m.vjp(lambda x: _mapped(f)(m, n, x), 2.0)[1](n.asarray(X)),
+    "jacrev": lambda m, n, f: m.jacrev(lambda x: _mapped(f)(m, n, x))(2.0),
+    "grad of grad": lambda m, n, f: m.grad(m.grad(lambda x: _mapped(f)(m, n, x).sum()))(2.0),
+    "both mapped": lambda m, n, f: m.grad(
+        lambda x: m.vmap(lambda s, x: f(m, n, s)(x))(n.asarray(STEPS), x).sum()
+    )(n.asarray(X)),
+    "grad of vmaps": lambda m, n, f: m.grad(
+        lambda x: m.vmap(lambda s: m.vmap(lambda r: f(m, n, s * r)(x + s))(n.asarray(X)))(
+            n.asarray(STEPS)
+        ).sum()
+    )(2.0),
+    "vmap of grad of vmap": lambda m, n, f: m.vmap(
+        lambda s: m.grad(lambda x: m.vmap(lambda r: f(m, n, s * r)(x + s))(n.asarray(X)).sum())(2.0)
+    )(n.asarray(STEPS)),
+    "vmap of grad of scan": lambda m, n, f: m.vmap(
+        lambda s: m.grad(lambda x: m.lax.scan(lambda c, r: (f(m, n, s)(c) * r, c), x, STEPS)[0])(
+            2.0
+        )
+    )(n.asarray(X)),
+    "jit of grad of scan": lambda m, n, f: m.jit(
+        m.grad(lambda x, s: m.lax.scan(lambda c, r: (f(m, n, s)(c) * r, c), x, STEPS)[0])
+    )(2.0, 3.0),
+    "vmap of grad of checkpoint": lambda m, n, f: m.vmap(
+        lambda s: m.grad(lambda x: m.checkpoint(lambda x: f(m, n, s)(x))(n.sin(x)))(2.0)
+    )(n.asarray(X)),
+    "a sum over the axis": lambda m, n, f: m.grad(
+        lambda x: m.vmap(lambda s: f(m, n, m.lax.psum(s, "i"))(x * s), axis_name="i")(
+            n.asarray(STEPS)
+        ).sum()
+    )(2.0),
+}
+FORWARD_CLOSED: dict[str, Callable[..., Any]] = {
+    "jvp": lambda m, n, f: m.jvp(lambda x: _mapped(f)(m, n, x), (2.0,), (1.0,)),
+    "linearize": lambda m, n, f: m.linearize(lambda x: _mapped(f)(m, n, x), 2.0)[1](1.0),
+}
+ALL_CLOSED = {**CLOSED, **FORWARD_CLOSED}
+
+
+@pytest.mark.parametrize("way", ALL_CLOSED)
+def test_rules_that_close_over_mapped_values(way: str) -> None:
+    run = ALL_CLOSED[way]
+    for body in (forward_closed, forward_closed_unused, reverse_closed):
+        if ("scan" in way or "checkpoint" in way) and body is forward_closed_unused:
+            continue  # where jax has it not, either
+        if body is not reverse_closed or way in CLOSED:
+            _assert_equal(lambda m, n, body=body: run(m, n, body), run, body)
+    if way in CLOSED:  # jax has only some of these
+        want = run(accnp, accnp.numpy, reverse_closed)
+        np.testing.assert_allclose(run(accnp, accnp.numpy, reverse_closed_behind), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("body", [forward_closed, reverse_closed, reverse_closed_behind])
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda m, n, f: m.grad(m.jit(lambda x, s: f(m, n, s)(x)))(2.0, 3.0),
+        lambda m, n, f: m.grad(m.jit(lambda x: _mapped(f)(m, n, x).sum()))(2.0),
+        lambda m, n, f: m.grad(
+            lambda x: m.lax.scan(lambda c, s: (f(m, n, s)(c), None), x, STEPS)[0]
+        )(2.0),
+    ],
+)
+def test_rules_that_close_over_values_of_a_program_are_refused(body: Any, run: Any) -> None:
+    want, got = messages(lambda m, n: run(m, n, body))
+    assert want is not None
+    assert isinstance(got, errors.UnexpectedTracerError)
+    assert re.match(r"(grad: )?<lambda>: its derivative rule.* pass it to", str(got)), got
 
 
 def messages(program: Callable[..., Any]) -> list[type[Exception] | None]:

@@ -23,6 +23,7 @@ from accnp.ir.graph import Graph, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import CALLS, OPS, Linear, Op
 from accnp.ir.trace import state
+from accnp.primitives.control import CONSTANTS
 from accnp.primitives.kinds import broadcast_to
 from accnp.trace_fn import trace
 
@@ -364,25 +365,12 @@ def _graphs(v: Any) -> tuple[Any, list[Node]]:
     return v, []
 
 
-# For ops whose programs take constants in front: how many operands come before these, and the
-# parameter that counts them.
-_CONSTANTS = {
-    "jit": {"jaxpr": (0, "")},
-    "remat2": {"jaxpr": (0, "")},
-    "cond": {"branches": (1, "")},
-    "scan": {"jaxpr": (0, "num_consts")},
-    "custom_jvp_program": {"call_jaxpr": (0, "num_consts")},
-    "custom_vjp_program": {"call_jaxpr": (0, "num_consts")},
-    "while": {"body_jaxpr": (-1, "body_nconsts"), "cond_jaxpr": (0, "cond_nconsts")},
-}
-
-
 def _with_programs(
     name: str, nodes: list[Node], params: dict[str, Any]
 ) -> tuple[list[Node], dict[str, Any]]:
     """Put graphs in place of programs, and the programs' constants before the operands."""
     params = dict(params)
-    for key, (place, count) in _CONSTANTS.get(name, {}).items():
+    for key, (place, count) in CONSTANTS.get(name, {}).items():
         params[key], consts = _graphs(params[key])
         if consts:
             at = params["cond_nconsts"] if place < 0 else place

@@ -21,7 +21,7 @@ from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind
-from accnp.transforms.batch import batched_outputs, spread
+from accnp.transforms.batch import batched_in_place, spread
 from accnp.transforms.tools import TOOLS, Tools
 
 __all__ = ["Mapping", "check_axes", "vmap"]
@@ -313,7 +313,7 @@ class Mapping:
         Returns each result, and whether it has the axis in front.
         """
         tools = TOOLS if self.axis_name is None else Tools(self.axis_name)
-        return batched_outputs(graph, xs, flags, size, tools)
+        return batched_in_place(graph, xs, flags, size, tools)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
         transform, in_axes = self.transform, self.in_axes
