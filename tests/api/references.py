@@ -140,6 +140,12 @@ def poisson_entropy(mean: Any, loc: float = 0) -> Any:
     return np.where(mean > 50, np.log(2 * np.pi * np.e * mean) / 2 - series, total)
 
 
+def double_exponential(y: Any, loc: float = 0, scale: float = 1) -> Any:
+    """log(1 - exp(-exp(y))) where exp(y) underflows, too."""
+    y = (y - loc) / scale
+    return np.where(y < -36, y, np.log(-np.expm1(-np.exp(y))))
+
+
 # Of names that NumPy and SciPy have not, or have in another form.
 FORMULAS: dict[str, Callable[..., Any]] = {
     "numpy.fill_diagonal": changed(np.fill_diagonal),
@@ -175,6 +181,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "lax.min": np.minimum,
     "lax.random_gamma_grad": sample_slope,
     "scipy.special.bessel_jn": bessels,
+    "scipy.stats.gumbel_l.logcdf": double_exponential,
+    "scipy.stats.gumbel_r.logsf": lambda z, loc=0, scale=1: double_exponential(loc - z, 0, scale),
     "scipy.stats.poisson.entropy": poisson_entropy,
 }
 SAME_AS = {

@@ -92,6 +92,30 @@ def test_far_tails():
                 assert float(found) == pytest.approx(want, rel=1e-9)
 
 
+# Beyond the support, and where a logarithm comes from the smaller one of two probabilities; the
+# value is SciPy's, but for those of the Gumbel distributions: log(exp(-exp(y))), by hand.
+AWKWARD = [
+    ("expon.ppf", (-0.1,), None), ("expon.ppf", (1.1,), None), ("pareto.ppf", (-0.1, 2.0), None),
+    ("pareto.ppf", (1.1, 2.0), None), ("gamma.logsf", (1e-20, 2.0), None),
+    ("gamma.logcdf", (60.0, 2.0), None), ("chi2.logsf", (1e-9, 3.0), None),
+    ("beta.logsf", (1e-20, 2.0, 3.0), None), ("beta.logcdf", (1 - 1e-8, 2.0, 3.0), None),
+    ("truncnorm.logcdf", (39.0, 38.0, 40.0), None), ("truncnorm.logcdf", (38.01, 38.0, 40.0), None),
+    ("truncnorm.logsf", (-39.0, -40.0, -38.0), None), ("gumbel_r.logsf", (-3.0,), None),
+    ("gumbel_r.logsf", (1000.0,), -1000.0), ("gumbel_l.logcdf", (-1000.0,), -1000.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args", "value"), AWKWARD)
+def test_awkward_places(name, args, value):
+    distribution, _, method = name.partition(".")
+    f = getattr(getattr(stats, distribution), method)
+    want = getattr(getattr(scipy.stats, distribution), method)(*args) if value is None else value
+    with accnp.enable_x64(True):
+        found, slope = accnp.value_and_grad(f)(*args)
+    np.testing.assert_allclose(float(found), want, rtol=2e-14)
+    assert not np.isnan(float(slope))
+
+
 def test_vectors():
     with accnp.enable_x64(True):
         rng = np.random.default_rng(0)

@@ -74,11 +74,28 @@ cauchy = declare(
 )  # fmt: skip
 
 
+def _of_probability(q: Any, f: Any) -> Any:
+    """f(q) for probabilities, nan for other numbers."""
+    return _inside((q >= 0) & (q <= 1), q, f, np.nan)
+
+
 def _log_of_rest(v: Any) -> Any:
     """log(1 - exp(-v)), v >= 0; far out the first term of it is as good as exp."""
     far = v > 1
     near = uf.log(-uf.expm1(-where(far, 0.5, v)))
     return where(far, uf.log1p(-uf.exp(-where(far, v, 2.0))), near)
+
+
+def _log_of_double(y: Any) -> Any:
+    """log(1 - exp(-exp(y))); where exp(y) is tiny by y itself, since that may underflow."""
+    low = y < -18
+    return where(low, y - 0.5 * uf.exp(y), 0.0 + _log_of_rest(uf.exp(where(low, 0.0, y))))
+
+
+def _log_of_either(p: Any, rest: Any) -> Any:
+    """log(p) of two probabilities with the sum 1, by the smaller one."""
+    small = p < 0.5
+    return where(small, uf.log(where(small, p, 0.5)), uf.log1p(-where(small, 0.5, rest)))
 
 
 def _expon_logsf(z: Any) -> Any:
@@ -92,7 +109,7 @@ expon = declare(
     logcdf=lambda z: _inside(z >= 0, z, _log_of_rest),
     sf=lambda z: uf.exp(_expon_logsf(z)),
     logsf=_expon_logsf,
-    ppf=lambda q: -uf.log1p(-q),
+    ppf=lambda q: _of_probability(q, lambda v: -uf.log1p(-v)),
 )  # fmt: skip
 
 
@@ -123,7 +140,7 @@ gumbel_r = declare(
     logpdf=lambda z: -z - uf.exp(-z),
     logcdf=lambda z: -uf.exp(-z),
     sf=lambda z: -uf.expm1(-uf.exp(-z)),
-    logsf=lambda z: uf.log(-uf.expm1(-uf.exp(-z))),
+    logsf=lambda z: _log_of_double(-z),
     ppf=lambda q: -uf.log(-uf.log(q)),
 )  # fmt: skip
 
@@ -131,7 +148,7 @@ gumbel_l = declare(
     "gumbel_l", "the Gumbel distribution of smallest values", "", inverse="p", loose=_ALL,
     logpdf=lambda z: z - uf.exp(z),
     cdf=lambda z: -uf.expm1(-uf.exp(z)),
-    logcdf=lambda z: uf.log(-uf.expm1(-uf.exp(z))),
+    logcdf=_log_of_double,
     logsf=lambda z: -uf.exp(z),
     ppf=lambda q: uf.log(-uf.log1p(-q)),
 )  # fmt: skip
@@ -141,7 +158,7 @@ uniform = declare(
     loose=_ALL,
     logpdf=lambda z: where((z >= 0) & (z <= 1), 0.0, -np.inf),
     cdf=lambda z: uf.clip(z, 0, 1),
-    ppf=lambda q: where((q >= 0) & (q <= 1), q, np.nan),
+    ppf=lambda q: _of_probability(q, lambda v: v),
 )  # fmt: skip
 
 pareto = declare(
@@ -150,12 +167,10 @@ pareto = declare(
         z >= 1, z, lambda v: uf.log(b) - (b + 1) * uf.log(v), safe=2.0
     ),
     cdf=lambda z, b: _inside(z >= 1, z, lambda v: -uf.expm1(-b * uf.log(v)), 0, 2.0),
-    logcdf=lambda z, b: _inside(
-        z >= 1, z, lambda v: uf.log(-uf.expm1(-b * uf.log(v))), safe=2.0
-    ),
+    logcdf=lambda z, b: _inside(z >= 1, z, lambda v: _log_of_rest(b * uf.log(v)), safe=2.0),
     sf=lambda z, b: _inside(z >= 1, z, lambda v: uf.exp(-b * uf.log(v)), 1, 2.0),
     logsf=lambda z, b: _inside(z >= 1, z, lambda v: -b * uf.log(v), 0, 2.0),
-    ppf=lambda q, b: uf.exp(-uf.log1p(-q) / b),
+    ppf=lambda q, b: _of_probability(q, lambda v: uf.exp(-uf.log1p(-v) / b)),
 )  # fmt: skip
 
 
@@ -168,11 +183,15 @@ def _gamma_cdf(z: Any, a: Any) -> Any:
 
 
 def _gamma_logcdf(z: Any, a: Any) -> Any:
-    return _inside(z > 0, z, lambda v: uf.log(sp.gammainc(a, v)))
+    return _inside(z > 0, z, lambda v: _log_of_either(sp.gammainc(a, v), sp.gammaincc(a, v)))
 
 
 def _gamma_sf(z: Any, a: Any) -> Any:
     return _inside(z > 0, z, lambda v: sp.gammaincc(a, v), _known(a > 0, 1.0))
+
+
+def _gamma_logsf(z: Any, a: Any) -> Any:
+    return _inside(z > 0, z, lambda v: _log_of_either(sp.gammaincc(a, v), sp.gammainc(a, v)), 0.0)
 
 
 gamma = declare(
@@ -181,7 +200,7 @@ gamma = declare(
     cdf=_gamma_cdf,
     logcdf=_gamma_logcdf,
     sf=_gamma_sf,
-    logsf=lambda z, a: uf.log(_gamma_sf(z, a)),
+    logsf=_gamma_logsf,
 )  # fmt: skip
 
 chi2 = declare(
@@ -190,7 +209,7 @@ chi2 = declare(
     cdf=lambda z, df: _gamma_cdf(z / 2, df / 2),
     logcdf=lambda z, df: _gamma_logcdf(z / 2, df / 2),
     sf=lambda z, df: _gamma_sf(z / 2, df / 2),
-    logsf=lambda z, df: uf.log(_gamma_sf(z / 2, df / 2)),
+    logsf=lambda z, df: _gamma_logsf(z / 2, df / 2),
 )  # fmt: skip
 
 
@@ -212,9 +231,13 @@ beta = declare(
         lambda v: sp.xlogy(a - 1, v) + sp.xlog1py(b - 1, -v) - sp.betaln(a, b),
     ),
     cdf=_beta_cdf,
-    logcdf=lambda z, a, b: _inside(z > 0, z, lambda v: uf.log(_beta_cdf(v, a, b))),
+    logcdf=lambda z, a, b: _inside(
+        z > 0, z, lambda v: _log_of_either(_beta_cdf(v, a, b), _beta_sf(v, a, b))
+    ),
     sf=_beta_sf,
-    logsf=lambda z, a, b: _inside(z < 1, z, lambda v: uf.log(_beta_sf(v, a, b))),
+    logsf=lambda z, a, b: _inside(
+        z < 1, z, lambda v: _log_of_either(_beta_sf(v, a, b), _beta_cdf(v, a, b))
+    ),
 )  # fmt: skip
 
 t = declare(
@@ -263,12 +286,13 @@ wrapcauchy = declare(
 
 def _log_mass(a: Any, b: Any) -> Any:
     """log(Phi(b) - Phi(a)), a <= b, by the tail where both are; the middle by both tails."""
-    low, high = sp.log_ndtr(a), sp.log_ndtr(b)
-    up, down = sp.log_ndtr(-b), sp.log_ndtr(-a)
-    left = high + uf.log1p(-uf.exp(uf.minimum(low - high, 0)))
-    right = down + uf.log1p(-uf.exp(uf.minimum(up - down, 0)))
-    middle = uf.log1p(-(sp.ndtr(a) + sp.ndtr(-b)))
-    return where(b <= 0, left, where(a > 0, right, middle))
+    up = a > 0
+    low, high = where(up, -b, a), where(up, -a, b)
+    tail = high <= 0  # the other way sees what is safe: its slopes may be infinite
+    most = sp.log_ndtr(where(tail, high, -1.0))
+    rest = sp.log_ndtr(where(tail, low, -2.0)) - most
+    outside = sp.ndtr(where(tail, -1.0, low)) + sp.ndtr(-where(tail, 1.0, high))
+    return where(tail, most + uf.log1p(-uf.exp(uf.minimum(rest, 0))), uf.log1p(-outside))
 
 
 def _between(a: Any, b: Any) -> Any:
@@ -289,13 +313,19 @@ def _within(f: Any, below: float, above: float, low: Any = uf.greater_equal,
     return run
 
 
+def _below(z: Any, a: Any, b: Any) -> Any:
+    """The logarithm of the part of the mass below z; near 0 by the part above."""
+    whole = _log_mass(a, b)
+    below, above = _log_mass(a, z) - whole, _log_mass(z, b) - whole
+    most = below > -0.1
+    return where(most, uf.log1p(-uf.exp(where(most, above, -1.0))), below)
+
+
 truncnorm = declare(
     "truncnorm", "the normal distribution cut off below a and above b", "a, b", pieces=True,
     strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
     logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf),
     # Where a logarithm is -inf, it has no slope.
-    logcdf=_within(
-        lambda z, a, b: _log_mass(a, z) - _log_mass(a, b), -np.inf, 0.0, low=uf.greater
-    ),
-    logsf=_within(lambda z, a, b: _log_mass(z, b) - _log_mass(a, b), 0.0, -np.inf, high=uf.less),
+    logcdf=_within(_below, -np.inf, 0.0, low=uf.greater),
+    logsf=_within(lambda z, a, b: _below(-z, -b, -a), 0.0, -np.inf, high=uf.less),
 )  # fmt: skip
