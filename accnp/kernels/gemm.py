@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba.core import types
 
 from .factory import SCALARS, define
-from .library import CHAINS, DOTS, PREFIX, RUN, SIGNATURES, STRIP, TALL
+from .library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
 from .math import cold, gemm
 from .math.ir import I32, I64
 
@@ -135,7 +135,8 @@ def _library(name: str, tokens: Sequence[str]) -> None:
     define(name, len(kinds), rule)
 
 
-for _rows, _vectors in {(tall, v) for tall in TALL.values() for v in (1, 2)} | {(2, 4), (4, 2)}:
+_TALL = [(shape.tall, vectors) for shape in SHAPES.values() for vectors in (1, 2)]
+for _rows, _vectors in (*_TALL, (2, 4), (4, 2)):
     for _parts, _name in ((1, "tile"), (2, "twin")):
         _vector(
             f"{_name}_{_rows}x{_vectors}",
@@ -144,14 +145,18 @@ for _rows, _vectors in {(tall, v) for tall in TALL.values() for v in (1, 2)} | {
                 b, rows, vectors, parts, args
             ),
         )
-for _rows, _vectors in ((tall, v) for tall in TALL.values() for v in (1, 2)):
+for _rows, _vectors in _TALL:
     _vector(
         f"apart_{_rows}x{_vectors}",
         _APART,
         lambda b, args, rows=_rows, vectors=_vectors: gemm.multiply_apart(b, rows, vectors, args),
     )
-for _rows in DOTS.values():
-    _vector(f"dots_{_rows}", "ippipii", lambda b, args, rows=_rows: gemm.dots(b, rows, args))
+for _shape in SHAPES.values():
+    _vector(
+        f"dots_{_shape.dots}",
+        "ippipii",
+        lambda b, args, rows=_shape.dots: gemm.dots(b, rows, args),
+    )
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
 _vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
 _vector("add_scaled_8", "ppipii", lambda b, args: gemm.add_scaled(b, 8, args))

@@ -18,18 +18,73 @@ the sums; strides and `k` count words.
 
 from __future__ import annotations
 
+from math import lcm
+from typing import NamedTuple
+
 from . import convolution, factors
 
-__all__ = ["PREFIX", "SIGNATURES", "source"]
+__all__ = ["PREFIX", "SHAPES", "SIGNATURES", "source"]
 
 PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
-BAND = {64: 1024, 32: 512}  # rows of the left matrix that pass columns of the right one laid out
 LONG = 4096  # steps of a matrix times a vector that are spread over chains and then folded;
 CHAINS = 64  # bytes of the ends of these chains, one for each element of so many
 STRIP = 2048  # columns whose chains stay near
-TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector,
-DOTS = {64: 8, 32: 4}  # and rows whose sums with a vector are made at a time
+
+
+class Shape(NamedTuple):
+    """What depends on the width of vectors."""
+
+    tall: int  # rows of the largest tile of a product
+    dots: int  # rows whose sums with a vector are made at a time
+    band: int  # rows of the left matrix that pass columns of the right one laid out
+    whole: bool  # vectors are read whole: what is beyond the last columns is laid out as zeros
+    near: str  # when rows of the right matrix are read where they are
+    widths: str  # of what is laid out of it, in other cases than two vectors
+    few: str  # tiles of few rows
+    left: str  # when rows of the left matrix are laid out, for reals; nothing: never
+
+
+SHAPES = {
+    64: Shape(
+        tall=8,
+        dots=8,
+        band=1024,
+        whole=False,
+        near="csb == 1 and (m < 64 or rsb < 512)",
+        widths="""
+    if m <= 4:
+        width = {four}
+    elif n <= {one}:
+        width = {one}""",
+        few="""
+                    elif r <= 2 or m <= 4:
+                        {tile}_2x4(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        i += 2""",
+        left="csa == 1 and rsa >= 256 and m >= 64 and n >= 256 and k >= 64",
+    ),
+    # Rows of the right matrix that are far apart share a few lines of a small cache.
+    32: Shape(
+        tall=6,
+        dots=4,
+        band=512,
+        whole=True,
+        near="csb == 1 and (m < (24 if rsb < 512 else 12) or k * rsb <= 12800)",
+        widths="""
+    if n <= {one}:
+        width = {one}
+    elif m <= 2 and n > {two}:
+        width = {four}""",
+        few="""
+                    elif width == {four}:
+                        {tile}_2x4(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        i += 2
+                    elif r <= 4 or r == 7 or r == 8:
+                        {tile}_4x2(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        i += 4""",
+        left="",
+    ),
+}
 # Rows that are short are asked for three tiles ahead: the processor does not look that far, and a
 # tile is done sooner than its rows come. The same goes for rows of the result, whole: a store waits
 # for its line. 100000x32 by 32x32 on two threads: 2.6 ms, 1.3 with half of them, 0.6.
@@ -58,13 +113,14 @@ for _code in ("i1", "i2", "i4", "i8", "c16"):
 def source(name: str, vector_bytes: int) -> str:
     """The text of a kernel of the library."""
     family, code = name.rsplit("_", 1)
+    shape = SHAPES[vector_bytes]
     if family == "transpose":
         return _TRANSPOSE.format(name=name)
     if family in factors.TEXTS:
         return factors.TEXTS[family].format(code=code, one=vector_bytes // int(code[1:]))
     if family == "conv":
         lanes = vector_bytes // int(code[1:])
-        return convolution.text(code, lanes, RUN, TALL[vector_bytes], vector_bytes < 64)
+        return convolution.text(code, lanes, RUN, shape.tall, shape.whole)
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
     chains = CHAINS // int(code[1:])
@@ -73,36 +129,44 @@ def source(name: str, vector_bytes: int) -> str:
         half = len(ends) // 2
         ends = [f"({x} + {y})" for x, y in zip(ends[:half], ends[half:], strict=True)]
     text = {"gemv": _GEMV, "chains": _CHAINS, "fold": _FOLD}[family]
+    together = "".join([_TOGETHER.format(count=count, chains=chains) for count in (8, 4)])
     return text.format(
         name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG, chains=chains,
-        strip=STRIP, sum=ends[0], rows=DOTS[vector_bytes],
+        strip=STRIP, sum=ends[0], rows=shape.dots, together=together,
     )  # fmt: skip
 
 
 def _gemm(name: str, code: str, vector_bytes: int) -> str:
     """c (op)= a @ b, rows of c contiguous; `how` is 0 to set, 1 to add, -1 to subtract."""
-    lanes = vector_bytes // int(_REAL[code][1:])
+    shape, size = SHAPES[vector_bytes], int(_REAL[code][1:])
+    lanes = vector_bytes // size
     twice = code[0] == "c"
     counts = {"one": lanes, "two": 2 * lanes, "four": 4 * lanes}
-    tile = "twin" if twice else "tile"
+    left = shape.left if code[0] == "f" else ""
+    names = {"tile": "twin" if twice else "tile"}
+    names |= {"ra": "ra", "ca": "ca"} if left else {"ra": "rsa", "ca": "csa"}
+    laid = {"left": left, "code": code, "size": size, "band": shape.band, "run": RUN}
+    laid["group"] = lcm(lanes, shape.tall)
+    parts = {part: text.format(**laid) if left else "" for part, text in _LEFT.items()}
     return _GEMM.format(
         name=name,
         **counts,
+        **names,
+        **parts,
         run=RUN // 2 if twice else RUN,
-        band=BAND[vector_bytes],
-        tall=TALL[vector_bytes],
-        ahead=3 * TALL[vector_bytes],
-        tile=tile,
+        band=shape.band,
+        tall=shape.tall,
+        ahead=3 * shape.tall,
         start="2 * p0 * rsb + j * csb" if twice else "p0 * rsb + j * csb",
         panel=f"panel_{_REAL[code]}",
         doubled=_DOUBLED if twice else "",
-        apart="not near" if vector_bytes == 64 else "not near or nn < width",
-        near="False" if twice else _NEAR[vector_bytes],
+        apart="not near or nn < width" if shape.whole else "not near",
+        near="False" if twice else shape.near,
         pack=(_PACK_PAIRS if twice else _PACK).format(
-            one=lanes, laid="nn" if vector_bytes == 64 else "width"
+            one=lanes, laid="width" if shape.whole else "nn"
         ),
-        widths=_WIDTHS[vector_bytes].format(**counts),
-        few=_FEW[vector_bytes].format(tile=tile, **counts),
+        widths=shape.widths.format(**counts),
+        few=shape.few.format(**names, **counts),
     )
 
 
@@ -123,12 +187,12 @@ _GEMM = """
 def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
     buf = {panel}()
     width = {two}{widths}
-    near = {near}
+    near = {near}{left}
     for i0 in range(0, m, {band}):
         stop = fmin(m, i0 + {band})
         for p0 in range(0, fmax(k, 1), {run}):
             kk = fmin(k - p0, {run})
-            keep = how if p0 == 0 else (how if how < 0 else 1)
+            keep = how if p0 == 0 else (how if how < 0 else 1){lay_left}
             for j in range(0, n, width):
                 nn = fmin(n - j, width)
                 pb = at(b, {start})
@@ -139,10 +203,10 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                 i = i0
                 while i < stop:
                     r = stop - i
-                    pa = at(a, i * rsa + p0 * csa)
+                    pa = at(a, i * rsa + p0 * csa){in_left}
                     pc = at(c, i * ldc + j)
                     if width == {one} or (nn <= {one} and m > 4):
-                        {tile}_{tall}x1(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
+                        {tile}_{tall}x1(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
                         i += {tall}{few}
                     else:
                         if csa == 1 and kk <= 64:
@@ -155,40 +219,33 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                             for q in range({tall}):
                                 prefetch(at(pc, q * ldc))
                                 prefetch(at(pc, q * ldc + nn - 1))
-                        {tile}_{tall}x2(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
-                        i += {tall}
+                        {tile}_{tall}x2(kk, pa, {ra}, {ca}, pb, ldb, pc, ldc, r, nn, keep)
+                        i += {tall}{end_left}
 """
 
-# By bytes of a vector, where they differ. Those of 32 bytes are read whole, so that the last
-# columns are laid out, with zeros behind; rows far apart share a few lines of a small cache.
-_NEAR = {
-    64: "csb == 1 and (m < 64 or rsb < 512)",
-    32: "csb == 1 and (m < (24 if rsb < 512 else 12) or k * rsb <= 12800)",
-}
-_WIDTHS = {
-    64: """
-    if m <= 4:
-        width = {four}
-    elif n <= {one}:
-        width = {one}""",
-    32: """
-    if n <= {one}:
-        width = {one}
-    elif m <= 2 and n > {two}:
-        width = {four}""",
-}
-_FEW = {
-    64: """
-                    elif r <= 2 or m <= 4:
-                        {tile}_2x4(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
-                        i += 2""",
-    32: """
-                    elif width == {four}:
-                        {tile}_2x4(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
-                        i += 2
-                    elif r <= 4 or r == 7 or r == 8:
-                        {tile}_4x2(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
-                        i += 4""",
+# Rows of the left matrix by squares, in groups: each step's elements of a group lie side by side,
+# so that they are read in order, and come from the second cache when the next columns pass.
+_LEFT = {
+    "left": """
+    apart = {left}
+    if apart:
+        rows = heap_{code}((fmin(m, {band}) + 2 * {group}) * {run})""",
+    "lay_left": """
+            if apart:
+                for i in range(i0, stop, {group}):
+                    to = at(rows, (i - i0) * kk)
+                    high = fmin(stop - i, {group})
+                    transpose_{size}(to, {group}, at(a, i * rsa + p0), rsa, kk, high)""",
+    "in_left": """
+                    ra = rsa
+                    ca = csa
+                    if apart:
+                        pa = at(rows, (i - i0) // {group} * {group} * kk + (i - i0) % {group})
+                        ra = 1
+                        ca = {group}""",
+    "end_left": """
+    if apart:
+        release(rows)""",
 }
 
 _PACK = """
@@ -255,24 +312,20 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, acc, lda, first, last):
     for u in range(first, last):
         for q in range(n):
             acc[u * lda + q] = {code}(0)
-    p = 0
-    while p + 8 * {chains} <= k:
-        for u in range(first, last):
-            row = at(b, (p + u) * rsb)
-            px = at(x, (p + u) * sx)
-            add_scaled_8(at(acc, u * lda), px, {chains} * sx, row, {chains} * rsb, n)
-        p += 8 * {chains}
-    while p + 4 * {chains} <= k:
-        for u in range(first, last):
-            row = at(b, (p + u) * rsb)
-            px = at(x, (p + u) * sx)
-            add_scaled_4(at(acc, u * lda), px, {chains} * sx, row, {chains} * rsb, n)
-        p += 4 * {chains}
+    p = 0{together}
     for u in range(p, k):
         chain = u % {chains}
         if chain >= first and chain < last:
             add_scaled(at(acc, chain * lda), at(x, u * sx), 0, at(b, u * rsb), 0, n)
 """
+
+_TOGETHER = """
+    while p + {count} * {chains} <= k:
+        for u in range(first, last):
+            row = at(b, (p + u) * rsb)
+            px = at(x, (p + u) * sx)
+            add_scaled_{count}(at(acc, u * lda), px, {chains} * sx, row, {chains} * rsb, n)
+        p += {count} * {chains}"""
 
 _FOLD = """
 def {name}(lo, hi, n, acc, lda, c, how):

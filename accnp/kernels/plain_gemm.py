@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import CHAINS, DOTS, LONG, RUN, SIGNATURES, STRIP, TALL, source
+from .library import CHAINS, LONG, RUN, SHAPES, SIGNATURES, STRIP, source
 
 VECTOR_BYTES = 32
 Fma = Callable[[Any, Any, Any], Any]
@@ -182,8 +182,6 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
 
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
     found["lay_words"] = _lay_words
-    for rows in DOTS.values():
-        found[f"dots_{rows}"] = _dots(rows, fma)
     found["add_scaled"] = _add_scaled(1, fma)
     found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
     for name in SIGNATURES:
@@ -192,11 +190,12 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
             found[name] = _gemm(types[code], fma)
         else:
             found[name] = _gemv(fma) if family == "gemv" else _written(name, scope)
-    for tall in TALL.values():
-        for shape in (f"{tall}x1", f"{tall}x2"):
-            found["tile_" + shape] = _tile(tall, 1, fma)
-            found["twin_" + shape] = _tile(tall, 2, fma)
-            found["apart_" + shape] = _apart(tall, fma)
+    for of in SHAPES.values():
+        found[f"dots_{of.dots}"] = _dots(of.dots, fma)
+        for shape in (f"{of.tall}x1", f"{of.tall}x2"):
+            found["tile_" + shape] = _tile(of.tall, 1, fma)
+            found["twin_" + shape] = _tile(of.tall, 2, fma)
+            found["apart_" + shape] = _apart(of.tall, fma)
     for rows, shape in ((2, "2x4"), (4, "4x2")):
         found["tile_" + shape], found["twin_" + shape] = _tile(rows, 1, fma), _tile(rows, 2, fma)
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):

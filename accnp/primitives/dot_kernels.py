@@ -38,7 +38,10 @@ TASK = 1 << 16  # work that is worth a task of its own, in simple element operat
 TASKS = 64  # at most
 SQUARES = (256, 128)  # rows and columns of a task that converts, where there are enough such tasks
 STRIP = 1024  # rows of other tasks: who lays columns out does it once for as many
-NARROW = 64  # rows or columns of a task at least
+NARROW = 64  # rows or columns of a task at least,
+FEWEST = 16  # rows where that leaves fewer tasks than threads
+BAND = 256  # rows of a task of large matrices, whose steps of one run stay in the second cache
+PANELS = 512  # while so many columns pass them
 _FLOATS = ("f4", "f8", "c8", "c16")
 _SHORT = ("b1", "i1", "u1", "i2")  # what 16 bits hold
 _SUMS = ("i1", "u1", "i2", "u2", "i4", "u4")  # where sums of 32 bits are as good as any
@@ -281,11 +284,19 @@ def _tiles(
     for side in squares:
         if min(m, n) >= side and wanted >= -(-m // side) * -(-n // side) >= enough:
             return side, side, -(-m // side), -(-n // side)
+    if m >= 2 * BAND and n >= 2 * narrow and not squares:
+        down = round(m / BAND)
+        across = max(-(-n // PANELS), -(-min(wanted, enough) // down))
+        while down * across % config.threads:  # else some threads wait for the last task
+            across += 1
+        tall, wide = -(-m // down // 8) * 8, -(-n // min(across, n // narrow) // step) * step
+        return tall, wide, -(-m // tall), -(-n // wide)
     across = max(1, min(wanted, round(n / narrow)))
     wide = -(-n // across // step) * step
     across = -(-n // wide)
     strips = max(-(-min(wanted, enough) // across), min(-(-m // STRIP), wanted // across))
     down = max(1, min(-(-wanted // across) if squares else strips, m // NARROW))
+    down = max(down, min(config.threads // across, m // FEWEST))
     tall = -(-m // down // 8) * 8
     return tall, wide, -(-m // tall), across
 

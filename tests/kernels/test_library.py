@@ -13,6 +13,7 @@ from kernels.support import token
 from accnp.config import cache_dir
 from accnp.kernels import library, plain_gemm
 from accnp.kernels.math import cold
+from accnp.primitives import dot_kernels
 from accnp.runtime import compile as compiling
 
 FLOATS = ["f4", "f8", "c8", "c16"]
@@ -133,7 +134,8 @@ def vector_product(x, b, c, how):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_products_with_a_vector(dtype):
-    """The order of summation is the same for every layout."""
+    """The order of summation is the same for every layout, and who cuts it into tasks knows it."""
+    assert (dot_kernels.LONG, dot_kernels.CHAINS) == (library.LONG, library.CHAINS)
     rng = np.random.default_rng(5)
     eps = np.finfo(dtype).eps
     for n, k in (
@@ -191,11 +193,11 @@ def test_the_order_of_summation_is_that_of_runs():
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_no_layout_and_no_size_changes_a_bit(dtype):
     rng = np.random.default_rng(2)
-    a, b = numbers(rng, (70, 300), dtype), numbers(rng, (300, 90), dtype)
-    whole = np.empty((70, 90), dtype)
+    a, b = numbers(rng, (70, 300), dtype), numbers(rng, (300, 270), dtype)
+    whole = np.empty((70, 270), dtype)  # so wide that rows of the left matrix may be laid out
     product(a, b, whole, 0)
     for x, y in itertools.product((a, np.asfortranarray(a)), (b, np.asfortranarray(b))):
-        for rows, columns in ((1, 1), (1, 90), (70, 1), (3, 5), (69, 89)):
+        for rows, columns in ((1, 1), (1, 270), (70, 1), (3, 5), (69, 89), (69, 269)):
             part = np.empty((rows, columns), dtype)
             product(x[:rows], y[:, :columns], part, 0)
             np.testing.assert_array_equal(part, whole[:rows, :columns])
