@@ -20,9 +20,11 @@ from accnp.runtime.driver import NotCaptured
 
 __all__ = ["Capture", "Span", "capture"]
 
-# Bytes of operands and results up to which copying them costs less than a call from Python, some 30
-# us: a guess from the H200's 4.3 TB/s. They are held as long as the plan is.
+# Bytes to copy up to which that costs less than a call from Python, some 30 us: a guess from the
+# H200's 4.3 TB/s.
 LARGEST = 1 << 26
+# Bytes that a call may hold as long as the plan is.
+HELD = 1 << 30
 
 
 class Span(NamedTuple):
@@ -45,13 +47,18 @@ class Capture:
         self.held = held  # the graph, and memory
 
 
-def capture(step: LibraryStep, device: Device) -> Capture | str:
+def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Capture | str:
     """The graph of a call, or why there is none; the call is made once on zeros, for what is loaded
-    and planned by first calls."""
+    and planned by first calls. `inside` has the bytes of slots that the body makes for itself."""
     wanted = [_bytes(operand) for operand in step.operands]
-    total = sum([n for _, n in wanted]) + sum([n for _, n in step.allocs])
-    if total > LARGEST:
-        return f"{step.op.name} moves {total} bytes, too many to copy for a CUDA graph"
+    parts = [(o[0], *span) for o, span in zip(step.operands, wanted, strict=True)]
+    parts += [(slot, 0, n) for slot, n in step.allocs]
+    moved = sum([n for slot, first, n in parts if first or inside.get(slot) != n])
+    if moved > LARGEST:
+        return f"{step.op.name} moves {moved} bytes, too many to copy for a CUDA graph"
+    held = sum([n for _, _, n in parts])
+    if held > HELD:
+        return f"{step.op.name} takes {held} bytes, too many to hold for a CUDA graph"
     driver = driver_of(device)
     try:
         room = [_zeros(device, n) for _, n in wanted]

@@ -18,8 +18,8 @@ from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_captures import capture
-from accnp.engine.device_products import product_step
-from accnp.engine.device_slots import why_not
+from accnp.engine.device_products import Copy, product_step
+from accnp.engine.device_slots import roots, sizes, why_not
 from accnp.engine.device_steps import DeviceStep, LibraryStep, named_function
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
@@ -32,6 +32,7 @@ from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value
 from accnp.primitives.gpu_library import WAITING
 from accnp.primitives.loops import EACH
+from accnp.primitives.nests import Text
 from accnp.runtime.compile import CompileError
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of, move
@@ -130,17 +131,45 @@ class DevicePlanner(Planner):
 
     # --- operations by themselves ---
 
+    def host(self, v: Value) -> None:
+        avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+        if any([a.size for a in avals]) or v.op.kind in ("loop", "callback") or v.op.effect:
+            super().host(v)
+            return
+        # Nothing is computed: no reason to go to the processor.
+        slots = self.parts(v) if isinstance(v.aval, tuple) else [(self.slot(v), -1)]
+        text = Text(0)
+        text.add("pass")
+        step = self.own_step(text.own(0), [], v)
+        step.allocs = [(slot, 0) for slot, _ in slots]
+        step.load(self.plan.fastmath)
+        self.plan.steps.append(step)
+
     def library(self, v: Value) -> HostStep:
         if named_function(v.op.cuda) is None or not self.known(v):
             return super().library(v)
         operands = super().library(v).operands
         if v.op.name == "dot_general" and driver_of(self.device).blas()[0]:
-            product = product_step(v, operands)
+            product = product_step(v, operands, functools.partial(self.copied, v, operands))
             if product is not None:
                 return product
         step = LibraryStep(v)
         step.operands = operands
         return step
+
+    def copied(self, v: Value, operands: Sequence[Any], copy: Copy) -> int:
+        """The slot of an operand laid out anew, by a launch before what is planned now."""
+        step = self.own_step(copy.kernel, [copy.code] * 2, v)
+        source, _, dtype, _, offset, _ = operands[copy.which]
+        slot, step.label = self.new_slot(), "copy"
+        step.pointers, step.allocs = (
+            [(source, offset), (slot, 0)],
+            [(slot, step.extent * dtype.itemsize)],
+        )
+        step.moved = 2 * step.extent * dtype.itemsize
+        step.load(self.plan.fastmath)
+        self.plan.steps.append(step)
+        return slot
 
     def known(self, v: Value) -> bool:
         """Whether the array library has the types of an operation; users' kernels see to theirs."""
@@ -234,13 +263,22 @@ def _capture(body: Plan, device: Device) -> None:
     calls = [s for s in body.steps if type(s) is LibraryStep]
     others = [s for s in body.steps if type(s) is not LibraryStep]
     why = why_not(others)
+    inside = {} if why else _inside(body)
     for step in calls if not why else ():
-        step.captured = capture(step, device)
+        step.captured = capture(step, device, inside)
         if isinstance(step.captured, str):
             why = step.captured
             break
     for step in calls if why else ():
         step.captured = why
+
+
+def _inside(body: Plan) -> dict[int, int]:
+    """Bytes of the slots that neither come from outside of a body nor go there: these are read and
+    written where a graph has them."""
+    root = roots(body.steps)
+    seen = {root.get(slot, slot) for slot in body.output_slots}
+    return {slot: n for slot, n in sizes(body.steps).items() if slot not in {*seen, *root}}
 
 
 def _launches(step: Any) -> int:

@@ -1,25 +1,28 @@
 """Matrix products on a GPU as steps that machine code can take: one call of cuBLAS each.
 
 In: a `dot_general` and how its operands lie in memory. Out: a `ProductStep` with the numbers that
-`cublasGemmStridedBatchedEx` takes, or None where strides cannot say it, or the types are others:
-then it is a call of the array library. CuPy refuses cuBLAS while a stream is captured, so CUDA
-graphs of its calls are no way to loops without Python; a function's address is one.
+`cublasGemmStridedBatchedEx` takes, and kernels that lay operands out anew where their strides
+cannot say it; None where the types are others: then it is a call of the array library. CuPy refuses
+cuBLAS while a stream is captured, so CUDA graphs of its calls are no way to loops without Python; a
+function's address is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.engine.device_steps import LibraryStep
-from accnp.ir.kernel import is_half
+from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.passes.program import Value
+from accnp.primitives.dot_kernels import place
 from accnp.primitives.gpu_library import coarse
+from accnp.primitives.nests import Axis, Text, merged, total
 
-__all__ = ["Gemm", "ProductStep", "factors", "product_step", "words_of"]
+__all__ = ["Copy", "Gemm", "ProductStep", "factors", "product_step", "words_of"]
 
 LIMIT = 1 << 31  # sizes are C's int
 # cudaDataType, cublasComputeType_t and the type of the factors, by the name of a dtype.
@@ -70,10 +73,53 @@ def factors(dtype: Any) -> Any:
     return np.array([1, 0], _TYPES[np.dtype(dtype).name][2])
 
 
-def product_step(v: Value, operands: Sequence[Any]) -> ProductStep | None:
-    """The step of a product of operands as `HostStep` describes them."""
-    gemm = _gemm(v.aval, v.params, *[(o[1], o[2], o[3]) for o in operands])
-    return None if gemm is None else ProductStep(v, operands, gemm)
+class Copy(NamedTuple):
+    """An operand that is laid out anew first: which, by what kernel, and its strides then."""
+
+    which: int
+    kernel: OwnKernel
+    code: str
+    strides: tuple[int, ...]
+
+
+def product_step(
+    v: Value, operands: Sequence[Any], place_of: Callable[[Copy], int]
+) -> ProductStep | None:
+    """The step of a product of operands as `HostStep` describes them. `place_of` makes a copy
+    before it, and gives the slot of that."""
+    for copied in ((), (0,), (1,), (0, 1)):
+        copies = [_copy(i, operands[i], v.params["dimension_numbers"]) for i in copied]
+        given = [(o[1], o[2], o[3]) for o in operands]
+        for copy in copies:
+            given[copy.which] = (*given[copy.which][:2], copy.strides)
+        gemm = _gemm(v.aval, v.params, *given)
+        if gemm is None:
+            continue
+        made = [*operands]
+        for copy in copies:
+            _, shape, dtype, _, _, _ = operands[copy.which]
+            made[copy.which] = (place_of(copy), shape, dtype, copy.strides, 0, prod(shape))
+        return ProductStep(v, made, gemm)
+    return None
+
+
+def _copy(which: int, operand: Any, dims: Any) -> Copy:
+    """How to lay out an operand: stacks first, what is summed last, without gaps."""
+    _, shape, dtype, steps, _, _ = operand
+    (contracted, stacked), size = ([pair[which] for pair in dims]), dtype.itemsize
+    free = [d for d in range(len(shape)) if d not in (*contracted, *stacked)]
+    order, strides, step = [*stacked, *free, *contracted], [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d], step = step, step * shape[d]
+    before = _rows(shape) if steps is None else [s // size for s in steps]
+    text = Text(2)
+    with text.block("for t in range(lo, hi):"):
+        axes = merged([Axis(shape[d], (before[d],)) for d in order])
+        (terms,) = place(text, axes, "t", 1)
+        text.add(f"a1[t] = a0[{total(terms)}]")
+    # Halves are converted where they are read: they are copied as what they are in memory.
+    code = "i2" if size == 2 else dtype_code(dtype)
+    return Copy(which, text.own(step, 2 * step), code, tuple([s * size for s in strides]))
 
 
 def _gemm(out: Any, params: dict[str, Any], a: tuple, b: tuple) -> Gemm | None:

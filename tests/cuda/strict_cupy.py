@@ -74,7 +74,7 @@ def capturing() -> Capturing | None:
 
 
 _REFUSED = {
-    "cupy.matmul": "cuBLAS",
+    "cupy.matmul of": "cuBLAS",
     "cupy.linalg.": "cuSOLVER",
     "cupyx.scipy.linalg.": "cuBLAS",
 }
@@ -155,6 +155,10 @@ class _Space:
 
 
 def _matmul(a: Any, b: Any) -> Any:
+    if not (
+        a.dtype.kind in "biu" and a.dtype.itemsize > 1
+    ):  # CuPy has a kernel of its own for these
+        _asked(f"cupy.matmul of {a.dtype}")
     small = a.dtype.name == "bfloat16"
     if small and max(a.ndim, b.ndim) > 2:
         raise TypeError("CuPy has no products of stacks of bfloat16 matrices")

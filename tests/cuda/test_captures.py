@@ -36,6 +36,12 @@ def transforms(x):
     return lax.fori_loop(0, 4, body, x)
 
 
+def whole_numbers(x):
+    return lax.fori_loop(
+        0, 3, lambda i, c: (c @ c.T) % 7 + i, (x.reshape(8, 12) * 9).astype(int)[:, :8]
+    )
+
+
 def running(x):
     return lax.scan(lambda c, r: (jnp.cumsum(c + r) / N, None), x, jnp.asarray(ROWS), reverse=True)
 
@@ -108,6 +114,7 @@ PROGRAMS = {
     "sorts": (sorts, 5),
     "transforms": (transforms, 8),
     "running": (running, 5),
+    "whole numbers": (whole_numbers, 3),
     "parts": (parts, 8),
     "until": (until, 3),
     "ways": (ways, 2),
@@ -166,8 +173,14 @@ def test_what_cannot_be_captured_says_why(fake, monkeypatch):
             jax.jit(f)(jax.device_put(A, jax.devices("gpu")[0])), value, rtol=1e-4, atol=1e-6
         )
     assert not fake.graphs
-    monkeypatch.setattr(device_captures, "LARGEST", 100)
-    assert "sort moves 768 bytes, too many to copy" in plan_of(sorts, X)
+    with monkeypatch.context() as patched:
+        patched.setattr(device_captures, "LARGEST", 100)
+        # What the body makes and reads itself is not copied.
+        own = lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sort(c * 2)[::-1] / 2, x)  # noqa: E731
+        assert "by machine code" in plan_of(own, X)
+        assert "sort moves 384 bytes, too many to copy" in plan_of(sorts, X)
+    monkeypatch.setattr(device_captures, "HELD", 100)
+    assert "sort takes 768 bytes, too many to hold" in plan_of(sorts, X)
 
 
 def test_no_memory_for_a_graph(fake, monkeypatch):

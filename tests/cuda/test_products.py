@@ -73,6 +73,17 @@ def test_types(dtype, gpu):
             np.testing.assert_allclose(single, want, rtol=bound, atol=10 * bound)
 
 
+def strided(x, w):
+    """Parts with gaps, backwards, and repeated: strides cannot say these products."""
+
+    def body(i, h):
+        stacks = jnp.einsum("bm,kn->bmn", h[:, ::2], w[::-1, :5])  # a sum of w's alone
+        first = h[:, ::2] @ w[:3] + h[:, ::-1] @ w
+        return (first + stacks[:, :1, :].sum(2)) / 9 + jnp.broadcast_to(w[0], (4, 6)) @ w[:, ::-1]
+
+    return lax.fori_loop(0, 3, body, x)
+
+
 def recurrent(x, w, u):
     def body(h, row):
         h = jnp.tanh(row @ u + h @ w)
@@ -110,6 +121,7 @@ LOOPS = {
     "recurrent": (recurrent, X, W, U),
     "power": (power, draw(16, 16)),
     "chosen": (chosen, draw(4, 6), W),
+    "strided": (strided, draw(4, 6), W),
     "trained": (trained, draw(7, 3), draw(7, 6), U),
     "gradient": (jax.grad(lambda x, w, u: recurrent(x, w, u)[1].sum(), (1, 2)), X, W, U),
 }
@@ -146,6 +158,20 @@ def test_what_strides_say_needs_no_library_call(fake):
         made = Counter(fake.calls) - before
         assert made["product"] == 1, name
         assert not made["call"], name
+
+
+def test_what_strides_cannot_say_is_laid_out_first(fake):
+    (gpu,) = jax.devices("gpu")
+    for name in ("gaps along", "backwards"):
+        f, *arrays = LAYOUTS[name]
+        for dtype in ("f4", "f2", "c8"):
+            given = [x.astype(dtype) for x in arrays]
+            before = Counter(fake.calls)
+            found = np.asarray(jax.jit(f)(*on(gpu, *given)))
+            made = Counter(fake.calls) - before
+            assert (made["product"], made["call"]) == (1, 0), name
+            want = f(*[x.astype("c16") for x in given])
+            np.testing.assert_allclose(found, want, atol=0.02 if dtype == "f2" else 1e-5)
 
 
 def test_without_cublas_products_are_cupys_calls(fake):

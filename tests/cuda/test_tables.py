@@ -95,6 +95,21 @@ def kept(x):
     return (z + y)[:10], y.at[3].set(5)
 
 
+def many_ways(x):
+    """Branches of more kernels than are launched on a guess; a choice in a scan."""
+
+    def long(c):
+        for _ in range(4):
+            c = turned(c)
+        return c
+
+    def body(c, r):
+        c = lax.cond(r[0] > 0, long, lambda c: jnp.flip(turned(c)), c + r)
+        return c, c[0]
+
+    return lax.scan(body, x, jnp.asarray(ROWS)[:3])
+
+
 PROGRAMS = {
     "fibonacci": fibonacci,
     "one row": lambda x: rows(x, 1, False),
@@ -107,6 +122,7 @@ PROGRAMS = {
     "nested": nested,
     "ways": ways,
     "in place": in_place,
+    "many ways": many_ways,
     "same twice": same_twice,
     "constants": constants,
     "kept": kept,
@@ -209,6 +225,13 @@ def test_an_error_ends_a_while_that_asks_ahead(fake, monkeypatch):
             with pytest.raises((RuntimeError, ZeroDivisionError)):
                 jax.block_until_ready(g(x))
     np.testing.assert_allclose(g(x)[0], jax.jit(until)(X)[0], rtol=2e-5, atol=2e-5)
+
+
+def test_what_is_empty_goes_nowhere(fake):
+    f, x = jax.jit(lambda x: lax.associative_scan(jnp.add, x)), X[:8]
+    there = jax.device_put(x, jax.devices("gpu")[0])
+    np.testing.assert_allclose(f(there), np.cumsum(x), rtol=1e-5)
+    assert "by the processor" not in str(jax.inspect(f)(there))  # additions of no elements
 
 
 def test_gradient_of_a_loop(fake):
