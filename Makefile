@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# The tests start some hundred processes: without files of bytecode each compiles all of accnp anew,
+# 1.2 instead of 0.15 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-gpu lint bench tiny clean
 .DELETE_ON_ERROR:

@@ -10,7 +10,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
 from accnp.config import config, scoped
 from accnp.engine import watch
-from accnp.runtime import device
+from accnp.runtime import device, tiers
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -19,6 +19,18 @@ def _checks():
     config.update("enable_checks", True)
     yield
     config.update("enable_checks", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_tier(request):
+    """ACCNP_TEST_ONE_TIER=1, for runs that find no kernels on disk: most calls of a test are over
+    before the second tier of their kernel is made (a quarter of all CPU). Modules that are about it
+    say `BOTH_TIERS`; kernels of processes that tests start, and long calls, have it as ever."""
+    one = os.environ.get("ACCNP_TEST_ONE_TIER") == "1"
+    with pytest.MonkeyPatch.context() as patch:
+        if one and not getattr(request.module, "BOTH_TIERS", False):
+            patch.setattr(tiers, "later", lambda *_: None)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -83,9 +83,10 @@ DRAWN = {
     },
     "fewest": {"base", "cube", "special", "bfloat16", "float32", "float64"},
 }  # fmt: skip
-# Functions that are compiled and mapped in all layouts and dtypes; the others are made of the same
-# kernels, and compiling is what these tests take their time for.
-FULL = {"numpy", "numpy.linalg", "nn"}
+# The layouts and dtypes in which each function is compiled and mapped: compiling takes most of the
+# time of these tests. Functions of `VARIED` have others in turns (`_others`): those are the work of
+# the kernels of ops, which tests/primitives and tests/kernels have in all of them.
+VARIED = {"numpy", "numpy.linalg", "nn"}
 FUSED = {
     "base", "cube", "turned", "special", "int32", "bfloat16", "float32", "complex64", "float64",
 }  # fmt: skip
@@ -199,17 +200,26 @@ def fused(name: str) -> frozenset[Case]:
     """The cases of the joint program, of `vmap` and of gradients; without those all are compared.
 
     There are no pairs of parameters, and a case must bring what no case before it has: a text, a
-    parameter, a layout or a dtype; outside `FULL` one of `FUSED`.
+    parameter, a layout or a dtype.
     """
     chosen: set[Case] = set()
+    wanted = FUSED | (_others(name) if space_of(name) in VARIED else set())
     had: set[str] = set()
     for case in cases(name):
         parts = {case.text, case.layout, case.dtype, *(p for p, _ in case.more)}
-        known = space_of(name) in FULL or {case.layout, case.dtype} <= FUSED
-        if len(case.more) < 2 and known and not parts <= had:
+        if len(case.more) < 2 and {case.layout, case.dtype} <= wanted and not parts <= had:
             chosen.add(case)
             had |= parts
     return frozenset(chosen)
+
+
+def _others(name: str) -> set[str]:
+    """A layout and two dtypes that not all functions are compiled in, by the function's name."""
+    turn = zlib.crc32(name.encode())
+    layouts = sorted({*GRID, "spread"} - FUSED)
+    dtypes = sorted({*NARROW, *WIDE, "mixed", "scalar"} - FUSED)
+    places = (turn // 8 % len(dtypes), (turn // 8 + len(dtypes) // 2) % len(dtypes))
+    return {layouts[turn % len(layouts)], *(dtypes[i] for i in places)}
 
 
 def _drawn(case: Case, many: str) -> bool:
