@@ -50,7 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         parser.error(f"--only: there is no {', '.join(unknown)}; choose from {', '.join(known)}")
     if gpu is not None:
-        print(gpu.main(options.only, options.size, 0.2 * options.size * options.rounds / 15))
+        seconds = 0.2 * options.size * options.rounds / 15
+        print(gpu.main(options.only, options.size, seconds, options.json))
         return 0
     _same_threads(options.threads or config.threads)
     missing = [p for p in PEERS if importlib.util.find_spec(p) is None]

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -30,8 +31,8 @@ __all__ = ["LIBRARIES", "ROWS", "figures", "main"]
 class Work:
     """A function of a library and arrays, and its arguments; `size` scales them.
 
-    `moved` is how many bytes it must read and write, for its share of the GPU's bandwidth; `only`
-    names the libraries that can do it, of which "fuse" does single maps.
+    `moved` is how many bytes it must read and write, and `share` how much of a copy's bandwidth it
+    is to reach; `only` names the libraries that can do it, of which "fuse" does single maps.
     """
 
     title: str
@@ -39,10 +40,15 @@ class Work:
     moved: Callable[..., int] | None = None
     only: tuple[str, ...] = ("accnp", "jax", "torch", "cupy")
     returning: bool = False
+    share: float | None = None
 
 
 def _rows(size: float, rows: int, columns: int) -> np.ndarray:
     return normal(0, max(2, int(rows * size)), columns)
+
+
+def _large(size: float) -> np.ndarray:
+    return _rows(size, 16384, 2048)
 
 
 def _through(x: np.ndarray, *more: Any) -> int:
@@ -53,7 +59,7 @@ def _chain(m: Any, size: float) -> Any:
     def f(x: Any, y: Any) -> Any:
         return (((x + y) * x - y) * 0.5 + m.numpy.tanh(x)) * y
 
-    return f, (_rows(size, 16384, 2048), _rows(size, 16384, 2048) + 1)
+    return f, (_large(size), _large(size) + 1)
 
 
 def _black_scholes(m: Any, size: float) -> Any:
@@ -156,18 +162,21 @@ _TRAINING = ("accnp", "jax", "torch")
 _MAPS = ("accnp", "jax", "torch", "cupy", "fuse")
 
 ROWS = {
-    "chain": Work("chain of 7 operations, 32M", _chain, lambda x, y: 3 * x.nbytes, _MAPS),
-    "black-scholes": Work("Black-Scholes, 16M", _black_scholes, lambda s, *_: 4 * s.nbytes, _MAPS),
-    "sum": Work("sum, 32M", lambda m, s: (lambda x: x.sum(), (_rows(s, 16384, 2048),)),
-                lambda x: x.nbytes),
-    "rows": Work("sums of rows, 16384x2048",
-                 lambda m, s: (lambda x: x.sum(1), (_rows(s, 16384, 2048),)), lambda x: x.nbytes),
-    "columns": Work("sums of columns, 16384x2048",
-                    lambda m, s: (lambda x: x.sum(0), (_rows(s, 16384, 2048),)),
-                    lambda x: x.nbytes),
-    "softmax": Work("softmax of rows, 32768x1024", _softmax, _through),
-    "layer-norm": Work("layer norm, 32768x1024", _layer_norm, _through),
-    "stencil": Work("5-point stencil, 8192x8192", _stencil, _through),
+    "copy": Work("copy inside the GPU, 32M", lambda m, s: (lambda x: x.copy(), (_large(s),)),
+                 _through, ("cupy",)),
+    "chain": Work("chain of 7 operations, 32M", _chain, lambda x, y: 3 * x.nbytes, _MAPS,
+                  share=0.9),
+    "black-scholes": Work("Black-Scholes, 16M", _black_scholes, lambda s, *_: 4 * s.nbytes, _MAPS,
+                          share=0.9),
+    "sum": Work("sum, 32M", lambda m, s: (lambda x: x.sum(), (_large(s),)), lambda x: x.nbytes,
+                share=0.85),
+    "rows": Work("sums of rows, 16384x2048", lambda m, s: (lambda x: x.sum(1), (_large(s),)),
+                 lambda x: x.nbytes, share=0.85),
+    "columns": Work("sums of columns, 16384x2048", lambda m, s: (lambda x: x.sum(0), (_large(s),)),
+                    lambda x: x.nbytes, share=0.85),
+    "softmax": Work("softmax of rows, 32768x1024", _softmax, _through, share=0.85),
+    "layer-norm": Work("layer norm, 32768x1024", _layer_norm, _through, share=0.85),
+    "stencil": Work("5-point stencil, 8192x8192", _stencil, _through, share=0.9),
     "product": Work("matrix product, 4096", _product),
     "mlp": Work("training step of an MLP", _mlp, only=_TRAINING),
     "transformer": Work("training step of a transformer block", _transformer, only=_TRAINING),
@@ -182,6 +191,8 @@ ROWS = {
 
 def _like_jax(name: str) -> Any:
     library: Any = importlib.import_module(name)
+    if name == "jax":  # full precision for all: it would make products of TF32, which is less work
+        library.config.update("jax_default_matmul_precision", "highest")
     (device, *_) = library.devices("gpu")
     return SimpleNamespace(
         numpy=library.numpy, erf=library.lax.erf, grad=library.grad, compile=library.jit,
@@ -210,16 +221,18 @@ def _cupy(fuse: bool = False) -> Any:
 LIBRARIES: dict[str, Callable[[], Any]] = {
     "accnp": lambda: _like_jax("accnp"),
     "jax": lambda: _like_jax("jax"),
-    "torch": _torch,
     "cupy": _cupy,
     "fuse": lambda: _cupy(True),
+    "torch": _torch,  # compiles longest: what is left of the time is its
 }
 
 
 SAMPLES = 7
 
 
-LIMIT = 240.0  # seconds for all rows of a library: one that hangs does not take the others along
+# Seconds for all rows of a library, so that one that hangs does not take the others along, and for
+# all libraries.
+LIMIT, WHOLE = 150.0, 440.0
 
 
 def figures(
@@ -267,19 +280,66 @@ def _time(library: Any, work: Work, size: float, seconds: float, count: int) -> 
     return statistics.median(samples)
 
 
-def main(only: Sequence[str] | None, size: float, seconds: float) -> str:
-    """Measure every library in a process of its own; returns the table."""
+def main(only: Sequence[str] | None, size: float, seconds: float, path: Path | None = None) -> str:
+    """Measure every library in a process of its own; returns the table and the bars. A file gets
+    the figures, in seconds."""
     rows = list(only or ROWS)
     found: dict[str, dict[str, Any]] = {}
     lines = []
+    end = perf_counter() + WHOLE
     for name in LIBRARIES:
         command = [sys.executable, "-m", "accnp.bench.gpu", name, str(size), str(seconds), *rows]
-        found[name], why = _asked(command, LIMIT)
+        limit = end - perf_counter() if name == [*LIBRARIES][-1] else LIMIT
+        found[name], why = _asked(command, max(1.0, min(limit, end - perf_counter())))
         if not found[name]:
             del found[name]
         if why:
             lines.append(f"{name}: not measured{' to the end' if name in found else ''}: {why}")
-    return "\n".join([*table(rows, found, size), *lines])
+    if path is not None:
+        path.write_text(json.dumps({"size": size, "seconds": found, "notes": lines}, indent=1))
+    return "\n".join([*table(rows, found, size), *lines, *bars(rows, found, size)])
+
+
+def _rate(row: str, seconds: float, size: float) -> float:
+    """Bytes that a row moves in a second."""
+    moved = ROWS[row].moved
+    assert moved is not None
+    return moved(*ROWS[row].make(SimpleNamespace(numpy=np), size)[1]) / seconds
+
+
+def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
+    """What accnp is to reach on an H200, a line each: whether it does, the figure, and the bar.
+    There is no line where a figure is missing."""
+    known = {
+        name: {row: x for row, x in of.items() if isinstance(x, float)}
+        for name, of in found.items()
+    }
+    ours = known.get("accnp", {})
+    lines: list[str] = []
+
+    def say(title: str, value: float, bar: float, most: bool) -> None:
+        met = value <= bar if most else value >= bar
+        sign = "<=" if most else ">="
+        lines.append(f"{'met   ' if met else 'MISSED'} {title}: {value:.3f} ({sign} {bar:g})")
+
+    copy = known.get("cupy", {}).get("copy")
+    for row in [row for row in rows if ROWS[row].share is not None and row in ours and copy]:
+        share = _rate(row, ours[row], size) / _rate("copy", copy, size)
+        say(f"{ROWS[row].title}, of the copy's bandwidth", share, ROWS[row].share or 0, False)
+    for peer in ("jax", "torch"):
+        both = [row for row in rows if row in ours and row in known.get(peer, {})]
+        times = {row: ours[row] / known[peer][row] for row in both}
+        for row, ratio in times.items():
+            say(f"{ROWS[row].title}, over {peer}'s time", ratio, 1.05, True)
+        if times:
+            say(f"geometric mean over {peer}'s", statistics.geometric_mean(times.values()), 1, True)
+    for row, peer, bar, title in (
+        ("product", "cupy", 1.05, "matrix product, over cuBLAS's time (by CuPy)"),
+        ("launch", "jax", 0.8, "cached call of one small kernel, over jax's time on the host"),
+    ):
+        if row in ours and row in known.get(peer, {}):
+            say(title, ours[row] / known[peer][row], bar, True)
+    return ["", "bars of an H200:", *lines] if lines else []
 
 
 def _asked(command: Sequence[str], limit: float) -> tuple[dict[str, Any], str]:
@@ -309,8 +369,7 @@ def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) ->
         ours = found.get("accnp", {}).get(row)
         rate = ""
         if work.moved is not None and isinstance(ours, float):
-            arguments = work.make(SimpleNamespace(numpy=np), size)[1]
-            rate = f"{work.moved(*arguments) / ours / 1e9:12.4g}"
+            rate = f"{_rate(row, ours, size) / 1e9:12.4g}"
         lines.append(f"{work.title:<40}" + "".join(cells) + rate)
     for name, figures_of in found.items():
         lines += [f"{name}, {r}: {v}" for r, v in figures_of.items() if isinstance(v, str)]

@@ -1,5 +1,6 @@
 """`python -m accnp bench --device gpu` in a tiny form, on a fake GPU."""
 
+import json
 import sys
 
 import pytest
@@ -9,11 +10,29 @@ from accnp.bench import command, gpu
 
 def test_every_row_runs(fake):
     found = gpu.figures("accnp", list(gpu.ROWS), 1e-4, 0.0, 1)
-    assert set(found) == set(gpu.ROWS)
+    assert set(found) == {name for name, work in gpu.ROWS.items() if "accnp" in work.only}
     assert all(isinstance(x, float) for x in found.values()), found
     lines = gpu.table(list(gpu.ROWS), {"accnp": found}, 1e-4)
     assert len(lines) == 1 + len(gpu.ROWS)
     assert "accnp GB/s" in lines[0]
+
+
+def test_bars():
+    """Each is said in words, where its figures are there."""
+    found = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
+    assert gpu.bars(list(gpu.ROWS), found, 1e-4) == []
+    found["cupy"] = {"copy": 1.9e-3, "product": 0.99, "launch": 1e-6}
+    found["jax"] = {"chain": 3.1e-3, "sum": "OutOfMemory: ", "launch": 1e-5}
+    assert gpu.bars(list(gpu.ROWS), found, 1e-4) == [
+        "", "bars of an H200:",
+        "met    chain of 7 operations, 32M, of the copy's bandwidth: 0.950 (>= 0.9)",
+        "met    sum, 32M, of the copy's bandwidth: 0.950 (>= 0.85)",
+        "met    chain of 7 operations, 32M, over jax's time: 0.968 (<= 1.05)",
+        "met    one small kernel, time to return, over jax's time: 0.810 (<= 1.05)",
+        "met    geometric mean over jax's: 0.885 (<= 1)",
+        "met    matrix product, over cuBLAS's time (by CuPy): 1.010 (<= 1.05)",
+        "MISSED cached call of one small kernel, over jax's time on the host: 0.810 (<= 0.8)",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -30,10 +49,13 @@ def test_rows_before_a_fault_are_kept(end, why):
     assert gpu._asked([sys.executable, "-c", text], 2) == ({"chain": 0.5}, why)
 
 
-def test_the_command(monkeypatch, capsys):
+def test_the_command(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(gpu, "LIBRARIES", {"accnp": gpu.LIBRARIES["accnp"]})
-    assert command.main(["--device", "gpu", "--only", "launch", "--size", "0"]) == 0
+    file = tmp_path / "figures"
+    given = ["--device", "gpu", "--only", "launch", "--size", "0", "--json", str(file)]
+    assert command.main(given) == 0
     printed = capsys.readouterr().out
+    assert json.loads(file.read_text())["notes"][0].startswith("accnp: not measured: ")
     assert "one small kernel, time to return" in printed
     with pytest.raises(SystemExit):
         command.main(["--device", "gpu", "--only", "lunch"])
