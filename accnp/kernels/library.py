@@ -18,7 +18,6 @@ the sums; strides and `k` count words.
 
 from __future__ import annotations
 
-from math import lcm
 from typing import NamedTuple
 
 from . import convolution, factors
@@ -138,15 +137,13 @@ def source(name: str, vector_bytes: int) -> str:
 
 def _gemm(name: str, code: str, vector_bytes: int) -> str:
     """c (op)= a @ b, rows of c contiguous; `how` is 0 to set, 1 to add, -1 to subtract."""
-    shape, size = SHAPES[vector_bytes], int(_REAL[code][1:])
-    lanes = vector_bytes // size
+    shape, lanes = SHAPES[vector_bytes], vector_bytes // int(_REAL[code][1:])
     twice = code[0] == "c"
     counts = {"one": lanes, "two": 2 * lanes, "four": 4 * lanes}
     left = shape.left if code[0] == "f" else ""
     names = {"tile": "twin" if twice else "tile"}
     names |= {"ra": "ra", "ca": "ca"} if left else {"ra": "rsa", "ca": "csa"}
-    laid = {"left": left, "code": code, "size": size, "band": shape.band, "run": RUN}
-    laid["group"] = lcm(lanes, shape.tall)
+    laid = {"left": left, "code": code, "one": lanes, "band": shape.band, "run": RUN}
     parts = {part: text.format(**laid) if left else "" for part, text in _LEFT.items()}
     return _GEMM.format(
         name=name,
@@ -223,26 +220,27 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                         i += {tall}{end_left}
 """
 
-# Rows of the left matrix by squares, in groups: each step's elements of a group lie side by side,
-# so that they are read in order, and come from the second cache when the next columns pass.
+# Rows of the left matrix in groups of a vector's elements, so many tiles of rows: each step's
+# elements of a group lie side by side, are read in order, and come from the second cache when the
+# next columns pass. Transposed by squares it takes no less time, and 20 ms more to compile.
 _LEFT = {
     "left": """
     apart = {left}
     if apart:
-        rows = heap_{code}((fmin(m, {band}) + 2 * {group}) * {run})""",
+        rows = heap_{code}((fmin(m, {band}) + {one}) * {run})""",
     "lay_left": """
             if apart:
-                for i in range(i0, stop, {group}):
+                for i in range(i0, stop, {one}):
                     to = at(rows, (i - i0) * kk)
-                    high = fmin(stop - i, {group})
-                    transpose_{size}(to, {group}, at(a, i * rsa + p0), rsa, kk, high)""",
+                    for p in range(kk):
+                        lay(at(to, p * {one}), at(a, i * rsa + p0 + p), rsa, stop - i)""",
     "in_left": """
                     ra = rsa
                     ca = csa
                     if apart:
-                        pa = at(rows, (i - i0) // {group} * {group} * kk + (i - i0) % {group})
+                        pa = at(rows, (i - i0) // {one} * {one} * kk + (i - i0) % {one})
                         ra = 1
-                        ca = {group}""",
+                        ca = {one}""",
     "end_left": """
     if apart:
         release(rows)""",
