@@ -344,7 +344,7 @@ WRONG = [
     (lambda: lax.cond("x", lambda: 1, lambda: 2), TypeError, "must be a scalar"),
     (lambda: lax.cond(1j, lambda: 1, lambda: 2), TypeError, "boolean or number"),
     (lambda: lax.cond(True, 1, 2, 3), TypeError, "function|callable"),
-    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "same pytree structure"),
+    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "pytree structure; they differ at"),
     (lambda: lax.cond(True, lambda: 1, lambda: 1.0), TypeError, r"int32\[\].*float32\[\]"),
     (
         lambda: lax.cond(True, lambda: {"w": A3}, lambda: {"w": A3[:2]}),
@@ -392,7 +392,7 @@ WRONG = [
     (
         lambda: accnp.jit(lambda n: lax.fori_loop(0, n, lambda i, v: (v, v), 1))(3),
         TypeError,
-        "fori_loop body.*what comes out",
+        "fori_loop: a carry.*at the top.*what comes out",
     ),
     (lambda: lax.fori_loop(0, 3, 5, 0), TypeError, "body_fun should be callable"),
     (lambda: accnp.jit(lambda n: lax.fori_loop(0, n, max, 0, unroll=2))(3), ValueError, "unroll"),

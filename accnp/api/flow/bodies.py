@@ -381,15 +381,13 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     """
     place = function_place(loop.fn)
     where = f"{place[0]} ({place[1]}:{place[2]})"
-    name = f"{loop.name} body"
     avals, spec = _shown(flatten_arrays(carry)[1], avals)
     outs, out_spec = _shown(body.spec, body.avals)
     if spec != out_spec:
         ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
         raise TypeError(
-            f"{name} function carry input and carry output must have the same pytree structure, "
-            f"but they differ for {where}: "
-            f"{_difference(name, ours, theirs, ('what goes in', 'what comes out'))}"
+            f"{loop.name}: a carry must have the same pytree structure before and after {where}; "
+            f"{_difference(ours, theirs, ('goes in', 'comes out'))}; return that of what goes in"
         )
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
@@ -400,7 +398,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     ]
     if wrong:
         raise TypeError(
-            f"{name} function carry input and carry output must have equal types, "
+            f"{loop.name} body function carry input and carry output must have equal types, "
             f"but they differ for {where}: {'; '.join(wrong)}. "
             "Convert the initial value, or what the function returns"
         )
@@ -416,12 +414,13 @@ def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
     return spec.unflatten([type_text(a) for a in avals])
 
 
-def _difference(name: str, first: Any, other: Any, labels: tuple[str, str]) -> str:
+def _difference(first: Any, other: Any, labels: tuple[str, str]) -> str:
     """Say where two trees of types differ in structure."""
-    found = pytree.mismatch(name, first, other)
+    found = pytree.mismatch("", first, other)
     if found is None:
-        found, labels = pytree.mismatch(name, other, first), (labels[1], labels[0])
-    return f"{found} (the first is {labels[0]}, the other {labels[1]})"
+        found, labels = pytree.mismatch("", other, first), (labels[1], labels[0])
+    place = str(found).split("structures ", 1)[1].rsplit("; ", 1)[0]
+    return f"they differ {place} (the first is what {labels[0]}, the other what {labels[1]})"
 
 
 def _how(a: Aval, b: Aval) -> str:
@@ -451,8 +450,8 @@ def check_branches(
     if spec != other:
         x, y = _types(spec, ours), _types(other, theirs)
         raise TypeError(
-            f"{name} branch outputs must have the same pytree structure, but they differ: "
-            f"{_difference(name, x, y, (f'what {a} returns', f'what {b} returns'))} ({where})"
+            f"{name}: branches must return the same pytree structure; "
+            f"{_difference(x, y, (f'{a} returns', f'{b} returns'))}; {where}; return one structure"
         )
     paths = first.names("")
     wrong = [
@@ -488,8 +487,8 @@ def check_result(
     if spec != out_spec:
         ours, theirs = _types(spec, avals), _types(out_spec, outs)
         raise errors.IncompatibleShapesError(
-            f"{name}: {what} must return the structure of each of its arguments; "
-            f"{_difference(name, ours, theirs, ('an argument', 'the result'))} ({where})"
+            f"{name}: {what} must return the structure of its arguments; "
+            f"{_difference(ours, theirs, ('it is given', 'it returns'))}; {where}"
         )
     wrong = [
         f"{what} returns{p} {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"

@@ -256,8 +256,8 @@ def key_words(keys: Any, function: str) -> Words:
     if node.aval.ndim != 1:
         shape = node.aval.shape[:-1]
         raise ValueError(
-            f"{function} accepts a single key, but was given a key array of shape {shape} != (). "
-            "Use vmap for batching."
+            f"random.{function}: it accepts a single key; got a key array of shape {shape}; use "
+            "vmap for batching, or index it"
         )
     return vector_words(node, kind)
 
