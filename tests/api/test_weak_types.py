@@ -27,7 +27,9 @@ EXCEPTIONS = [
     for line in (Path(__file__).with_name("weak_types_exceptions.txt")).read_text().splitlines()
     if line.strip() and not line.startswith("#")
 ]
-FAMILIES = ("numpy.", "nn.", "ops.")
+FAMILIES = (
+    "numpy.", "nn.", "ops.", "Array.", "random.", "scipy.fft.", "scipy.signal.", "scipy.special.",
+)  # fmt: skip
 # Of what Python's numbers become.
 DTYPES = ("float32", "int32", "complex64", "bool")
 

@@ -209,6 +209,14 @@ def test_sequential() -> None:
         np.testing.assert_allclose(g, w, rtol=1e-6)
 
 
+def test_numbers_become_arrays() -> None:
+    for m in (jax, accnp):
+        f = m.custom_batching.custom_vmap(lambda x: x * 2)
+        f.def_vmap(lambda size, batched, x: (x * 2, batched[0]))
+        out = f(1.0)
+        assert (str(out.dtype), out.weak_type) == ("float32", True)
+
+
 def test_sequential_with_keys() -> None:
     def run(m: Any) -> Any:
         f = m.custom_batching.sequential_vmap(lambda k, s: m.random.uniform(k, (2,)) * s)

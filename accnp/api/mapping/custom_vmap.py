@@ -77,9 +77,9 @@ class custom_vmap:
                 "set one with def_vmap"
             )
         args = self._by_position(args, kwargs)
-        if state.abstract is None:
-            return self.fun(*args)  # nobody can map what has values
         leaves, spec = as_leaves(args, _name(self.fun), "args")
+        if state.abstract is None:  # nobody can map what has values
+            return self.fun(*values(spec, leaves))
         body = record_body(self.fun, "custom_vmap", [x.aval for x in leaves], spec)
         outer = close([body.graph])
         inputs = [*outer, *leaves]
