@@ -323,9 +323,11 @@ def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> 
         lines.append(f"{'met   ' if met else 'MISSED'} {title}: {value:.3f} ({sign} {bar:g})")
 
     copy = known.get("cupy", {}).get("copy")
-    for row in [row for row in rows if ROWS[row].share is not None and row in ours and copy]:
-        share = _rate(row, ours[row], size) / _rate("copy", copy, size)
-        say(f"{ROWS[row].title}, of the copy's bandwidth", share, ROWS[row].share or 0, False)
+    for row in rows:
+        bar = ROWS[row].share
+        if copy is not None and bar is not None and row in ours:
+            share = _rate(row, ours[row], size) / _rate("copy", copy, size)
+            say(f"{ROWS[row].title}, of the copy's bandwidth", share, bar, False)
     for peer in ("jax", "torch"):
         both = [row for row in rows if row in ours and row in known.get(peer, {})]
         times = {row: ours[row] / known[peer][row] for row in both}

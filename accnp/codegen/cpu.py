@@ -91,7 +91,7 @@ class Emitter:
         with w.block(f"def {self.name}({', '.join([*self.ends, *pointers, *ints])}):"):
             w.add(*self.stacks)
         w.lines += body.lines
-        out.source = w.text()
+        out.source, out.whiles = w.text(), body.whiles
         codes = [dtype_code(a.dtype) for a in spec.accesses]
         codes += [dtype_code(dtype) for _, dtype in more]
         out.signature = (*[f"{c}*" for c in codes], *["i8"] * len(ints))

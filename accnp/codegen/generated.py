@@ -5,9 +5,11 @@ In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from accnp.ir.kernel import Access, Fold
+from accnp.ir.kernel import Access, Fold, OwnKernel
 
 __all__ = ["Generated", "Room"]
 
@@ -34,6 +36,7 @@ class Generated:
         "ints",
         "partials",
         "pointers",
+        "products",
         "shares",
         "signature",
         "source",
@@ -41,6 +44,7 @@ class Generated:
         "then",
         "threads",
         "weight",
+        "whiles",
     )
 
     def __init__(self) -> None:
@@ -56,9 +60,22 @@ class Generated:
         self.shares = 0
         self.extent = 1  # the parallel index runs from 0 to extent
         self.weight = 1  # work of one step of it, in simple element operations
+        self.whiles = False  # whether there is a loop as long as no range says: work says little
+        self.products = False  # whether it multiplies matrices: work is no estimate from above
         # Of split folds: partial results still to be folded.
         self.partials: list[tuple[Fold, Access, int]] = []
         # Of kernels for GPUs: threads of a block and blocks that make use of the whole work,
         # whether the text is one for the processor, and what is launched after it.
         self.threads, self.blocks, self.tasks = 256, 1, False
         self.then: tuple[Generated, ...] = ()
+
+    @classmethod
+    def of(cls, own: OwnKernel, codes: Sequence[str]) -> Generated:
+        """The kernel that an op brings itself, with the types of its pointers."""
+        text = cls()
+        text.source, text.extent, text.weight = own.source, own.extent, own.weight
+        text.ints, text.tasks = list(own.ints), not own.team
+        text.threads, text.blocks = own.team or text.threads, own.extent
+        text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
+        text.whiles, text.products = own.whiles, own.products
+        return text

@@ -14,6 +14,7 @@ class Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
+        self.whiles = False  # whether there is a loop as long as no range says
 
     def add(self, *lines: str) -> None:
         """Append lines at the present indent."""
@@ -24,6 +25,7 @@ class Writer:
     def block(self, head: str) -> Iterator[None]:
         """Append a head line; what is added inside is indented (an empty body becomes `pass`)."""
         self.add(head)
+        self.whiles |= head.startswith("while ")
         self.depth += 1
         before = len(self.lines)
         yield

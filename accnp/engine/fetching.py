@@ -48,9 +48,4 @@ def fetch_text(a: Access) -> Generated:
         with text.block(f"for i in range(t * {LINES}, stop):"):
             text.add(f"touch(at(a0, i * {step}))")
     tasks = -(-lines // LINES)
-    own = text.own(tasks, 16 * lines)
-    out = Generated()
-    out.source, out.extent, out.weight = own.source, own.extent, own.weight
-    out.ints, out.tasks = list(own.ints), True
-    out.signature = (f"{code}*", "i8", "i8")
-    return out
+    return Generated.of(text.own(tasks, 16 * lines), [code])

@@ -88,6 +88,7 @@ class Driver:
         self.allocs: list[tuple[int, int]] = []
         self.takes: list[tuple[int, int, int, bool]] = []
         self.callees: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.products = False  # whether one of them multiplies matrices
         self.names = 0
         self.shares = 0  # see `Generated`
         bodies = step.bodies if self.may_share else []
@@ -255,6 +256,7 @@ class Driver:
             for inner in text.callees:
                 self.callees.setdefault(inner[0], (inner[2], inner[1]))
             self.callees[name] = (own, text.signature)
+            self.products |= text.products
         return name
 
     # --- control flow ---
@@ -447,7 +449,7 @@ class Driver:
         with w.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
             w.add(*self.head)
             w.lines += self.w.lines
-        text.source = w.text()
+        text.source, text.whiles, text.products = w.text(), self.w.whiles, self.products
         text.callees = tuple((n, sig, source) for n, (source, sig) in self.callees.items())
         text.signature = (*[f"{c}*" for _, c in pointers], *["i8"] * len(self.ints))
         text.ints = self.ints

@@ -378,12 +378,7 @@ class Planner:
         return steps
 
     def own_step(self, own: OwnKernel, codes: list[str], v: Value) -> KernelStep:
-        text = Generated()
-        text.source, text.extent, text.weight = own.source, own.extent, own.weight
-        text.ints, text.tasks = list(own.ints), not own.team
-        text.threads, text.blocks = own.team or text.threads, own.extent
-        text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
-        step = self.step(text)
+        step = self.step(Generated.of(own, codes))
         step.cluster, step.label = v.cluster, v.op.name
         return step
 

@@ -108,7 +108,7 @@ class KernelStep:
     def brief(self) -> bool:
         """Whether it has ended before a helper that sleeps would have come."""
         # The work of products is no estimate from above: theirs take 60 us from there on.
-        most = PARALLEL if "gemm_" in self.text.source else ROUSE
+        most = PARALLEL if self.text.products else ROUSE
         return self.work < most and self.nbytes < NEAR and not self.text.shares
 
     @property
@@ -124,8 +124,8 @@ class KernelStep:
     @property
     def short(self) -> bool:
         """Whether a run of it takes less than compiling better code for it, which then comes
-        behind: it calls no other kernel, and its source says how long it takes."""
-        inner = self.bodies or self.text.callees or "while " in self.text.source
+        behind: it calls no other kernel, and its ranges say how long it takes."""
+        inner = self.bodies or self.text.callees or self.text.whiles
         return self.work < SHORT and not inner
 
     def load(self, fastmath: bool, quick: bool = False) -> Kernel:

@@ -187,7 +187,9 @@ class OwnKernel:
     on a GPU so many threads may do a task together (`team`): `def kernel(*pointers, *ints)` then.
     """
 
-    __slots__ = ("extent", "ints", "memory", "source", "team", "then", "weight")
+    __slots__ = (
+        "extent", "ints", "memory", "products", "source", "team", "then", "weight", "whiles",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -198,6 +200,8 @@ class OwnKernel:
         memory: tuple[tuple[str, int], ...] = (),
         then: tuple[OwnKernel, ...] = (),
         team: int = 0,
+        products: bool = False,
+        whiles: bool = False,
     ) -> None:
         self.source = source
         self.ints = ints
@@ -208,6 +212,7 @@ class OwnKernel:
         self.memory = memory
         self.then = then
         self.team = team  # threads of the block that does a task on a GPU
+        self.products, self.whiles = products, whiles  # as those of `Generated`
 
 
 def replace(record: Any, **changes: Any) -> Any:

@@ -185,6 +185,7 @@ def _spread(code: str, case: Case) -> OwnKernel:
         right += f", {text.integer(column.steps[0])}"
         out = f"at(parts, {total(out_terms)}), {text.integer(row.steps[1])}"
         shape = [text.integer(k) for k in (row.size, column.size, case.inputs)]
+        text.products = True
         text.add(f"gemm_{code}({', '.join(shape)}, {left}, {right}, {out}, 0)")
         text.depth = 2
         text.add(f"for q in range({text.integer(sweep.count(sweep.outer))}):")

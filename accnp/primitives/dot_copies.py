@@ -87,6 +87,7 @@ class Copies:
                 z, ldc = "sums", right.rows
             counts = f"{left.rows}, {right.rows}, {'words' if self.pairs else 'kk'}"
             given = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
+            text.products = True
             text.add(f"gemm_{self.work}({counts}, {given}, how)")
         if self.copied[2]:
             with text.block(f"for i in range({left.rows}):"):

@@ -193,6 +193,7 @@ def _product(
         elif real and m == 1 and n * k >= VECTOR:
             text.add(f"gemv_{code}({broad}, {deep}, {x}, {csa}, {y}, {rsb}, {csb}, {z}, 0)")
         else:
+            text.products = True
             text.add(f"gemm_{code}({high}, {broad}, {deep}, {matrices}, 0)")
     if copies and not tiny:
         copies.close(text)

@@ -25,6 +25,8 @@ class Text:
         self.lines: list[str] = []
         self.depth = 1
         self.ints: list[int] = []
+        # Whether there is a loop as long as no range says, and whether matrices are multiplied.
+        self.whiles = self.products = False
 
     def integer(self, value: int) -> str:
         """The name of a new argument."""
@@ -40,6 +42,7 @@ class Text:
     def block(self, head: str) -> Iterator[None]:
         """Append a head line; what is added inside is indented."""
         self.add(head)
+        self.whiles |= head.startswith("while ")
         self.depth += 1
         yield
         self.depth -= 1
@@ -68,7 +71,9 @@ class Text:
         head = f"def kernel({', '.join(arguments if team else ['lo', 'hi', *arguments])}):"
         source = "\n".join([head, *self.lines]) + "\n"
         each = max(1, work // max(1, extent))
-        return OwnKernel(source, tuple(self.ints), extent, each, team=team)
+        found = OwnKernel(source, tuple(self.ints), extent, each, team=team)
+        found.whiles, found.products = self.whiles, self.products
+        return found
 
 
 def total(terms: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from cuda.interpreter import Memory, Module
 from primitives.cases import CASES
 
+import accnp as jax
 from accnp.dtypes import finfo
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, Access, KernelSpec, Phase, Statement, code_dtype, dtype_code
@@ -151,6 +152,21 @@ def on_gpu(
     places = [memory.put(a) for a in arrays]
     machine = Module(made.text).launch(made.name, blocks, threads, [*places, *ints], memory)
     return [memory.get(p, a) for p, a in zip(places, arrays, strict=True)], machine
+
+
+def check_no_python(fake: Any, f: Any, args: Any) -> None:
+    """A jitted function of loops on a fake GPU is one call of machine code, without calls of a
+    library and without the processor's help, and gives what the processor gives."""
+    there = jax.device_put(args, jax.devices("gpu")[0])
+    g = jax.jit(f)
+    jax.block_until_ready(g(*there))
+    fake.calls.clear()
+    found = jax.block_until_ready(g(*there))
+    assert fake.calls["enter"] == 1
+    assert not {"call", "copy_out", "upload"} & {*fake.calls}
+    want = jax.tree.leaves(f(*map(jax.numpy.asarray, args)))
+    for a, b in zip(jax.tree.leaves(found), want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
 def same_bits(found: np.ndarray, want: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ def test_every_row_runs(fake):
 
 def test_bars():
     """Each is said in words, where its figures are there."""
-    found = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
+    found: dict = {"accnp": {"chain": 3e-3, "sum": 1e-3, "product": 1.0, "launch": 8.1e-6}}
     assert gpu.bars(list(gpu.ROWS), found, 1e-4) == []
     found["cupy"] = {"copy": 1.9e-3, "product": 0.99, "launch": 1e-6}
     found["jax"] = {"chain": 3.1e-3, "sum": "OutOfMemory: ", "launch": 1e-5}

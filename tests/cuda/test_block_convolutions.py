@@ -3,6 +3,7 @@ groups, and launched by machine code where they are in loops."""
 
 import numpy as np
 import pytest
+from cuda.support import check_no_python
 
 import accnp as jax
 import accnp.numpy as jnp
@@ -82,17 +83,8 @@ def test_long_sums_are_cut(fake, monkeypatch, name):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-6 * np.abs(b).max())
 
 
-def test_loops_without_python(fake):
+def test_loops_of_convolutions_without_python(fake):
     def f(x, w):
         return lax.scan(lambda c, k: (jnp.tanh(same()(c, k)), c.sum()), x, jnp.stack([w, -w, w]))
 
-    args = normal(2, 5, 7) / 9, normal(5, 5, 3) / 9
-    there = jax.device_put(args, jax.devices("gpu")[0])
-    g = jax.jit(f)
-    jax.block_until_ready(g(*there))
-    fake.calls.clear()
-    found = jax.block_until_ready(g(*there))
-    assert fake.calls["enter"] == 1
-    assert not {"call", "copy_out", "upload"} & {*fake.calls}
-    for a, b in zip(found, f(*map(jnp.asarray, args)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    check_no_python(fake, f, (normal(2, 5, 7) / 9, normal(5, 5, 3) / 9))
