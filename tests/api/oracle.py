@@ -125,7 +125,10 @@ def _mark(x):
         return inspect.getsource(x)
     if isinstance(x, dict):
         return [(k, _mark(v)) for k, v in sorted(x.items())]
-    return [_mark(v) for v in x] if isinstance(x, list | tuple) else repr(x)
+    if isinstance(x, list | tuple):
+        return [_mark(v) for v in x]
+    text = repr(x)  # that of a jitted function has an address
+    return getattr(x, "__name__", type(x).__name__) if " at 0x" in text else text
 
 
 def _kept(x):
@@ -139,7 +142,8 @@ def _kept(x):
     if x is None or isinstance(x, bool | int | float | str):
         return x
     many = getattr(x, "size", 0) > 1000  # few of the tests, most of the bytes
-    if many or not hasattr(x, "weak_type") or not isinstance(x.dtype, np.dtype):
+    known = hasattr(x, "weak_type") and isinstance(x.dtype, np.dtype) and not x.dtype.names
+    if many or not known:
         raise TypeError(f"remembered: {type(x)} is no plain data, or much of it")
     value = np.asarray(x)
     if value.dtype.kind == "c":

@@ -16,6 +16,7 @@ import importlib
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def scope(jax, definitions):
     return names
 
 
-def plain(x, look=np.asarray):
+def plain(x, look: Any = np.asarray) -> Any:
     """A result as data: arrays as (dtype, weak type, shape, values), trees as lists."""
     if isinstance(x, tuple | list):
         return [plain(v, look) for v in x]
@@ -121,7 +122,7 @@ def by_meaning(x):
     return plain(x, value_of)
 
 
-def answer(text, jax, definitions, look=plain):
+def answer(text, jax, definitions, look: Any = plain) -> Any:
     try:
         return look(eval(text, scope(jax, definitions)))
     except Exception as error:

@@ -34,7 +34,7 @@ def pooled(module, name, where):
 @pytest.mark.parametrize("seed", range(3))
 def test_values_and_derivatives(seed):
     rng = np.random.default_rng(seed)
-    for k in range(12):
+    for k in range(6):
         shape, where = drawn(rng)
         name = ("max", "min", "add")[k % 3]
         x = rng.integers(-3, 4, shape) if k % 2 else rng.normal(size=shape)
@@ -59,8 +59,11 @@ def test_values_and_derivatives(seed):
 @pytest.mark.parametrize("name", INITS)
 def test_layouts_of_networks(name):
     rng = np.random.default_rng(1)
-    for shape, axes in (((2, 3, 40, 37), (2, 3)), ((2, 33, 28, 20), (1, 2)), ((2, 2000), (1,))):
-        for k, s, padding in ((2, 2, "VALID"), (3, 1, "SAME"), (3, 2, "SAME"), (2, 3, "SAME")):
+    for i, (shape, axes) in enumerate(
+        (((2, 3, 40, 37), (2, 3)), ((2, 33, 28, 20), (1, 2)), ((2, 2000), (1,)))
+    ):
+        ways = ((2, 2, "VALID"), (3, 1, "SAME"), (3, 2, "SAME"), (2, 3, "SAME"))
+        for k, s, padding in ways if name == "max" else (ways[i], ways[i - 2]):
             window, strides = (
                 tuple(v if d in axes else 1 for d in range(len(shape))) for v in (k, s)
             )

@@ -102,6 +102,8 @@ def inside(x):
 
 
 def _logistic(x):
+    if abs(x) > 1e4:
+        return mpf(x > 0)
     return mp.exp(x) / (1 + mp.exp(x)) if x < 0 else 1 / (1 + mp.exp(-x))
 
 
@@ -110,6 +112,8 @@ def _erfc(x):
 
 
 def _tanh_law(x):
+    if abs(x) > 100:  # beyond exp(-70000)
+        return mpf(x > 0)
     return _logistic(2 * mp.sqrt(2 / mp.pi) * (x + mpf("0.044715") * x**3))
 
 

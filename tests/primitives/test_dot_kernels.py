@@ -43,14 +43,14 @@ def params(pairs, dtype):
     return {"dimension_numbers": pairs, "precision": None, "preferred_element_type": dtype}
 
 
-@many(150)
+@many(75)
 @given(products(st.sampled_from([0, 1, 2, 2, 3, 3, 4, 5])))
 def test_any_dimension_numbers_dtypes_and_layouts(case):
     operands, pairs, dtype = case
     check("dot_general", operands, params(pairs, dtype), close)
 
 
-@many(30)
+@many(15)
 @given(products(st.integers(0, 3)), st.sampled_from(DTYPES))
 def test_operands_are_converted_first(case, to):
     operands, pairs, dtype = case

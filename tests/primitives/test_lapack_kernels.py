@@ -55,7 +55,7 @@ def matrices(draw, dtypes):
     return a.astype(dtype), b, view
 
 
-@many(20)
+@many(12)
 @given(matrices(REAL + COMPLEX))
 def test_eigenvectors(case):
     a, _, view = case
@@ -63,7 +63,7 @@ def test_eigenvectors(case):
         check("eigh", [view(a + adjoint(a))], {**EIGH, "lower": lower}, like)
 
 
-@many(25)
+@many(12)
 @given(matrices(REAL + COMPLEX), st.sampled_from(["square", "wide", "tall"]), st.booleans())
 def test_orthogonal_factors(case, form, full):
     a, b, view = case
@@ -76,7 +76,7 @@ def test_orthogonal_factors(case, form, full):
     check("qr", [view(a)], qr(full), close)
 
 
-@many(20)
+@many(12)
 @given(matrices(REAL + COMPLEX), st.booleans())
 def test_tridiagonal_systems(case, singular):
     a, b, view = case

@@ -59,7 +59,7 @@ def systems(draw, sizes=(1, 2, 3, 5, 6)):
     return a, b, view
 
 
-@many(40)
+@many(20)
 @given(systems(), st.sampled_from(SOLVES))
 def test_triangular_systems(case, params):
     a, b, view = case
@@ -67,21 +67,21 @@ def test_triangular_systems(case, params):
     check("triangular_solve", [view(a), view(b)], params, close)
 
 
-@many(25)
+@many(12)
 @given(systems())
 def test_linear_systems(case):
     a, b, view = case
     check("linear_solve", [view(a), view(b)], {}, close)
 
 
-@many(25)
+@many(12)
 @given(systems())
 def test_cholesky(case):
     a, _, view = case
     check("cholesky", [view(a @ np.swapaxes(a, -1, -2))], {}, close)
 
 
-@many(25)
+@many(12)
 @given(systems(), st.sampled_from(["square", "wide", "tall"]), st.booleans())
 def test_factors_and_determinants(case, form, mixed):
     a, b, view = case

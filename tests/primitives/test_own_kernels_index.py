@@ -82,7 +82,7 @@ def places(draw, empty=True):
     return shape, starts, dims, sizes, windows
 
 
-@many(80)
+@many(40)
 @given(st.data(), places())
 def test_gather(data, place):
     shape, starts, dims, sizes, _ = place
@@ -111,7 +111,7 @@ def alone(shape, starts, updates, params):
     "op", ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
 @pytest.mark.parametrize("limits", [{}, {"MANY": 1, "BLOCK": 1}, {"COLUMNS": 1, "BLOCK": 8}])
-@many(25)
+@many(12)
 @given(st.data(), places())
 def test_scatter(op, limits, data, place):
     shape, starts, dims, sizes, windows = place
@@ -139,7 +139,7 @@ def test_scatter(op, limits, data, place):
         )
 
 
-@many(40)
+@many(20)
 @given(st.data())
 def test_dynamic_slices(data):
     draw = data.draw

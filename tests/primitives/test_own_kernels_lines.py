@@ -28,7 +28,7 @@ FOLDS = {
 
 
 @pytest.mark.parametrize("op", FOLDS)
-@many(20)
+@many(12)
 @given(st.data(), lines())
 def test_cumulative(op, data, line):
     shape, axis = line
@@ -49,7 +49,7 @@ def test_cumulative(op, data, line):
     np.testing.assert_allclose(got, want, rtol=300 * eps, atol=eps * scale)
 
 
-@many(20)
+@many(12)
 @given(st.data(), lines())
 def test_cumlogsumexp(data, line):
     shape, axis = line
@@ -68,7 +68,7 @@ def test_cumlogsumexp(data, line):
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
-@many(30)
+@many(15)
 @given(st.data(), lines(1))
 def test_places(op, data, line):
     shape, axis = line
@@ -120,7 +120,7 @@ def test_sums_keep_their_digits():
     assert np.max(np.abs(got - want) / want) < 1e-7
 
 
-@many(30)
+@many(15)
 @given(st.data())
 def test_gcd(data):
     draw = data.draw

@@ -26,7 +26,7 @@ def pads(draw):
     return [shown(draw, filled(draw, shape, dtype)), value], tuple(config)
 
 
-@many(100)
+@many(50)
 @given(pads())
 def test_any_layout_gap_and_crop(case):
     operands, config = case

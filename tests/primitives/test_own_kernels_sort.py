@@ -36,7 +36,7 @@ def lines(draw, least=0):
     return tuple(shape), axis
 
 
-@many(30)
+@many(15)
 @given(st.data(), lines())
 def test_sort(data, line):
     shape, axis = line
@@ -51,7 +51,7 @@ KEYS = [d for d in DTYPES if "c" not in d]
 NARROW = [d for d in KEYS if np.dtype(d).itemsize <= 4]
 
 
-@many(25)
+@many(12)
 @given(st.data(), lines(), st.sampled_from([1, 2, 3, 4]))
 def test_long_sort(data, line, threads):
     """Every step of long sorts, with small sizes in place of the large ones."""
@@ -125,7 +125,7 @@ def test_zeros_of_many_lines_keep_their_order(dtype, axis):
     assert same_bits(got, np.sort(x, axis, kind="stable"))
 
 
-@many(30)
+@many(15)
 @given(st.data(), lines(1))
 def test_top(data, line):
     shape, axis = line
@@ -149,7 +149,7 @@ def test_top_of_long_lines(dtype, n, k):
     check("top_k", [Given(x)], {"k": k, "axis": 1})
 
 
-@many(40)
+@many(20)
 @given(st.data(), st.booleans())
 def test_search(data, tree):
     draw = data.draw
