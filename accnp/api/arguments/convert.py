@@ -178,6 +178,8 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
                 value = a.dtype.type(value).item()
         if type(value) is int and dtype.kind in "iu":
             value = _wrapped(value, np.dtype(dtype))
+        elif type(value) is int and abs(value) > 2**53 and dtype.kind in "fc":
+            value = np.asarray(value).astype(dtype).item()  # rounded once, not as float() before
         return scalar_node(value, np.dtype(dtype), weak)
     return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
 

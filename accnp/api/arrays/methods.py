@@ -316,7 +316,8 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
 def _setitem(self: Array, key: Any, value: Any) -> None:
     raise TypeError(
         "Array.__setitem__: arrays are immutable, item assignment is not supported; "
-        "use x = x.at[index].set(value), or another .at[] method"
+        "use x = x.at[index].set(value), or another .at[] method; hand np.array(x) to a library "
+        "that assigns"
     )
 
 

@@ -59,9 +59,7 @@ def linspace(
             f"{name}: the number of samples cannot be negative; got {num}; pass 0 or more"
         )
     a, b = promote(name, start, stop)
-    kind = a.aval.dtype
-    if kind.kind in "biu":
-        kind = dtypes.default_float()
+    kind = dtypes.to_inexact(a.aval.dtype)
     out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
     work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
     a, b = (cast(v, work) for v in (a, b))
@@ -153,7 +151,7 @@ def geomspace(
     """
     name = "jnp.geomspace"
     a, b = promote(name, start, stop)
-    kind = dtypes.default_float() if a.aval.dtype.kind in "biu" else a.aval.dtype
+    kind = dtypes.to_inexact(a.aval.dtype)
     a, b = (cast(v, kind) for v in (a, b))
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))

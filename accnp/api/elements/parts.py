@@ -131,8 +131,8 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array([ 90., 180.], dtype=float32)
     """
     (x,) = inexact("angle", z)
-    given = rules.kind(as_node(z, "angle")) if isinstance(z, Array) else ""
-    if not x.aval.ndim and rules.kind(x) == "f":
+    given = rules.kind(as_node(z, "angle")) if isinstance(z, Array | np.ndarray) else ""
+    if given in ("b", "i", "u") or (not x.aval.ndim and rules.kind(x) == "f"):
         x = cast(x, dtypes.default_float())
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)

@@ -50,7 +50,8 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
             "cut or pad them"
         )
     if x.aval.dtype.kind in "biu" and wanted:
-        x = cast(x, dtypes.default_float())  # a mean
+        kind = x.aval.dtype  # a mean is of the dtype that half of it has
+        x = cast(x, dtypes.default_float() if kind.kind == "b" else dtypes.to_inexact(kind))
     if x.aval.dtype.kind in "biu":
         raise TypeError(
             f"{name}: the matrix must be floating or complex; got {x.aval.dtype.name}; "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, promote, promote_inexact
+from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
 from accnp.api.arrays.joining import concatenate
@@ -59,7 +59,7 @@ def block_diag(*arrs: Any) -> Array:
            [0, 0, 3]], dtype=int32)
     """
     name = "linalg.block_diag"
-    given = [wrap(n) for n in promote(name, *arrs)] if arrs else [zeros((1, 0))]
+    given = [wrap(cast(n, n.aval.dtype)) for n in promote(name, *(arrs or (zeros((1, 0)),)))]
     for i, x in enumerate(given):
         if x.ndim > 2:
             raise ValueError(
