@@ -1,11 +1,13 @@
 """`reduce`, `reduce_window`, `reduce_precision` and the cumulative folds against jax and loops."""
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy
 import numpy as np
 import pytest
+from api.oracle import remembered
 
 import accnp
 import accnp.numpy
@@ -59,7 +61,7 @@ REDUCE = {
 
 @pytest.mark.parametrize("f", REDUCE.values(), ids=REDUCE)
 def test_reduce(f):
-    want = jax.jit(lambda x: f(jax, x))(M)
+    want = remembered(lambda: jax.jit(lambda x: f(jax, x))(M), f, M)
     close(f(accnp, accnp.numpy.asarray(M)), want)
     close(accnp.jit(lambda x: f(accnp, x))(M), want)
 
@@ -75,12 +77,12 @@ def test_reduce_is_differentiated_and_batched_whatever_it_folds_with():
         return y
 
     one = np.float32(0.5)
-    want = jax.jacrev(plain, (0, 1))(M, one)
+    want = remembered(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
     close(accnp.jacrev(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), want)
     close(accnp.jacfwd(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), want)
     many, firsts = np.stack([M, -M]), np.float32([0.5, 2.0])
     got = accnp.vmap(lambda x, i: fold(accnp, x, i))(many, firsts)
-    close(got, jax.vmap(plain)(many, firsts))
+    close(got, remembered(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
 
 
 def test_reduce_closes_over_traced_values():
@@ -159,7 +161,8 @@ def test_derivatives_of_windows(where, first, f):
     mine = {"own": lambda p, q: p * 0.5 + q * q}.get(f) or getattr(lax, f)
     theirs = {"own": lambda p, q: p * 0.5 + q * q}.get(f) or getattr(jax.lax, f)
     first = np.float32(first)
-    weights = RNG.normal(size=lax.reduce_window_shape_tuple(M.shape, *where)).astype(np.float32)
+    shape = lax.reduce_window_shape_tuple(M.shape, *where)
+    weights = np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
 
     def ours(x, w):
         y = lax.reduce_window(x, first, mine, *where)
@@ -170,7 +173,8 @@ def test_derivatives_of_windows(where, first, f):
         return (jax.numpy.where(jax.numpy.isfinite(y), y, 0) * weights).sum()
 
     tangent = np.cos(M)
-    want = jax.jit(lambda x: (jax.value_and_grad(loop)(x), jax.jvp(loop, (x,), (tangent,))))(M)
+    both = jax.jit(lambda x: (jax.value_and_grad(loop)(x), jax.jvp(loop, (x,), (tangent,))))
+    want: Any = remembered(lambda: both(M), loop, by_hand, where, first, f, weights, M)
     close(accnp.jit(accnp.value_and_grad(ours))(M, weights), want[0])
     close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), want[1])
 
@@ -333,7 +337,7 @@ def test_derivatives_of_cumulative_folds(name, reverse):
         ws = np.stack([w, w, w])
         return b.jit(lambda x: (b.vjp(f, x)[1](ws), b.jvp(f, (x,), (ws,))))(ROWS)
 
-    close(both(accnp), both(jax))
+    close(both(accnp), remembered(lambda: both(jax), both, w, ROWS))
 
 
 def test_long_cumulative_folds_are_differentiated_in_little_memory():
