@@ -101,6 +101,7 @@ AWKWARD = [
     ("beta.logsf", (1e-20, 2.0, 3.0), None), ("beta.logcdf", (1 - 1e-8, 2.0, 3.0), None),
     ("truncnorm.logcdf", (39.0, 38.0, 40.0), None), ("truncnorm.logcdf", (38.01, 38.0, 40.0), None),
     ("truncnorm.logsf", (-39.0, -40.0, -38.0), None), ("gumbel_r.logsf", (-3.0,), None),
+    ("cauchy.logpdf", (1e200,), None), ("cauchy.logpdf", (-1e9,), None),
     ("gumbel_r.logsf", (1000.0,), -1000.0), ("gumbel_l.logcdf", (-1000.0,), -1000.0),
 ]  # fmt: skip
 

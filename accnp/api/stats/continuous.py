@@ -52,6 +52,15 @@ norm = declare(
 )  # fmt: skip
 
 
+def _log_of_square_and_one(z: Any) -> Any:
+    """log(1 + z * z), also where the square overflows."""
+    if z.dtype.kind == "c":
+        return uf.log1p(z * z)
+    far = uf.abs(z) > 1e9
+    near = where(far, 1.0, z)
+    return where(far, 2 * uf.log(uf.abs(where(far, z, 1.0))), uf.log1p(near * near))
+
+
 def _cauchy_place(q: Any) -> Any:
     place = uf.tan(math.pi * (q - 0.5))
     if q.dtype.kind == "c":
@@ -64,7 +73,7 @@ def _cauchy_place(q: Any) -> Any:
 
 cauchy = declare(
     "cauchy", "the Cauchy distribution", "",
-    logpdf=lambda z: -math.log(math.pi) - uf.log1p(z * z),
+    logpdf=lambda z: -math.log(math.pi) - _log_of_square_and_one(z),
     cdf=lambda z: uf.arctan2(1, -z) / math.pi,
     logcdf=lambda z: uf.log(uf.arctan2(1, -z) / math.pi),
     sf=lambda z: uf.arctan2(1, z) / math.pi,
