@@ -193,8 +193,9 @@ SAME_AS = {
 
 
 def sides(x: Any, a: Any, k: int, axis: int | None = -1) -> Any:
-    """A partition with both sides in order."""
+    """A partition with both sides in order; of two equal zeros either is right."""
     x = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
+    x = x + x.dtype.type(0)
     return np.concatenate([np.sort(x[..., :k]), x[..., k : k + 1], np.sort(x[..., k + 1 :])], -1)
 
 

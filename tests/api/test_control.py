@@ -344,7 +344,7 @@ WRONG = [
     (lambda: lax.cond("x", lambda: 1, lambda: 2), TypeError, "must be a scalar"),
     (lambda: lax.cond(1j, lambda: 1, lambda: 2), TypeError, "boolean or number"),
     (lambda: lax.cond(True, 1, 2, 3), TypeError, "function|callable"),
-    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "pytree structure; they differ at"),
+    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "structure; they differ at"),
     (lambda: lax.cond(True, lambda: 1, lambda: 1.0), TypeError, r"int32\[\].*float32\[\]"),
     (
         lambda: lax.cond(True, lambda: {"w": A3}, lambda: {"w": A3[:2]}),
