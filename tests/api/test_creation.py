@@ -52,6 +52,16 @@ def test_as_jax(text: str) -> None:
     compare(text, jnp, jax.numpy, X=X)
 
 
+def test_steps_of_whole_numbers_are_whole() -> None:
+    """3/5 of 25 in float32 alone is 15.000001, and 15 fell into the bin before."""
+    for a, b, n in ((0, 25, 6), (-7, 14, 8), (3, 45, 15), (0, 100, 101)):
+        got = jnp.linspace(a, b, n)
+        np.testing.assert_array_equal(got, np.linspace(a, b, n, dtype=np.float32))
+    np.testing.assert_array_equal(jnp.linspace(0, 10, 11, dtype=int), np.arange(11))
+    x = np.array([1, 2, 3, 11, 14, 15, 17, 25, 0])
+    np.testing.assert_array_equal(jnp.histogram(x, 5)[0], np.histogram(x, 5)[0])
+
+
 def test_64_bit_types() -> None:
     with accnp.enable_x64(), jax.enable_x64(True):
         for text in (

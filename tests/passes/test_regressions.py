@@ -131,8 +131,15 @@ def test_bits_of_negative_integers(dtype):
 
 
 def test_the_order_of_axes_of_a_broadcast():
-    with pytest.raises(TypeError, match="increasing"):
-        lax.broadcast_in_dim(jnp.asarray(S), (4, 4), (1, 0))
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+    def places(x):
+        return lax.broadcast_in_dim(x, (2, 4, 3), (2, 0))
+
+    np.testing.assert_array_equal(places(x), np.broadcast_to(x.T[:, None], (2, 4, 3)))
+    np.testing.assert_array_equal(jnp.grad(lambda x: (places(x) ** 2).sum())(x), 8 * x)
+    with pytest.raises(TypeError, match="increasing"):  # two axes for one place
+        lax.broadcast_in_dim(x, (3, 3), (0, 0))
 
 
 def test_views_that_strides_cannot_say_twice_in_a_row():

@@ -105,6 +105,23 @@ def tree_function(m: Any, log: Log) -> Any:
     return g
 
 
+@pytest.mark.parametrize("outer", ["custom_vjp", "custom_jvp"])
+def test_a_rule_set_through_a_function_with_derivatives(outer: str) -> None:
+    """The names `def...` of an inner wrapper are those of the outer one, as in jax."""
+
+    def results(m: Any) -> Any:
+        f = getattr(m, outer)(m.custom_batching.custom_vmap(lambda x: x * 2))
+        f.def_vmap(lambda size, batched, x: (x * 10, True))
+        if outer == "custom_vjp":
+            f.defvjp(lambda x: (f(x), x), lambda x, g: (g * x,))
+        else:
+            f.defjvp(lambda p, t: (f(*p), p[0] * t[0]))
+        assert not hasattr(f, "other")
+        return float(f(3.0)), np.asarray(m.vmap(f)(V)).tolist(), float(m.grad(f)(3.0))
+
+    assert results(accnp) == results(jax) == (6.0, (V * 10).tolist(), 3.0)
+
+
 @pytest.mark.parametrize("axes", [{"a": 0, "b": 0}, {"a": 0, "b": None}, {"a": None, "b": 0}])
 def test_trees(axes: Any) -> None:
     tree = {k: V if axis == 0 else np.float32(2) for k, axis in axes.items()}

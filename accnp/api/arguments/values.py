@@ -281,6 +281,13 @@ def needs_function(name: str, given: Any) -> None:
         )
 
 
+def rule_setter(self: Any, name: str) -> Any:
+    """`__getattr__` of functions with rules: `def...` of the function that this one wraps."""
+    if name.startswith("def"):
+        return getattr(self.fun, name)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 def needs_dtype(name: str, given: Any) -> None:
     """Raise ValueError where a dtype is left out that is needed."""
     if given is None:

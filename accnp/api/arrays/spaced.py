@@ -70,16 +70,17 @@ def linspace(
     if num > 1 or (num == 1 and not endpoint):
         delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
     if num > 1:
-        real = dtypes.real_part(work) if work.kind == "c" else work
+        # Of float32 in float64: 3/5 of 25 is 15 then, where the edge of a bin was 15.000001.
+        wide = np.dtype(np.float64) if work == np.float32 else work
+        real = dtypes.real_part(wide) if wide.kind == "c" else wide
         part = o.div(
             o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
         )
-        part = cast(part, work)
         whole = (steps, *shape)
-        t = broadcast_to(part, whole, (0,))
-        wide = [broadcast_to(v, whole) if shape else v for v in (a, b)]
-        one = scalar_node(1, work, False)
-        out = o.add(o.mul(o.sub(one, t), wide[0]), o.mul(t, wide[1]))
+        t = broadcast_to(cast(part, wide), whole, (0,))
+        low, high = (cast(broadcast_to(v, whole) if shape else v, wide) for v in (a, b))
+        one = scalar_node(1, wide, False)
+        out = cast(o.add(o.mul(o.sub(one, t), low), o.mul(t, high)), work)
         if endpoint:
             last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
             out = o.concatenate(out, last, dimension=0)

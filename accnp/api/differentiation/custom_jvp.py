@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
@@ -70,6 +70,8 @@ class custom_jvp:
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+
+    __getattr__ = rule_setter
 
     @api_boundary
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:

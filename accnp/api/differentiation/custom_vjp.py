@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, cast, wrap
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
@@ -133,6 +133,8 @@ class custom_vjp:
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+
+    __getattr__ = rule_setter
 
     @api_boundary
     def defvjp(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import wrap
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.flow.bodies import as_leaves, close, record_body, values
 from accnp.api.flow.scans import map as map_rows
 from accnp.errors import api_boundary
@@ -57,6 +57,8 @@ class custom_vmap:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Rule | None = None
+
+    __getattr__ = rule_setter
 
     @api_boundary
     def def_vmap(self, vmap_rule: Rule) -> Rule:

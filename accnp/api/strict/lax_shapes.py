@@ -146,11 +146,11 @@ def broadcast_in_dim(
 ) -> Array:
     """Put the operand's axes at the given places of a larger shape and repeat along the others.
 
-    Its axis i becomes axis broadcast_dimensions[i]; the dtype stays.
+    Its axis i becomes axis broadcast_dimensions[i], in any order; the dtype stays.
 
     Raises:
-        TypeError: an axis has neither length 1 nor the length of its place, or the places do not
-            ascend within the shape.
+        TypeError: an axis has neither length 1 nor the length of its place, or two have one place,
+            or one outside the shape.
 
     >>> import accnp as jnp
     >>> jnp.lax.broadcast_in_dim(jnp.ones(2), (2, 3), (0,)).shape
@@ -159,6 +159,9 @@ def broadcast_in_dim(
     x = as_node(operand, "lax.broadcast_in_dim")
     sizes = as_shape(_ints(shape, "lax.broadcast_in_dim"), "lax.broadcast_in_dim")
     dims = _ints(broadcast_dimensions, "lax.broadcast_in_dim")
+    order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    if len(dims) == x.aval.ndim and order != tuple(range(len(dims))):  # the axes change places
+        x, dims = o.transpose(x, permutation=order), tuple(sorted(dims))
     if sizes == x.aval.shape and dims == tuple(range(len(sizes))):
         return wrap(x)
     return wrap(o.broadcast_in_dim(x, shape=sizes, broadcast_dimensions=dims))
