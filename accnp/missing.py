@@ -43,7 +43,10 @@ def nearest(
             import difflib  # 5 ms, for errors only
 
             close = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
-            if close:
+            whole = sys.modules.get("accnp")
+            if module == "accnp.numpy" and name in getattr(whole, "__all__", ()):
+                text += f"; it is accnp.{name}"
+            elif close:
                 text += f"; did you mean {' or '.join(map(repr, close))}?"
         raise AttributeError(text)
 

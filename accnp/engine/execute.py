@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
-from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
 from accnp.forks import imported
 from accnp.ir.node import Node, line_of, site_text
@@ -76,7 +76,7 @@ def launch(step: KernelStep, slots: Any, fastmath: bool) -> None:
     if step.text.shares:
         team = (sharer(), *call_helpers(step.text.shares - 1))
         kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team)
-    elif step.work < BRIEF:
+    elif step.holds:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:
         kernel.call(step.extent, step.extent, *arguments, *step.ints)

@@ -112,6 +112,12 @@ class KernelStep:
         return self.work < most and self.nbytes < NEAR and not self.text.shares
 
     @property
+    def holds(self) -> bool:
+        """Whether it has ended before another thread would miss the interpreter lock: not where its
+        text has a loop as long as no range says."""
+        return self.work < BRIEF and not self.text.whiles
+
+    @property
     def writes(self) -> set[int]:
         """The slots that it writes to."""
         taken = [slot for take in self.takes for slot in take[:2]]

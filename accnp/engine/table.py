@@ -58,7 +58,8 @@ def walk_of(plan: Plan) -> Walk | None:
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
     held, released, together, briefly = walkers()
-    walk, mode = (held, ALONE) if plan.work < BRIEF else (released, FREE)
+    holds = plan.work < BRIEF and all([step.holds for group in groups for step in group])
+    walk, mode = (held, ALONE) if holds else (released, FREE)
     empty = pool.empty
     single = len(results) == 1 and outputs == [plan.n_leaves] and not scratch
     if helpers:

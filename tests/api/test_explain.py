@@ -217,3 +217,13 @@ def test_the_calls_of_explain_itself_are_no_looks():
     """It calls the function several times and waits each time."""
     x = jnp.ones((30, 40))
     assert "again and again" not in str(jnp.explain(lambda v: jnp.exp(v).sum(), x))
+
+
+def test_a_block_that_has_not_ended_says_so(x):
+    """It raised KeyError: 'plans'."""
+    assert "before the end" in str(jnp.explain())
+    with jnp.explain() as e:
+        wave(x).block_until_ready()
+        assert "before the end" in str(e)
+        assert e.caches.startswith("0 of 0 jitted calls")
+    assert "-- advice --" in str(e)

@@ -175,3 +175,9 @@ def test_numpys_own_assertions_and_files(tmp_path: Path) -> None:
     assert np.load(tmp_path / "x.npz")["x"].tolist() == x.tolist()
     jnp.savetxt(tmp_path / "x.txt", x)
     assert jnp.loadtxt(tmp_path / "x.txt").tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("name", ["explain", "inspect", "vmap"])
+def test_names_of_the_package_are_named_where_only_the_arrays_are(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"; it is accnp\.{name}$"):
+        getattr(jnp, name)

@@ -1,6 +1,8 @@
 """Eager loops: constant memory, a handful of kernels, buffers that come back."""
 
 import gc
+import threading
+import time
 
 import numpy as np
 
@@ -185,3 +187,24 @@ def test_programs_that_close_over_traced_values_are_not_kept():
     assert float(jnp.grad(outer)(3.0)) == 6.0
     scale = 2.0
     assert float(lax.fori_loop(0, 2, body, 1.0)) == 4.0
+
+
+def test_other_threads_run_beside_a_loop_of_unknown_length():
+    """The interpreter lock was kept: its work had been guessed from 16 turns."""
+    spin = jnp.jit(
+        lambda n, x: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))
+    )
+    x = jnp.ones(10)
+    jnp.block_until_ready(spin(3, x))
+    beside = []
+
+    def look():
+        time.sleep(0.005)
+        beside.append(time.perf_counter())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    jnp.block_until_ready(spin(4_000_000, x))
+    end = time.perf_counter()
+    thread.join()
+    assert beside[0] < end - 0.01

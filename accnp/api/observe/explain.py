@@ -67,13 +67,15 @@ class Explanation:
         self.result: Any = None
         self._session = _Pictures()
         self._known: dict[Any, Plan] = {}
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int] = dict.fromkeys(_counts(), 0)  # of the block, at its end
+        self._before: dict[str, int] = {}
+        self._ended = False
 
     def __enter__(self) -> Explanation:
         # Plans are made anew under our eyes: those of eager code forget what they were made from.
         self._known = dict(engine._plans)
         engine._plans.clear()
-        self._counts = _counts()
+        self._before = _counts()
         self._session.start()
         return self
 
@@ -81,7 +83,8 @@ class Explanation:
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._session.stop()
-        self._counts = {name: n - self._counts[name] for name, n in _counts().items()}
+        self._ended = True
+        self._counts = {name: n - self._before[name] for name, n in _counts().items()}
         for e in self.events:
             if e.kind == "step" and not e.more["depth"]:
                 number = e.more["plan"].steps.index(e.more["step"])
@@ -188,6 +191,8 @@ class Explanation:
     @property
     def status(self) -> str:
         """The times of the calls, in words."""
+        if not self._ended:
+            return "not known before the end of a block: with explain() as e: ...; print(e)"
         if not self.seconds:
             return f"{1e3 * (self._session.ended - self._session.began) / 1e9:.3g} ms"
         first, *rest = self.seconds
@@ -195,6 +200,8 @@ class Explanation:
         return text + (f", then {1e3 * min(rest):.3g} ms" if rest else "")
 
     def __str__(self) -> str:
+        if not self._ended:
+            return f"{self.title}\n{self.status}"
         parts = [f"{self.title}\n{self.status}"]
         for title, lines in self.sections.items():
             parts.append(f"-- {title} --\n" + "\n".join(lines))
