@@ -253,3 +253,10 @@ def test_arrays_of_other_dtypes_than_numbers_are_refused(dtype):
     for make in (jnp.asarray, jnp.array, lambda x: jnp.add(x, 1)):
         with pytest.raises(TypeError, match="not a valid array type"):
             make(np.zeros(2, dtype))
+
+
+def test_bfloat16_goes_through_a_file(tmp_path):
+    jnp.save(tmp_path / "x.npy", jnp.arange(3, dtype="bfloat16"))
+    found = jnp.load(tmp_path / "x.npy")
+    assert found.dtype == "bfloat16"
+    assert found.tolist() == [0, 1, 2]

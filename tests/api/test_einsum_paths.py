@@ -83,3 +83,19 @@ def test_report_of_more_operands_than_it_names():
 def test_report_refuses_shapes_that_do_not_fit():
     with pytest.raises(ValueError, match="label 'j' has the lengths 3 and 4"):
         jnp.einsum_path("ij,jk->ik", np.ones((2, 3)), np.ones((4, 5)))
+
+
+@pytest.mark.parametrize(
+    "terms", [((1, 0),), ((5, 2), (2, 1)), ((0, 1), (1, 2), (0, 2)), ((..., 0),), (("x", "b"),)]
+)
+def test_labels_in_lists_give_the_axes_of_the_result_in_their_order(terms):
+    arrays = [np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)]
+    given = [v for pair in zip(arrays, terms, strict=False) for v in pair] + list(terms[2:])
+    text = "ba->ab" if terms == (("x", "b"),) else None  # NumPy takes integers only
+    expected = np.einsum(text, arrays[0]) if text else np.einsum(*given)
+    np.testing.assert_array_equal(jnp.einsum(*given), expected)
+
+
+def test_labels_without_an_order_are_refused():
+    with pytest.raises(TypeError, match="an order"):
+        jnp.einsum(np.ones((2, 2)), (0, "x"))

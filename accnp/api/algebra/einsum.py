@@ -34,16 +34,23 @@ def _letters(operands: Sequence[Any]) -> tuple[str, list[Any]]:
     items = list(operands)
     arrays, terms = items[: len(items) // 2 * 2 : 2], items[1::2]
     out = items[-1] if len(items) % 2 else None
-    names: dict[Any, str] = {}
+    labels = {v for t in (*terms, *([] if out is None else [out])) for v in t if v is not Ellipsis}
+    # In the order of the labels, which is that of the result's axes where it is not given.
+    letters = sorted(string.ascii_letters[: len(labels)])
+    if len(letters) < len(labels):
+        raise ValueError(
+            f"einsum: at most {len(letters)} labels can be told apart; got {len(labels)}; "
+            "contract fewer operands at once"
+        )
+    try:
+        names = dict(zip(sorted(labels), letters, strict=True))
+    except TypeError:
+        raise TypeError(
+            f"einsum: labels must be of one type that has an order; got {labels}; use integers"
+        ) from None
 
-    def term(labels: Any) -> str:
-        text = ""
-        for v in labels:
-            if v is Ellipsis:
-                text += "..."
-            else:
-                text += names.setdefault(v, string.ascii_letters[len(names)])
-        return text
+    def term(given: Any) -> str:
+        return "".join("..." if v is Ellipsis else names[v] for v in given)
 
     formula = ",".join(term(t) for t in terms)
     return formula + (f"->{term(out)}" if out is not None else ""), arrays

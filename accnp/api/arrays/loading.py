@@ -108,6 +108,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     Array([0, 1, 2], dtype=int32)
     """
     found = np.load(file, *args, **kwargs)
+    if isinstance(found, np.ndarray) and found.dtype == np.dtype("V2"):
+        found = found.view(dtypes.bfloat16)  # NumPy's files do not name it
     return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
 
 
