@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from accnp import engine
 from accnp.codegen import columns, cpu, short, split
-from accnp.engine import execute, steps
+from accnp.engine import execute, steps, table
 from accnp.passes import clusters, costs, fuse, lower, reasons, spaces
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
@@ -66,7 +66,8 @@ def many_threads():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "GRAIN", 1)
         patch.setattr(execute, "PARALLEL", 1)
-        patch.setattr(execute, "BRIEF", 0)
+        patch.setattr(steps, "BRIEF", 0)
+        patch.setattr(table, "BRIEF", 0)
         patch.setattr(engine, "ASYNC", 1)
         engine._plans.clear()
         yield
