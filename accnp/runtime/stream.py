@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import sys
 import threading
 import weakref
@@ -317,8 +318,22 @@ def _finish() -> None:
     for stream in list(_streams):
         try:
             stream.synchronize()
+        except KeyboardInterrupt:
+            _end_by_interrupt()
         except BaseException:
             stream.first_error = None
+
+
+def _end_by_interrupt() -> None:
+    """End the process as an interrupt that nobody catches does, at once: the interpreter must not
+    come down around machine code that still runs."""
+    import signal
+
+    for file in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            file.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 _held: list[Stream] = []

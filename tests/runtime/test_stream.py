@@ -385,3 +385,29 @@ def test_control_c_ends_a_program(what, after):
             process.kill()
     assert process.returncode == -signal.SIGINT
     assert text.decode().splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_a_second_interrupt_at_exit_ends_the_process():
+    """The first is caught; the exit waits for the loop. The interpreter came down around it."""
+    code = (
+        "import accnp, accnp.numpy as jnp, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "f = accnp.jit(lambda x: accnp.lax.fori_loop(0, 2 * 10**9, lambda i, x: jnp.sin(x), x))\n"
+        "y = f(jnp.ones(10))\n"
+        "try:\n"
+        "    print('begun', flush=True)\n"
+        "    y.block_until_ready()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('caught', flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            for word in (b"begun", b"caught"):
+                assert process.stdout.readline().strip() == word
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+            process.wait(20)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGINT
