@@ -30,7 +30,6 @@ from accnp.ir.kernel import KernelSpec, dtype_code
 from accnp.passes.fuse import Cluster
 from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value
-from accnp.primitives.gpu_library import WAITING
 from accnp.primitives.loops import EACH
 from accnp.primitives.nests import Text
 from accnp.runtime.compile import CompileError
@@ -296,5 +295,5 @@ def _waits(step: Any) -> bool:
         waits = step.op.name == "while" or (step.op.name == "cond" and not step.guard)
         return bodies or waits or _launches(step) > QUEUE
     if type(step) is LibraryStep:
-        return step.op.name in WAITING
+        return hasattr(step.function, "waits")
     return not isinstance(step, DeviceStep | LibraryStep)

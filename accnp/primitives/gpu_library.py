@@ -19,15 +19,21 @@ import numpy as np
 from accnp.ir.kernel import is_half
 
 __all__ = [
-    "WAITING", "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod",
     "cumsum", "det", "eigh", "fft", "lu", "product", "qr", "searchsorted", "slogdet", "solve",
     "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
 MATRICES = 64  # systems of a batch up to which large ones are solved one by one
 SMALL = 512  # unknowns of a system from which it is large
-# Operations whose functions look at what the GPU said, so that the host waits for them.
-WAITING = frozenset({"cholesky", "linear_solve", "lu"})
+
+
+def _waits(function: Any) -> Any:
+    """Mark a function that looks at what the GPU said: the host waits for it."""
+    function.waits = True
+    return function
+
+
 # Precisions that allow sums of products of 19 bits (TF32) for float32.
 _COARSE = (
     "default", "fastest", "high", "bfloat16", "tensorfloat32", "tf32_tf32_f32", "bf16_bf16_f32",
@@ -110,6 +116,7 @@ def _lapack(*xs: Any) -> bool:
     return all(x.dtype.char in "fdFD" and x.size for x in xs)
 
 
+@_waits
 def cholesky(xp: Any, a: Any) -> Any:
     """cholesky; matrices that are not positive definite give nan."""
     if not _lapack(a):
@@ -131,6 +138,7 @@ def slogdet(xp: Any, a: Any) -> Any:
     return tuple(xp.linalg.slogdet(a)) if _lapack(a) else None
 
 
+@_waits
 def solve(xp: Any, a: Any, b: Any) -> Any:
     """linear_solve."""
     if not _lapack(a, b):
@@ -168,6 +176,7 @@ def triangular_solve(
     return found
 
 
+@_waits
 def lu(xp: Any, a: Any) -> Any:
     """lu: factors, pivots, and the order of rows that they make. CuPy has no stacks of these, and
     looks after each whether it failed; the order is made by the host, which has waited by then: one
