@@ -20,6 +20,7 @@ from accnp.api.folds.reductions import (
     Axis,
     across,
     as_mask,
+    collective,
     count_of,
     keep,
     named_axes,
@@ -34,12 +35,11 @@ from accnp.primitives.kinds import BOOL, dtype_kind
 
 
 def _total(x: Node, axes: tuple[int, ...], names: tuple[str, ...]) -> Node:
-    y = o.reduce_sum(x, axes=axes)
-    return across("psum")(wrap(y), names)._node if names else y
+    return across(o.reduce_sum(x, axes=axes), names, "psum")
 
 
 def _count(x: Node, axes: tuple[int, ...], names: tuple[str, ...]) -> int:
-    return count_of(x, axes) * (across("axis_size")(names) if names else 1)
+    return count_of(x, axes) * (collective("axis_size")(names) if names else 1)
 
 
 def _mean_node(

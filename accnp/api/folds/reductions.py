@@ -120,9 +120,14 @@ def start_of(initial: Any, dtype: np.dtype, name: str) -> Node:
     return cast(start, dtype)
 
 
-def across(name: str) -> Callable[..., Any]:
+def collective(name: str) -> Callable[..., Any]:
     """A function over named axes; few programs need that module."""
     return getattr(imported("accnp.api.mapping.collectives"), name)
+
+
+def across(y: Node, names: tuple[str, ...], name: str) -> Node:
+    """A fold's result, folded over named axes, too."""
+    return collective(name)(wrap(y), names)._node if names else y
 
 
 def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
@@ -165,7 +170,7 @@ def _make_fold(
             x = masked(x, where, unit, name)
         fold_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
         y = _accumulate(x, getattr(o, fold_op), axes)
-        y = across("psum")(wrap(y), names)._node if names else y
+        y = across(y, names, "psum")
         if initial is not None:
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
@@ -230,7 +235,7 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
             y = complex_extreme(x, axes, name)
         else:
             y = getattr(o, f"reduce_{name}")(x, axes=axes)
-        y = across(f"p{name}")(wrap(y), names)._node if names else y
+        y = across(y, names, f"p{name}")
         if initial is not None:
             y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
