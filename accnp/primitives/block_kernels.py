@@ -128,6 +128,15 @@ class Block(Batch):
         for d in (16, 8, 4, 2, 1):
             self.text.add(*[f"{x} = {x} + shuffle_xor({x}, {d})" for x in names])
 
+    def extreme_of_warp(self, sign: str) -> None:
+        """best and where become those of all lanes: the largest (>) or the least (<), the first of
+        equal ones."""
+        text = self.text
+        for d in (16, 8, 4, 2, 1):
+            text.add(f"size = shuffle_xor(best, {d})", f"other = shuffle_xor(where, {d})")
+            text.add(f"take = (size {sign} best) | ((size == best) & (other < where))")
+            text.add("best = size if take else best", "where = other if take else where")
+
     # --- parts that several have ---
 
     def load(
@@ -180,10 +189,7 @@ class Block(Batch):
                 text.add(f"size = {size.format(ld)}")
                 text.add("where = i if size > best else where")
                 text.add("best = size if size > best else best")
-            for d in (16, 8, 4, 2, 1):
-                text.add(f"size = shuffle_xor(best, {d})", f"other = shuffle_xor(where, {d})")
-                text.add("take = (size > best) | ((size == best) & (other < where))")
-                text.add("best = size if take else best", "where = other if take else where")
+            self.extreme_of_warp(">")
             text.add("barrier()")
             with text.block("if me == 0:"):
                 text.add("p[k] = i4(where)")

@@ -314,10 +314,7 @@ def _completed(b: Block, m: str, wide: str, ld: str) -> None:
                 _square(b, "square", "v")
             text.add("where = i if square < best else where")
             text.add("best = square if square < best else best")
-        for d in (16, 8, 4, 2, 1):
-            text.add(f"size = shuffle_xor(best, {d})", f"other = shuffle_xor(where, {d})")
-            text.add("take = (size < best) | ((size == best) & (other < where))")
-            text.add("best = size if take else best", "where = other if take else where")
+        b.extreme_of_warp("<")
         text.add(f"square = {part}(0)")
         # Every warp finds the length by itself; then all write the column, which was zeros.
         for write in (False, True):
