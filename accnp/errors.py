@@ -1,7 +1,6 @@
 """Error classes users can catch, the texts about traced values, and traceback filtering.
 
-In: what went wrong (a conversion, a traced function, argument names, operations). Out: exceptions
-whose class names are those of `jax.errors`, each a subclass of the builtin that a user would catch.
+In: what went wrong. Out: exceptions named as those of `jax.errors`, subclasses of builtin ones.
 
 >>> import accnp as jax
 >>> try:
@@ -120,6 +119,8 @@ class UnexpectedTracerError(JAXTypeError):
         ...
     accnp.errors.UnexpectedTracerError: ...
     """
+
+    made: str | None = None  # of a trace that has ended: " while tracing ...", or empty
 
 
 class KeyReuseError(JAXTypeError):
@@ -447,8 +448,7 @@ def hide_frames(error: BaseException) -> None:
     while shown is not None and id(shown) not in seen:
         seen.add(id(shown))
         shown.__traceback__ = _users_frames(shown.__traceback__)
-        before = None if shown.__suppress_context__ else shown.__context__
-        shown = shown.__cause__ or before
+        shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
 
 
 def _users_frames(tb: TracebackType | None) -> TracebackType | None:

@@ -106,6 +106,8 @@ class Trace:
     def __exit__(self, *exc: object) -> None:
         self.active = False
         state.stack.pop()
+        if not state.stack:
+            state.ruled = False
         state.abstract = self.previous
         if self.kind == "jit":
             tracing.remove(self)
@@ -280,9 +282,11 @@ def _ended(trace: Trace) -> Trace | None:
     if trace.kind == "jit":
         info = trace.info
         where = f" while tracing {info}" if info else ""
-        raise UnexpectedTracerError(
+        error = UnexpectedTracerError(
             "a traced value was used after its trace had ended: it was made"
             f"{where} and escaped (through a global, a closure, or an attribute); "
             "return it from the function instead"
         )
+        error.made = where
+        raise error
     return trace.parent

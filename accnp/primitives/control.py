@@ -50,8 +50,8 @@ def _closed(
     for key, (place, count) in CONSTANTS.get(name, {}).items():
         value = params[key]
         graphs = value if isinstance(value, tuple) else (value,)
-        found = {id(x): x for g in graphs for x in g.free() if x.trace is not None}
-        outer = [x for x in found.values() if x.trace.abstract]  # type: ignore[union-attr]
+        free = [x for g in graphs for x in g.free()]
+        outer = list({id(x): x for x in free if x.trace is not None and x.trace.abstract}.values())
         if not outer:
             continue
         wide = tuple(_with_leading(g, outer) for g in graphs)

@@ -60,13 +60,12 @@ class _Rule:
         try:
             return fn(*args)
         except UnexpectedTracerError as error:
-            made = str(error).partition("it was made")[2].partition(" and escaped")[0]
-            if not made:
+            if error.made is None:
                 raise
             raise UnexpectedTracerError(
                 f"{self.name}: its derivative rule runs once a derivative is asked for, and uses a "
-                f"traced value that is no argument; got one that was made{made}, which has ended; "
-                f"pass it to {self.name} as an argument, and give the rule a derivative for it"
+                f"traced value that is no argument; got one that was made{error.made}, which has "
+                f"ended; pass it to {self.name} as an argument, and give the rule its derivative"
             ) from None
 
     def __repr__(self) -> str:
