@@ -5,6 +5,8 @@ the gate that such work passes, so that no thread is inside LLVM when the proces
 from __future__ import annotations
 
 import atexit
+import contextlib
+import sys
 import threading
 import traceback
 from collections import deque
@@ -18,7 +20,22 @@ __all__ = ["at_work", "in_parallel"]
 
 
 at_work = Gate()
-atexit.register(at_work.close)
+
+
+def _at_exit() -> None:
+    """No thread is inside LLVM from here on.
+
+    A program that an interrupt ended has to die of the signal, for a shell to stop its script as
+    well. CPython keeps in one flag that it does, which any text evaluated since has taken back,
+    as compilations do in threads and at exit: that is set again, the way it was set at first.
+    """
+    at_work.close()
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        with contextlib.suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")
+
+
+atexit.register(_at_exit)
 at_fork(at_work.reset)
 
 

@@ -383,8 +383,15 @@ def test_control_c_ends_a_program(what, after):
             _, text = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode == -signal.SIGINT
+    assert process.returncode == -signal.SIGINT, text.decode()
     assert text.decode().splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_a_text_evaluated_at_exit_does_not_hide_an_interrupt():
+    """As Numba does in a compilation that another thread has under way; the exit code was 1."""
+    code = "import accnp, atexit; atexit.register(lambda: eval('1')); raise KeyboardInterrupt"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT, done.stderr
 
 
 def test_a_second_interrupt_at_exit_ends_the_process():
