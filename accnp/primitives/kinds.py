@@ -39,6 +39,23 @@ __all__ = [
 ]
 
 BOOL = np.dtype(bool)
+INDEX = np.dtype(np.int32)  # places along axes, where it holds them
+_LAST = int(np.iinfo(INDEX).max)
+
+
+def place_dtype(n: int) -> np.dtype:
+    """The dtype of places along an axis of length n, and of n itself."""
+    return INDEX if n <= _LAST else np.dtype(np.int64)
+
+
+def needs_places(name: str, n: int, dtype: np.dtype) -> None:
+    """Raise OverflowError where places along n elements do not fit into the dtype of a result."""
+    if n > _LAST + 1 and dtype.itemsize < 8:
+        raise OverflowError(
+            f"{name}: places along {n} elements do not fit into {dtype.name}, which ends at "
+            f"{_LAST}; cut the array, or enable 64-bit types (jax_enable_x64) where the function "
+            "has them"
+        )
 
 
 def dtype_kind(dtype: np.dtype) -> str:

@@ -12,7 +12,15 @@ from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
-from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, reduced_shape, reduction
+from accnp.primitives.kinds import (
+    broadcast_to,
+    dtype_kind,
+    full,
+    needs_places,
+    opaque,
+    reduced_shape,
+    reduction,
+)
 from accnp.primitives.reference import quiet
 
 
@@ -94,6 +102,7 @@ def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
         raise ValueError(
             f"argmax/argmin: axis {axes[0]} of shape {x.shape} is empty; give it elements"
         )
+    needs_places("argmax/argmin", x.shape[axes[0]], np.dtype(index_dtype))
     return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
 
 

@@ -15,7 +15,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import broadcast_to, opaque
+from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, opaque
 from accnp.primitives.long_sorts import long_sort
 from accnp.primitives.reference import quiet
 from accnp.primitives.search_kernels import search_kernel
@@ -23,8 +23,6 @@ from accnp.primitives.shared_sorts import partition_kernel
 from accnp.primitives.sort_kernels import sort_kernel, top_kernel
 
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
-
-INDEX = np.dtype(np.int32)
 
 
 def sortable(x: Any) -> Any:
@@ -102,6 +100,7 @@ def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
 
 def permutation_of(keys: Sequence[Node], axis: int) -> Node:
     """Record the indices that sort by these keys."""
+    needs_places("argsort", keys[0].aval.shape[axis], INDEX)
     index = o.iota(dtype=INDEX, shape=keys[0].aval.shape, dimension=axis)
     out = o.sort(*keys, index, dimension=axis, is_stable=True, num_keys=len(keys))
     return items(out)[-1]
@@ -200,6 +199,7 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
         raise ValueError(f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}")
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"top_k: k must be from 0 to {x.shape[axis]}; got {k}; pass one of these")
+    needs_places("top_k", x.shape[axis], INDEX)
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INDEX)
 
@@ -253,6 +253,7 @@ def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
             f"searchsorted: needs a vector and values of its dtype; got {a}, {v}; "
             "convert with astype"
         )
+    needs_places("searchsorted", a.shape[0] + 1, INDEX)
     return make_aval(v.shape, INDEX)
 
 

@@ -17,7 +17,7 @@ from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
-from accnp.primitives.kinds import full, reduced_shape, view
+from accnp.primitives.kinds import full, needs_places, reduced_shape, view
 
 __all__ = ["Strided", "contiguous", "reshape_strides"]
 
@@ -341,6 +341,13 @@ view(
 # --- iota -----------------------------------------------------------------------------------------
 
 
+def _iota_infer(*, dtype: Any, shape: Any, dimension: int) -> Aval:
+    kind = np.dtype(dtype)
+    if kind.itemsize == 4 and kind.kind in "iu":  # narrower ones wrap, as in jax
+        needs_places("iota", shape[dimension], kind)
+    return make_aval(tuple(shape), kind)
+
+
 def _iota_numpy(*, dtype: Any, shape: Any, dimension: int) -> Any:
     index = np.arange(shape[dimension]).astype(dtype)
     return np.broadcast_to(
@@ -352,7 +359,7 @@ register(
     Op(
         "iota",
         "iota",
-        lambda *, dtype, shape, dimension: make_aval(tuple(shape), np.dtype(dtype)),
+        _iota_infer,
         numpy=_iota_numpy,
         jvp=(),
         batch=None,

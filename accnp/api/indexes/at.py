@@ -27,14 +27,14 @@ from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.elements import ufuncs
 from accnp.api.flow.loops import while_loop
 from accnp.api.folds import reductions
-from accnp.api.indexes.indexing import INDEX, entries, index_node, read, refuse_empty
+from accnp.api.indexes.indexing import entries, index_node, read, refuse_empty
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
-from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import INDEX, broadcast_to, place_dtype
 from accnp.primitives.kinds import full as full_node
 
 __all__ = ["At", "AtIndex", "at", "write"]
@@ -70,7 +70,7 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
             continue
         if e.kind == "int":
             value = e.value + shape[d] if wrap_ and e.value < 0 else e.value
-            node = scalar_node(value, INDEX, False)
+            node = scalar_node(value, place_dtype(shape[d]), False)
         else:
             node, static = index_node(e.value, shape[d], wrap_), static and e.value.aval.ndim == 0
         advanced.append((d, node))
@@ -121,7 +121,7 @@ def _assemble(
         if step == 1 or count == 1:
             windows.append(len(updates))
             if count != shape[d]:
-                columns[d] = scalar_node(start, INDEX, False)
+                columns[d] = scalar_node(start, place_dtype(shape[d]), False)
         else:
             columns[d] = (len(batch), start, count, step)
             inserted.append(d)
@@ -129,9 +129,8 @@ def _assemble(
         updates.append(count)
     mapped = sorted({*columns, *(d for d, _ in advanced)})
     given = dict(advanced)
-    kind = INDEX
-    if any(n.aval.dtype.itemsize == 8 for n in given.values()):
-        kind = np.dtype(np.int64)
+    wide = any(n.aval.dtype.itemsize == 8 for n in given.values())
+    kind = np.dtype(np.int64) if wide else place_dtype(max([shape[d] for d in mapped], default=0))
     whole = (*batch, 1)
     parts = []
     for d in mapped:
@@ -140,10 +139,10 @@ def _assemble(
             dims = tuple(range(outer_at, outer_at + len(outer)))
         elif isinstance(columns[d], tuple):
             at, start, count, step = columns[d]
-            node = o.iota(dtype=INDEX, shape=(count,), dimension=0)
+            node = o.iota(dtype=kind, shape=(count,), dimension=0)
             if step != 1:
-                node = o.mul(node, scalar_node(step, INDEX, False))
-            node = o.add(node, scalar_node(start, INDEX, False)) if start else node
+                node = o.mul(node, scalar_node(step, kind, False))
+            node = o.add(node, scalar_node(start, kind, False)) if start else node
             dims = (at,)
         else:
             node, dims = columns[d], ()

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_nodes, promote, scalar_node
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, scalar_node
 from accnp.api.arguments.shapes import as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
-from accnp.api.indexes.indexing import INDEX, wrap_negative
+from accnp.api.indexes.indexing import wrap_negative
 from accnp.api.indexes.taking import METHODS, integers, modulo
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, place_dtype
 from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
@@ -129,14 +129,17 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     name = "jnp.unravel_index"
     x = integers(indices, name)
     sizes = as_shape(shape, name)
-    total, kind = prod(sizes), x.aval.dtype
+    total, given = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
-    x = o.convert_element_type(wrap_negative(x, total), new_dtype=kind, weak_type=weak)
+    kind = given if place_dtype(total) == INDEX else place_dtype(total)
+    x = wrap_negative(cast(x, kind, weak), total)
+    x = o.convert_element_type(x, new_dtype=kind, weak_type=weak)
     x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
     out = []
     for d, n in enumerate(sizes):
         step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, weak)
-        out.append(wrap(o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))))
+        place = o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))
+        out.append(wrap(cast(place, given, weak)))
     return tuple(out)
 
 
@@ -176,6 +179,8 @@ def ravel_multi_index(
             "pass that many arrays"
         )
     kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
+    if kind.itemsize == 4:
+        needs_places(name, prod(sizes), kind)
     total = None
     strides = [prod(sizes[d + 1 :]) if order == "C" else prod(sizes[:d]) for d in range(len(sizes))]
     for x, n, step in zip(parts, sizes, strides, strict=True):

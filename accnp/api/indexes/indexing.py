@@ -22,20 +22,19 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.indexes.recipes import replayed, signature
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, const_of, is_traced, wrap
 from accnp.engine import array_of
 from accnp.errors import NoElementsError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import INDEX, dtype_kind, place_dtype
 from accnp.trace_fn import conversion_error
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
 
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
-INDEX = np.dtype(np.int32)
 
 
 class Entry(NamedTuple):
@@ -62,7 +61,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
         )
     parts: list[Entry | None] = []  # None stands for the Ellipsis
     for item in key if isinstance(key, tuple) else (key,):
-        parts.extend(_parts(item, len(parts)))
+        parts.extend(_parts(item, len(parts), place_dtype(max(shape, default=0))))
     if parts.count(None) > 1:
         raise IndexError(
             f"indexing: one ellipsis at most; got {parts.count(None)} of '...'; "
@@ -95,7 +94,9 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
                         f"takes; got a mask of shape {mask.shape} for "
                         f"{shape[d : d + mask.ndim]} from axis {d} on; make the mask of that shape"
                     )
-            out.extend(Entry("array", numpy_node(i, copy=False)) for i in np.nonzero(mask))
+            for i, n in zip(np.nonzero(mask), mask.shape, strict=True):
+                places = const_of(i.astype(place_dtype(n), copy=False), copy=False)
+                out.append(Entry("array", places))
             d += mask.ndim
         elif p.kind == "new":
             out.append(Entry("new", None) if p == TRUE and beside == 1 else p)
@@ -111,7 +112,7 @@ def _axes(p: Entry) -> int:
     return 0 if p.kind == "new" else 1
 
 
-def _parts(item: Any, position: int) -> list[Entry | None]:
+def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
     if item is None:
         return [Entry("new", None)]
     if item is Ellipsis:
@@ -130,7 +131,9 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
     if type(item) is Array:
         node = item._node
     elif isinstance(item, Sequence):
-        node = numpy_node(np.asarray(item, dtype=None if len(item) else INDEX), "indexing")
+        node = _given(np.asarray(item, dtype=None if len(item) else INDEX), widest)
+    elif isinstance(item, np.ndarray):
+        node = _given(item, widest)
     elif hasattr(item, "__index__") and not hasattr(item, "dtype"):
         return [Entry("int", operator.index(item))]
     else:
@@ -153,6 +156,13 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
     if node.aval.ndim == 0 and node.trace is None and node.value is not None:
         return [Entry("int", int(array_of(node)))]
     return [Entry("array", node)]
+
+
+def _given(item: np.ndarray, widest: np.dtype) -> Node:
+    """The node of places that NumPy holds, as 64-bit integers where an axis needs them."""
+    if item.dtype.kind == "i" and widest != INDEX:
+        return const_of(item.astype(widest), copy=False)
+    return numpy_node(item, "indexing")
 
 
 def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
@@ -257,18 +267,16 @@ def wrap_negative(index: Node, n: int) -> Node:
 
 def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
     """Return an index array in the dtype that gathers take, with negative ones wrapped."""
-    kind = index.aval.dtype
-    if kind != INDEX and not (kind == np.int64 and n > np.iinfo(INDEX).max):
-        if kind == np.uint32:  # values beyond int32 must stay beyond the end
-            top = scalar_node(np.iinfo(INDEX).max, kind, False)
-            index = o.min(index, top)
-        elif kind.itemsize == 8:
-            info = np.iinfo(INDEX)
-            index = o.min(index, scalar_node(info.max, kind, False))
-            if kind.kind == "i":
-                index = o.max(index, scalar_node(info.min, kind, False))
-        wrap_ = wrap_ and kind.kind == "i"
-        index = cast(index, INDEX)
+    kind, wanted = index.aval.dtype, place_dtype(n)
+    if kind != wanted:
+        unsigned = dtype_kind(kind) == "u"
+        if kind.itemsize + unsigned > wanted.itemsize:  # values beyond it stay beyond the end
+            info = np.iinfo(wanted)
+            index = o.min(index, scalar_node(int(info.max), kind, False))
+            if not unsigned:
+                index = o.max(index, scalar_node(int(info.min), kind, False))
+        wrap_ = wrap_ and not unsigned
+        index = cast(index, wanted)
     elif index.aval.weak_type:
         index = cast(index, kind)
     return wrap_negative(index, n) if wrap_ else index
@@ -297,7 +305,7 @@ def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Pl
             value = 0 if e.kind == "new" else e.value
             if wrap_ and value < 0:
                 value += shape[d]
-            node = scalar_node(value, INDEX, False)
+            node = scalar_node(value, place_dtype(shape[d]), False)
             nodes.append(node if e.kind == "int" else to_shape(node, (e.value,)))
     outer = broadcast_shapes("indexing", [n.aval.shape for n in nodes])
     refuse_empty(shape, [d for d in axes if left[d].kind != "new"], outer)
@@ -347,11 +355,12 @@ def gather_axis(x: Node, index: Node, axis: int, mode: Any = PROMISE, fill: Any 
 def _dynamic(x: Node, left: list[Entry]) -> Node:
     """Traced scalars only: one dynamic slice."""
     shape = x.aval.shape
-    zero = scalar_node(0, INDEX, False)
+    kind = place_dtype(max(shape))
+    zero = scalar_node(0, kind, False)
     starts, sizes, dropped = [], [], []
     for d, e in enumerate(left):
         if e.kind == "array":
-            starts.append(index_node(e.value, shape[d]))
+            starts.append(cast(index_node(e.value, shape[d]), kind))
             sizes.append(1)
             dropped.append(d)
         else:
@@ -401,7 +410,7 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     for e in whole:
         n = 0 if e.kind == "new" else next(lengths)
         if e.kind == "int" and not -n <= e.value < n and abs(e.value) < 1 << 31:
-            e = Entry("array", scalar_node(e.value, INDEX, False))
+            e = Entry("array", scalar_node(e.value, place_dtype(n), False))
         found.append(e)
     return found
 

@@ -28,9 +28,8 @@ from accnp.primitives.index import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from accnp.primitives.kinds import dtype_kind, full
+from accnp.primitives.kinds import INDEX, dtype_kind, full
 
-INDEX = np.dtype(np.int32)
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.convert import as_node, cast, scalar_node, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import INDEX, dtype_kind, place_dtype
 
 
 def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
@@ -38,11 +38,21 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
                 f"{name}: a start below 0 is out of bounds with allow_negative_indices=False; "
                 f"got {i}; count from the first element"
             )
-    nodes = [as_node(i, name) for i in given]
+    widest = place_dtype(max(x.aval.shape, default=0))
+    nodes = [_place(i, widest, name) for i in given]
     kinds = {i.aval.dtype.name for i in nodes}
     if len(kinds) > 1:
         raise TypeError(f"{name}: start indices must be of one dtype; got {sorted(kinds)}; cast")
+    if widest != INDEX:
+        nodes = [cast(i, widest) if dtype_kind(i.aval.dtype) in "iu" else i for i in nodes]
     return [_start(i, n if c else 0, name) for i, n, c in zip(nodes, x.aval.shape, may)]
+
+
+def _place(index: Any, widest: np.dtype, name: str) -> Node:
+    """The node of a start: Python's ints as the longest axis needs them."""
+    if type(index) is int and widest != INDEX:
+        return scalar_node(index, widest)
+    return as_node(index, name)
 
 
 def _length(x: Node) -> int:
@@ -66,7 +76,7 @@ def _start(index: Node, n: int, name: str) -> Node:
         return index
     if index.op.name == "literal":
         value = index.params["value"]
-        return cast(as_node(value + n if value < 0 else value), index.aval.dtype)
+        return scalar_node(value + n if value < 0 else value, index.aval.dtype, False)
     if not n:
         return index
     return o.select_n(o.lt(index, like(index, 0)), index, o.add(index, like(index, n)))
@@ -182,7 +192,8 @@ def dynamic_index_in_dim(
     Array([1], dtype=int32)
     """
     name, way = "lax.dynamic_index_in_dim", bool(allow_negative_indices)
-    place = wrap(as_node(index, name))  # moved into bounds, as one that is computed
+    widest = place_dtype(max(as_node(operand, name).aval.shape, default=0))
+    place = wrap(_place(index, widest, name))  # moved into bounds, as one that is computed
     out = dynamic_slice_in_dim(operand, place, 1, axis, allow_negative_indices=way)
     if keepdims:
         return out

@@ -15,11 +15,12 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.indexes.at import write
-from accnp.api.indexes.indexing import INDEX, index_node
+from accnp.api.indexes.indexing import index_node
 from accnp.api.indexes.taking import along, integers, modulo
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
+from accnp.primitives.kinds import INDEX, place_dtype
 
 __all__ = ["fill_diagonal", "put", "put_along_axis"]
 
@@ -55,7 +56,7 @@ def put_along_axis(
     whole = as_node(arr, name)
     x, index, d = along(whole, integers(indices, name), axis, name)
     shape = index.aval.shape
-    grid = [o.iota(dtype=INDEX, shape=shape, dimension=k) for k in range(len(shape))]
+    grid = [o.iota(dtype=place_dtype(n), shape=shape, dimension=k) for k, n in enumerate(shape)]
     key = tuple([wrap(index if k == d else g) for k, g in enumerate(grid)])
     out = write(x, key, values, "scatter", mode=mode)
     return wrap(reshape_plain(out, whole.aval.shape))
@@ -90,10 +91,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if mode == "wrap":
         index, mode = modulo(index, x.aval.size), None
     elif mode in (None, "clip"):  # what is beyond an end goes to that end
-        low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
+        kind = place_dtype(x.aval.size)
+        low, high = (scalar_node(v, kind, False) for v in (0, max(0, x.aval.size - 1)))
         # Numbers below 0 count from the end, but clipped they are beyond the first.
         counted = index if mode == "clip" else index_node(index, x.aval.size)
-        index, mode = o.clamp(low, cast(counted, INDEX), high), None
+        index, mode = o.clamp(low, cast(counted, kind), high), None
     values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
     if not values.aval.size:
         return wrap(x)

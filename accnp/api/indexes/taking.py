@@ -18,7 +18,6 @@ from accnp.api.arguments.convert import (
     as_nodes,
     broadcast_shapes,
     cast,
-    numpy_node,
     promote,
     scalar_node,
     to_shape,
@@ -28,14 +27,14 @@ from accnp.api.arguments.values import needs_function, no_out
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import as_bool
-from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
-from accnp.array import Array, is_traced, wrap
+from accnp.api.indexes.indexing import gather_axis, index_node
+from accnp.array import Array, const_of, is_traced, wrap
 from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import broadcast_to, dtype_kind
+from accnp.primitives.kinds import INDEX, broadcast_to, dtype_kind, needs_places, place_dtype
 from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
@@ -108,6 +107,8 @@ def integers(x: Any, function: str) -> Node:
 
 def modulo(x: Node, n: int) -> Node:
     """x mod n with the sign of n."""
+    if place_dtype(n) != INDEX:
+        x = cast(x, place_dtype(n))
     size, zero = (scalar_node(v, x.aval.dtype, False) for v in (n, 0))
     r = o.rem(x, size)
     return o.select_n(o.lt(r, zero), r, o.add(r, size)) if x.aval.dtype.kind == "i" else r
@@ -204,33 +205,33 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
         raise ValueError(f"{function}: an array needs an axis; got shape (); use atleast_1d")
     given = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     fills = [as_node(0 if v is None else v, function) for v in given]
+    for n in shape:
+        needs_places(function, n, dtypes.default_int())
     if size is None:
         known = array_of(_known(mask, function))
-        return [numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(known)]
+        places = zip(np.nonzero(known), shape, strict=True)
+        return [const_of(i.astype(place_dtype(n)), copy=False) for i, n in places]
     count = as_size(size, function)
     if len(fills) != len(shape):
         raise ValueError(
             f"{function}: fill_value is one number, or {len(shape)}; got {fill_value!r}; pass such"
         )
     total = prod(shape)
+    needs_places(function, total, INDEX)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
     # Position p of the result is the first place where p + 1 elements have been found.
-    found = _search(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), "right")
+    found = o.searchsorted(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), side="right")
     valid = o.lt(found, scalar_node(total, INDEX, False))
     out = []
     for d, (n, fill) in enumerate(zip(shape, fills, strict=True)):
-        step = prod(shape[d + 1 :])
-        i = o.rem(o.div(found, scalar_node(max(step, 1), INDEX, False)), _size(n))
+        step, size = (scalar_node(max(v, 1), INDEX, False) for v in (prod(shape[d + 1 :]), n))
+        i = o.rem(o.div(found, step), size)
         if count and dtypes.issubdtype(fill.aval.dtype, np.inexact):  # then so are the coordinates
             i, fill = promote(function, wrap(i), wrap(fill))
         else:
             fill = cast(fill, INDEX)
         out.append(o.select_n(valid, broadcast_to(fill, (count,)), i))
     return out
-
-
-def _size(n: int) -> Node:
-    return scalar_node(max(n, 1), INDEX, False)
 
 
 @api_boundary
@@ -466,10 +467,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
 # --- searching and counting ----------------------------------------------------------------------
 
 
-def _search(a: Node, v: Node, side: str) -> Node:
-    return o.searchsorted(a, v, side=side)
-
-
 @api_boundary
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
@@ -497,4 +494,6 @@ def searchsorted(
         raise ValueError(f"{name}: a must have one axis; got shape {x.aval.shape}; use jax.vmap")
     if sorter is not None:
         x = gather_axis(x, integers(sorter, name), 0)
-    return wrap(cast(_search(x, values, side), dtypes.default_int()))  # as the standard has it
+    return wrap(
+        cast(o.searchsorted(x, values, side=side), dtypes.default_int())
+    )  # as the standard has it

@@ -48,6 +48,7 @@ from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import needs_places
 from accnp.primitives.random import erf_inv_single
 
 __all__ = [
@@ -410,6 +411,7 @@ def choice(
             f"{n}; pass replace=True"
         )
     kind = dtypes.default_int()
+    needs_places(name, n, kind)
     if p is not None:
         index = _weighted(words, p, n, sizes, replace, mode)
     elif replace:
