@@ -50,10 +50,10 @@ def place_dtype(n: int) -> np.dtype:
 
 def needs_places(name: str, n: int, dtype: np.dtype) -> None:
     """Raise OverflowError where places along n elements do not fit into the dtype of a result."""
-    if n > _LAST + 1 and dtype.itemsize < 8:
+    if n > _LAST and n > (last := int(np.iinfo(dtype).max)) + 1:
         raise OverflowError(
             f"{name}: places along {n} elements do not fit into {dtype.name}, which ends at "
-            f"{_LAST}; cut the array, or enable 64-bit types (jax_enable_x64) where the function "
+            f"{last}; cut the array, or enable 64-bit types (jax_enable_x64) where the function "
             "has them"
         )
 

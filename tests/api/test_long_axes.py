@@ -98,6 +98,11 @@ def test_places_that_do_not_fit_are_refused(name: str) -> None:
         jnp.eval_shape(REFUSED[name], LONG)
 
 
+def test_random_numbers_are_counted_by_unsigned_integers() -> None:
+    key = jnp.random.key(0)
+    assert jnp.eval_shape(lambda: jnp.random.bits(key, (N,), "uint32")).shape == (N,)
+
+
 def test_coordinates_of_many_elements() -> None:
     got = jnp.unravel_index(jnp.array([-1, 3]), (2, N // 2))
     np.testing.assert_array_equal(got, np.unravel_index([N - 1, 3], (2, N // 2)))
