@@ -1,10 +1,12 @@
 """Arrays with elements put in or left out: `insert`, `delete`, `trim_zeros`.
 
-Arrays and places come in; lazy Arrays go out. Each is one gather in an order of the places.
+Arrays and places come in; lazy Arrays go out: a few known places cut the array into pieces, which
+are put together; many, or traced ones, are one gather in an order of the places.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,21 @@ def _places(obj: Any, n: int, function: str) -> np.ndarray:
         return np.arange(*obj.indices(n))
     as_node(obj, function)  # refuses lists
     return np.asarray(as_static(obj, function))
+
+
+FEW = 8  # places up to which pieces are put together; each number of them is a kernel of its own
+
+
+def _joined(pieces: list[Node], d: int) -> Node:
+    return pieces[0] if len(pieces) == 1 else o.concatenate(*pieces, dimension=d)
+
+
+def _kept(x: Node, d: int, holes: list[tuple[int, int]]) -> Node:
+    """What is left between holes, which are in order."""
+    starts = [0, *[stop for _, stop in holes]]
+    stops = [*[start for start, _ in holes], x.aval.shape[d]]
+    whole = [cut(x, d, a, b) for a, b in zip(starts, stops, strict=True) if a < b]
+    return _joined(whole or [cut(x, d, 0, 0)], d)
 
 
 def _from_front(places: Node, n: int) -> Node:
@@ -77,6 +94,8 @@ def delete(
         # Those to keep come first, in order; the rest is cut off.
         order = argsort_node(to_dtype(out, dtypes.int32), 0)
         return wrap(gather_axis(x, cut(order, 0, 0, max(0, n - places.aval.size)), d))
+    if isinstance(obj, slice) and len(run := range(*obj.indices(n))) and abs(run.step) == 1:
+        return wrap(_kept(x, d, [(min(run), max(run) + 1)]))
     places = _places(obj, n, name)
     if places.dtype.kind not in "iub":
         raise AxisError(
@@ -89,6 +108,10 @@ def delete(
             raise AxisError(
                 f"{name}: index {bad[0]} is out of bounds for an axis of size {n}; pass indices "
                 f"from {-n} to {n - 1}"
+            )
+        if places.size <= FEW:
+            return wrap(
+                _kept(x, d, [(i, i + 1) for i in sorted({int(i) % n for i in places.flat})])
             )
     kept = np.delete(np.arange(n), places)
     return wrap(gather_axis(x, node_of(kept, np.int32), d))
@@ -135,10 +158,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         count = v.aval.shape[d] if count == 1 else count
     shape = (*x.aval.shape[:d], count, *x.aval.shape[d + 1 :])
     v = broadcast_to(reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape), shape)
+    if isinstance(places, np.ndarray):
+        front = np.clip(np.where(places < 0, places + n, places), 0, n)
+        if front.size == 1 or count <= FEW:
+            out = _put_between(x, v, d, np.broadcast_to(front, (count,)))
+            return wrap(cast(out, x.aval.dtype, x.aval.weak_type))
     # In a stable order of places, a new element (2 p) stands before the old one (2 p + 1).
     old = np.arange(n, dtype=np.int32) * 2 + 1
     if isinstance(places, np.ndarray):
-        front = np.clip(np.where(places < 0, places + n, places), 0, n)
         new = np.broadcast_to(front.astype(np.int32) * 2, (count,))
         order = node_of(np.argsort(np.concatenate([old, new]), stable=True), np.int32)
     else:
@@ -147,6 +174,20 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         order = argsort_node(o.concatenate(node_of(old), new, dimension=0), 0)
     out = gather_axis(o.concatenate(x, v, dimension=d), order, d)
     return wrap(cast(out, x.aval.dtype, x.aval.weak_type))
+
+
+def _put_between(x: Node, v: Node, d: int, front: np.ndarray) -> Node:
+    """The elements of v before those of x at places, in the order of v where places are equal."""
+    order = np.argsort(front, stable=True)
+    edges = [0, *np.flatnonzero(np.diff(front[order])) + 1, front.size]  # runs of equal places
+    pieces, done = [], 0
+    v = v if (order == np.arange(front.size)).all() else gather_axis(v, node_of(order, np.int32), d)
+    for a, b in pairwise(map(int, edges)):
+        place = int(front[order[a]]) if a < b else 0
+        pieces += [cut(x, d, done, place), cut(v, d, a, b)]
+        done = place
+    pieces.append(cut(x, d, done, x.aval.shape[d]))
+    return _joined([piece for piece in pieces if piece.aval.shape[d]] or [x], d)
 
 
 @api_boundary
