@@ -100,6 +100,23 @@ def test_integer_pairs_as_jax(name, f, dtype):
     same(plainly(f"{name}(x0, x1)", dtype, x, y), expected)
 
 
+@pytest.mark.parametrize("dtype", [d for d in INTS if d().itemsize < 8])
+def test_quotients_that_are_whole_and_their_neighbours(dtype):
+    """Quotients and remainders go by floating numbers: they are cut off at the right integer."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    y = rng.integers(info.min, info.max, 1 << 16, endpoint=True) >> rng.integers(
+        0, info.bits, 1 << 16
+    )
+    x = (y * rng.integers(0, 300, y.size) + rng.integers(-1, 2, y.size)).astype(dtype)
+    x[::4] = rng.integers(info.min, info.max, x[::4].size, endpoint=True)
+    keep = y != 0
+    x, y = x[keep].astype(np.int64), y[keep]
+    quotient = np.abs(x) // np.abs(y) * np.sign(x) * np.sign(y)
+    pair = x.astype(dtype), y.astype(dtype)
+    same(mapped("idiv(x0, x1)", dtype, *pair), quotient.astype(dtype))
+    same(mapped("rem(x0, x1)", dtype, *pair), (x - quotient * y).astype(dtype))
+
+
 @pytest.mark.parametrize("dtype", INTS)
 @pytest.mark.parametrize(("name", "f"), [("clz", lax.clz), ("popcount", lax.population_count),
                                          ("sign", lax.sign), ("sq", lax.square)])  # fmt: skip

@@ -7,47 +7,44 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from .ir import F64, I1, V, on_gpu, where
+from .ir import F32, F64, I1, V, on_gpu, where
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def _limits(x: V) -> tuple[int, int]:
-    n = x.type.width
-    return -(1 << (n - 1)), n
-
-
 def idiv(x: V, y: V, signed: bool) -> V:
     """Truncating quotient; x / 0 = -1 (all bits), MIN / -1 = MIN."""
-    b, zero = x.b, y.eq(0)
-    if not signed:
-        return where(zero, x.const(-1), V(b, b.udiv(x.v, where(zero, y.const(1), y).v)))
-    low, _ = _limits(x)
-    over = x.eq(low) & y.eq(-1)
-    q = V(b, b.sdiv(x.v, where(zero | over, y.const(1), y).v))
+    zero, q = y.eq(0), _quotient(x, _safe(y, signed), signed)
+    q = where(y.eq(-1), x.const(0) - x, q) if signed else q
     return where(zero, x.const(-1), q)
-
-
-def _rem32(x: V, y: V, signed: bool) -> V:
-    """Remainder of 32-bit numbers by a double's division, which processors have for vectors.
-
-    A quotient that is not whole lies 1 / y or more from the next whole number, and it is rounded by
-    less than 2^-20 / y: it is cut off at the right one.
-    """
-    q = (x.to(F64, signed) / y.to(F64, signed)).to(x.type, signed)
-    return x - q * y
 
 
 def irem(x: V, y: V, signed: bool) -> V:
     """Remainder with the sign of x; x rem 0 = x, MIN rem -1 = 0."""
-    b, zero = x.b, y.eq(0)
-    if x.type.width == 32:
-        safe = where(zero | y.eq(-1) if signed else zero, y.const(1), y)
-        return where(zero, x, _rem32(x, safe, signed))
-    if not signed:
-        return where(zero, x, V(b, b.urem(x.v, where(zero, y.const(1), y).v)))
-    safe = where(zero | y.eq(-1), y.const(1), y)
-    return where(zero, x, V(b, b.srem(x.v, safe.v)))
+    zero, y = y.eq(0), _safe(y, signed)
+    if x.type.width > 32:
+        return where(zero, x, V(x.b, (x.b.srem if signed else x.b.urem)(x.v, y.v)))
+    return where(zero, x, x - _quotient(x, y, signed) * y)
+
+
+def _safe(y: V, signed: bool) -> V:
+    """A divisor by which no processor traps: 1 in the place of 0 and of -1 (MIN / -1 overflows)."""
+    return where(y.eq(0) | y.eq(-1) if signed else y.eq(0), y.const(1), y)
+
+
+def _quotient(x: V, y: V, signed: bool) -> V:
+    """The whole part of x / y: up to 32 bits by a division of floating numbers that hold both, for
+    processors have that for vectors (`I // 7` on 1e6 int32: 0.97 -> 0.19 ms; a reciprocal before
+    the loop gained nothing more: memory is the limit).
+
+    A quotient that is not whole lies 1 / y or more from the next whole number, and it is rounded by
+    less than that (2^-21 / y in doubles, 2^-8 / y in single precision): it is cut off at the right
+    one.
+    """
+    if x.type.width > 32:
+        return V(x.b, (x.b.sdiv if signed else x.b.udiv)(x.v, y.v))
+    wide = F64 if x.type.width == 32 else F32
+    return (x.to(wide, signed) / y.to(wide, signed)).to(x.type, signed)
 
 
 def shift_left(x: V, n: V) -> V:
