@@ -74,6 +74,8 @@ _RUNS = re.compile(
 _FOLDED = re.compile(
     r"( +)run = (\w+) - (d\d+)\n +run = run if run < m - k else m - k\n( +for j in range)\(run\)"
 )
+# Loops over blocks of what is folded: a tiny kernel has one block.
+_BLOCKS = re.compile(r"( +)for (b|rb) in range\((\w+), \w+, (?:1024|512)\):")
 
 
 def with_sizes(text: Generated, extent: int) -> Generated:
@@ -85,6 +87,7 @@ def with_sizes(text: Generated, extent: int) -> Generated:
     """
     if not text.ints or not text.pointers or max(extent, *text.ints) > TINY:
         return text
+    text = text.tiny() if text.tiny else text
     head = text.source.rindex("def kernel(")
     start = text.source.index(":\n", head) + 2
     names = text.source[head : start - 3].split(", ")[-len(text.ints) :]
@@ -96,6 +99,8 @@ def with_sizes(text: Generated, extent: int) -> Generated:
     body = text.source[start:]
     for runs in (_RUNS, _FOLDED) if "nr" in names else (_RUNS,):
         body = runs.sub(r"\1\3 = 0\n\1run = \2\n\4(\2)", body)
+    if all(text.ints):
+        body = _BLOCKS.sub(r"\1\2 = \3\n\1if True:", body)
     sized.source = text.source[:start] + lines + body
     return sized
 

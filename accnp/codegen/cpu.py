@@ -8,6 +8,7 @@ the same text serves every shape of a layout.
 from __future__ import annotations
 
 import re
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -38,10 +39,12 @@ _COMPARISON = re.compile(r"\{0\} (?:<=?|>=?|==|!=) \{1\}")
 _NUMBER = re.compile(r"(?<![\w{])\d")
 
 
-def generate(spec: KernelSpec, name: str = "kernel", edge: bool = False) -> Generated:
+def generate(
+    spec: KernelSpec, name: str = "kernel", edge: bool = False, tiny: bool = False
+) -> Generated:
     """Write the source of a kernel; that of an `edge` as if it were long, as what lies beside it
-    is."""
-    return Emitter(spec, name, edge).run()
+    is. One that is `tiny` will have its sizes in it (`cells.with_sizes`)."""
+    return Emitter(spec, name, edge, tiny).run()
 
 
 class Emitter:
@@ -49,10 +52,10 @@ class Emitter:
 
     ends: tuple[str, ...] = ("lo", "hi")  # arguments before the pointers
 
-    def __init__(self, spec: KernelSpec, name: str, edge: bool = False) -> None:
+    def __init__(self, spec: KernelSpec, name: str, edge: bool = False, tiny: bool = False) -> None:
         self.spec = spec
         self.name = name
-        self.edge = edge
+        self.edge, self.tiny = edge, tiny
         self.w = Writer()
         self.out = Generated()
         self.arguments: list[str] = []
@@ -101,6 +104,8 @@ class Emitter:
         """Write the body of the kernel."""
         if not self.edge and is_short(self.spec):
             self.literal = LANES
+            if self.spec.form == "column" and not self.tiny:
+                self.out.tiny = partial(generate, self.spec, self.name, tiny=True)
             SHORT_FORMS[self.spec.form](self)
         else:
             FORMS[self.spec.form](self)

@@ -5,7 +5,7 @@ In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Generated:
         "tasks",
         "then",
         "threads",
+        "tiny",
         "weight",
         "whiles",
     )
@@ -61,6 +62,7 @@ class Generated:
         self.extent = 1  # the parallel index runs from 0 to extent
         self.weight = 1  # work of one step of it, in simple element operations
         self.whiles = False  # whether there is a loop as long as no range says: work says little
+        self.tiny: Callable[[], Generated] | None = None  # makes another text, for few elements
         self.products = False  # whether it multiplies matrices: work is no estimate from above
         # Of split folds: partial results still to be folded.
         self.partials: list[tuple[Fold, Access, int]] = []

@@ -37,6 +37,7 @@ from accnp.codegen.definitions import with_definitions
 from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.bypass import CLAIM
 from accnp.runtime.direct import Unsupported, build
+from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED
 from accnp.runtime.syntax import functions_of, walk
@@ -44,6 +45,7 @@ from accnp.runtime.syntax import functions_of, walk
 ENTRY = "accnp_entry"
 LIBRARY = "accnp.library"  # of kernels that many others call
 VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
+SIZED = "accnp.sized"  # and of those whose text has its sizes
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
@@ -252,7 +254,8 @@ def lower(
 
     Callees are functions in the source with their signatures, in an order in which each calls only
     those before it. Independent loops are vectors of `vector_bytes` (0: none are). A text whose
-    loops all are says so (`VECTORS`). What users brought comes from `codegen/definitions.py`.
+    loops all are says so (`VECTORS`), and whether it has its sizes (`SIZED`). What users brought
+    comes from `codegen/definitions.py`.
     """
     source = with_definitions(source)
     arguments = (types.int64, types.int64, *map(argument_type, signature))
@@ -326,6 +329,8 @@ def _run(
         module.beside = functions.text(module.globals)
         if not left and not linked:
             module.add_named_metadata(VECTORS)
+            if known_sizes(tree):
+                module.add_named_metadata(SIZED)
         return module, made, linked
     except Unsupported:
         library, result = by_numba(function, arguments, fastmath)

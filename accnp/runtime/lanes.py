@@ -120,11 +120,13 @@ class _Loop:
         room = min(MOST, side * self.f.vector_bytes // max(sizes))
         known = known_sizes(self.f.tree)
         inner = [n for name, n in known.items() if name[0] == "n" and name[1:].isdigit()]
-        likely = known.get("hi", MOST) if self.flat else max(inner, default=MOST)
+        # How many steps there are, where a tiny kernel or a short axis says so and one vector does
+        # them all.
+        *first, last = self.node.iter.args  # type: ignore[attr-defined]
+        written = last.value if isinstance(last, ast.Constant) and type(last.value) is int else 0
+        count = known.get(getattr(last, "id", ""), written) if self.flat or not first else 0
+        likely = known.get("hi", MOST) if self.flat else written or max(inner, default=MOST)
         self.n = min(room, 1 << max(2, (likely - 1).bit_length()))
-        # How many steps there are, where a tiny kernel says so and one vector does them all.
-        limits = self.node.iter.args  # type: ignore[attr-defined]
-        count = known.get(getattr(limits[-1], "id", ""), 0) if self.flat or len(limits) == 1 else 0
         self.count = count if count <= self.n else 0
 
     def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:

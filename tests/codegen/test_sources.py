@@ -66,6 +66,19 @@ def _constants(f, x):
     return [as_bytes(np.array(engine.array_of(n))) for n in engine.plan_of_graph(graph)[1]]
 
 
+@pytest.mark.parametrize(("f", "lanes"), [(jnp.tanh, True), (jnp.negative, False)])
+def test_a_few_columns_of_functions_are_one_vector(f, lanes):
+    def twice(x):
+        return f(x).sum(1) * 2
+
+    x = example(35, 3).reshape(5, 7, 3)
+    (text,) = sources(twice, x)
+    assert ("for j in range(3)" in text) == lanes
+    ((data, _),) = run_plan_plainly(plan_of(twice, x), [as_bytes(x), *_constants(twice, x)])
+    want = (np.tanh(x) if lanes else -x).sum(1) * 2
+    np.testing.assert_allclose(data.view(np.float32).reshape(5, 3), want, rtol=1e-6, atol=1e-6)
+
+
 def test_the_same_program_gives_the_same_text():
     assert sources(softmax, example(5, 6)) == sources(softmax, example(5, 6))
 

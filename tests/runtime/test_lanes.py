@@ -298,6 +298,40 @@ def kernel(lo, hi, a, x, y, n1):
             assert np.all(a[3 * n :] == -1)
 
 
+COLUMNS = """
+def kernel(lo, hi, a, x, n):
+    buf0 = stack_f8()
+    for u in range(lo, hi):
+        p = u * 3
+        for j in range(3):
+            buf0[j] = f8(0)
+        for r in range(n):
+            d = r * 3
+            for j in range(3):
+                buf0[j] = f8(buf0[j] + f8(x[d + j] * x[p + j]))
+        for j in range(3):
+            a[p + j] = f4(buf0[j])
+"""
+
+
+def test_a_few_columns_are_one_vector(guarded, monkeypatch):
+    """Loops over a short axis whose length is written out are no loops: sums stay in a register."""
+    signature = "f4*", "f4*", "i8"
+    for width in (64, 32):
+        text = text_of(COLUMNS, signature, width, monkeypatch)
+        assert "!accnp.vectors" in text
+        assert "masked" not in text
+        assert "[1024 x double]" not in objects.show_llvm(text, [])  # scratch is none
+    x = guarded.view(np.float32)[-15:]  # nothing is read behind it
+    x[:] = np.arange(15)
+    rows = x.reshape(5, 3)
+    for kernel in kernels(COLUMNS, signature, monkeypatch):
+        a = np.full(15 + 16, -1, np.float32)
+        run(kernel, 5, a, x, 5)
+        assert np.array_equal(a[:15].reshape(5, 3), rows * rows.sum(0))
+        assert np.all(a[15:] == -1)
+
+
 def test_quotients_by_sizes_are_rounded_down(monkeypatch):
     source = """
 def kernel(lo, hi, a, x, n):
