@@ -467,3 +467,27 @@ def test_selectors_out_of_bounds_take_the_first_or_the_last():
     for which in (np.int32([-7, 1, 9]), np.int8([0, 2, 5])):
         cases = [np.full(3, k, np.float32) for k in range(3)]
         same(lax.select_n(which, *cases), jax.lax.select_n(which, *cases))
+
+
+def test_a_branch_that_stands_for_several_is_traced_once():
+    """Programs count on it that put one function in many places of a table (haiku's tests do)."""
+    traced = []
+    table = jnp.arange(3.0)  # closed over: the branches share it
+
+    def branch(x):
+        traced.append(x)
+        return x + table
+
+    def other(x):
+        return x * 2 - table
+
+    got = accnp.jit(lambda i, x: accnp.lax.switch(i, [branch, other, branch], x))(2, jnp.ones(3))
+    np.testing.assert_array_equal(got, [1, 2, 3])
+    assert len(traced) == 1
+    slope = accnp.grad(lambda x: accnp.lax.cond(x[0] > 0, branch, branch, x).sum())(jnp.ones(3))
+    np.testing.assert_array_equal(slope, [1, 1, 1])
+
+
+def test_traced_arrays_stay_in_device_get():
+    doubled = accnp.jit(lambda x: accnp.device_get({"x": x})["x"] * 2)(jnp.ones(3))
+    np.testing.assert_array_equal(doubled, [2, 2, 2])

@@ -74,7 +74,7 @@ def _leaf_like(value: Any, x: Any) -> Any:
     return np.asarray(value).astype(_dtype(x))
 
 
-def _random_like(rng: np.random.Generator, x: Any) -> Any:
+def _random_like(rng: np.random.RandomState, x: Any) -> Any:
     if not _moves(x):
         return np.zeros(np.shape(x), float0)
     value = rng.standard_normal(np.shape(x))
@@ -159,7 +159,7 @@ def check_jvp(
         >>> jnp.test_util.check_jvp(jnp.sin, partial(jnp.jvp, jnp.sin), (0.5,), eps=1e-2)
     """
     args = _typed(args)
-    rng = np.random.default_rng(0)
+    rng = np.random.RandomState(0)
     direction = tree_map(partial(_random_like, rng), args)
     value, tangent = f_jvp(args, direction)
     leaves = _compare_values(value, f(*args), atol, rtol, err_msg)
@@ -197,7 +197,7 @@ def check_vjp(
         >>> jnp.test_util.check_vjp(jnp.sin, partial(jnp.vjp, jnp.sin), (0.5,), eps=1e-2)
     """
     args = _typed(args)
-    rng = np.random.default_rng(0)
+    rng = np.random.RandomState(0)
     value, pull = f_vjp(*args)
     leaves = _compare_values(value, f(*args), atol, rtol, err_msg)
     direction = tree_map(partial(_random_like, rng), args)

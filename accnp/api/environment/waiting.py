@@ -74,12 +74,10 @@ def copy_to_host_async(x: Any) -> Any:
 
 @api_boundary
 def device_get(x: Any) -> Any:
-    """NumPy arrays in place of the arrays of a tree; keys, which NumPy does not have, stay.
+    """NumPy arrays in place of the arrays of a tree.
 
-    Shapes and dtypes stay; leaves that are no arrays stay as they are.
-
-    Raises:
-        TypeError: an array is traced, so that it has no value yet.
+    Shapes and dtypes stay; keys, which NumPy does not have, traced arrays, which have no value
+    yet, and leaves that are no arrays stay as they are.
 
     Example:
         >>> import accnp as jnp
@@ -88,8 +86,9 @@ def device_get(x: Any) -> Any:
     """
 
     def got(leaf: Any) -> Any:
-        is_array = hasattr(leaf, "__array__") and not isinstance(leaf, PRNGKeyArray)
-        return np.asarray(leaf) if is_array else leaf
+        if isinstance(leaf, PRNGKeyArray) or (type(leaf) is Array and is_traced(leaf._node)):
+            return leaf
+        return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 
     return pytree.tree_map(got, x)
 

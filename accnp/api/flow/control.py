@@ -128,16 +128,23 @@ class _Branches:
         self, name: str, labels: Sequence[str], fns: Sequence[Any], avals: list[Aval], spec: Any
     ) -> None:
         order = range(len(fns)) if name == "switch" else (1, 0)  # true_fun comes first
-        made = {i: record_body(fns[i], name, avals, spec, refs=True) for i in order}
+        place = [next(j for j, g in enumerate(fns) if g is f) for f in fns]
+        # A function that stands for several is traced once.
+        made = {
+            i: record_body(fns[i], name, avals, spec, refs=True) for i in order if place[i] == i
+        }
         first, *others = order
         for i in others:
+            if place[i] != i:
+                continue
             pair = (labels[first], labels[i]), (fns[first], fns[i])
-            check_branches(name, *pair, made[first], made[i])
-        bodies = [made[i] for i in range(len(fns))]
+            check_branches(name, *pair, made[place[first]], made[i])
+        bodies = [made[i] for i in sorted(made)]
         self.name, self.spec = name, bodies[0].spec
         self.refs = refs_of(bodies)
-        self.graphs = [with_refs(b, self.refs) for b in bodies]
-        self.outer = close(self.graphs)
+        graphs = {i: with_refs(made[i], self.refs) for i in sorted(made)}
+        self.outer = close(list(graphs.values()))
+        self.graphs = [graphs[i] for i in place]
         # What all of them hand through needs no choice.
         columns = zip(*[forwarded(g) for g in self.graphs], strict=True)
         self.same = [c[0] if len(set(c)) == 1 else None for c in columns]
