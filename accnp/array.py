@@ -21,9 +21,9 @@ from accnp.ir.trace import join
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
-from accnp.trace_fn import conversion_error
+from accnp.trace_fn import conversion_error, traced_repr, unmapped
 
-__all__ = ["Array", "const_of", "from_numpy", "is_traced", "wrap"]
+__all__ = ["Array", "const_of", "from_numpy", "is_traced", "known", "look", "wrap"]
 
 
 class Array:
@@ -209,16 +209,11 @@ class Array:
         self._node = const(engine.DELETED, self._node.aval)
 
     def _look(self, kind: str) -> np.ndarray:
-        node = self._node
-        if is_traced(node):
-            raise conversion_error(kind, node)
-        return engine.array_of(node)
+        return look(self._node, kind)
 
     def _look_there(self, kind: str) -> Any:
         """The buffer, on a device or not; on a GPU the values may be in the making."""
-        if is_traced(self._node):
-            raise conversion_error(kind, self._node)
-        return engine.ready(self._node)
+        return engine.ready(known(self._node, kind))
 
     @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -307,9 +302,9 @@ class Array:
 
     @api_boundary
     def __repr__(self) -> str:
-        node = self._node
-        if _is_abstract(node):
-            return traced_repr(node)
+        node = _shown(self._node)
+        if node is None:
+            return traced_repr(self._node)
         value = engine.array_of(node)
         weak = ", weak_type=True" if self.weak_type else ""
         dtype = f"dtype={self.dtype.name}{weak})"
@@ -323,13 +318,15 @@ class Array:
 
     @api_boundary
     def __str__(self) -> str:
-        return repr(self) if _is_abstract(self._node) else str(engine.array_of(self._node))
+        node = _shown(self._node)
+        return repr(self) if node is None else str(engine.array_of(node))
 
     @api_boundary
     def __format__(self, spec: str) -> str:
-        if is_traced(self._node):
+        node = _shown(self._node)
+        if node is None:
             return str(self)
-        value = engine.array_of(self._node)
+        value = engine.array_of(node)
         return format(value[()] if value.ndim == 0 else value, spec)
 
     # --- protocols ---
@@ -452,19 +449,31 @@ def is_traced(node: Node) -> bool:
     return trace is not None and trace.abstract
 
 
-def _is_abstract(node: Node) -> bool:
-    """Whether a node has no value to show.
+def known(node: Node, kind: str, function: str = "") -> Node:
+    """The node, or one outside of mapped functions, of which the value can be had.
 
-    Unlike `is_traced`, also for one that leaked from its trace.
+    Raises:
+        ConcretizationTypeError: it is traced; `kind` (of `errors.CONVERSION_KINDS`) says what for
+            the function needs it.
     """
-    return node.value is None and node.trace is not None and node.trace.abstract
+    if not is_traced(node):
+        return node
+    outside = unmapped(node)
+    if outside is None:
+        raise conversion_error(kind, node, function)
+    return outside
 
 
-def traced_repr(node: Node) -> str:
-    """Return the repr of a traced value: dtype, shape, and what is tracing it."""
-    a = node.aval
-    weak = ", weak_type=True" if a.weak_type else ""
-    return f"JitTracer({a.dtype.name}[{','.join(map(str, a.shape))}]{weak})"
+def look(node: Node, kind: str, function: str = "") -> np.ndarray:
+    """The value of a node; errors are those of `known`."""
+    return engine.array_of(known(node, kind, function))
+
+
+def _shown(node: Node) -> Node | None:
+    """The node whose value is shown; None if there is none, also if one leaked from its trace."""
+    if node.value is not None or node.trace is None or not node.trace.abstract:
+        return node
+    return unmapped(node) if node.trace.active else None
 
 
 def const_of(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Node:

@@ -11,10 +11,10 @@ from accnp import errors
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node, arg, site_text
-from accnp.ir.trace import Trace, own_lines, state
+from accnp.ir.node import Node, arg, record, site_text
+from accnp.ir.trace import Trace, own_lines, state, untraced
 
-__all__ = ["conversion_error", "function_place", "provenance", "trace"]
+__all__ = ["conversion_error", "function_place", "provenance", "trace", "traced_repr", "unmapped"]
 
 counters = {"traces": 0}
 
@@ -99,6 +99,43 @@ def provenance(node: Node) -> errors.Provenance:
         arguments=names,
         operations=operations,
     )
+
+
+def unmapped(node: Node) -> Node | None:
+    """The same value outside of the functions being mapped; None where it depends on what is
+    mapped, or something else than `vmap` traces.
+
+    It is recorded once more there, so that it can be looked at, as jax lets one.
+    """
+    for t in state.stack:
+        if t.kind != "grad" and getattr(t.info, "transform", "") != "vmap":
+            return None
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack = [(node, False)]
+    while stack:
+        n, done = stack.pop()
+        if done:
+            order.append(n)
+        elif id(n) not in seen and n.trace is not None and n.trace.abstract:
+            if n.op.name == "arg" or n.op.kind == "callback" or "axis_name" in n.params:
+                return None
+            seen.add(id(n))
+            stack.append((n, True))
+            stack.extend([(x, False) for x in n.inputs])
+    made: dict[int, Node] = {}
+    with untraced():
+        for n in order:
+            inputs = tuple([made.get(id(x), x) for x in n.inputs])
+            made[id(n)] = inputs[0] if n.op.name == "mark" else record(n.op, inputs, n.params)
+    return made[id(node)]
+
+
+def traced_repr(node: Node) -> str:
+    """Return the repr of a traced value: dtype, shape, and what is tracing it."""
+    a = node.aval
+    weak = ", weak_type=True" if a.weak_type else ""
+    return f"JitTracer({a.dtype.name}[{','.join(map(str, a.shape))}]{weak})"
 
 
 def conversion_error(kind: str, node: Node, function: str = "") -> Exception:

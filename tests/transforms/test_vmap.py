@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import accnp
+import accnp.numpy as jnp
 
 M = np.arange(12, dtype=np.float32).reshape(3, 4)
 V = np.arange(3, dtype=np.float32)
@@ -286,3 +287,39 @@ def test_jitted_functions_know_the_axis() -> None:
         x = np.arange(n, dtype=np.float32)
         np.testing.assert_allclose(accnp.vmap(f, axis_name="i")(x), x * n + x.sum())
     assert f._cache_size() == 2
+
+
+UNMAPPED = {
+    "a constant": lambda x, n: x * (2.0 if jnp.ones(3).sum() > 2 else 1.0),
+    "float": lambda x, n: x * float(jnp.arange(4).sum()),
+    "an argument that is not mapped": lambda x, n: x * int(n * 2),
+    "a shape": lambda x, n: jnp.ones(int(n) + 1).sum() + x,
+    "NumPy": lambda x, n: x + np.asarray(jnp.cumsum(jnp.arange(3)))[-1],
+    "a mask": lambda x, n: x + jnp.arange(4)[jnp.arange(4) > n].sum(),
+    "a slice": lambda x, n: x + jnp.arange(4)[: n + 1].sum(),
+    "nonzero": lambda x, n: x + jnp.nonzero(jnp.arange(4) - n)[0].sum(),
+    "text": lambda x, n: x * int(str(n + 1)),
+    "a slope": lambda x, n: accnp.grad(lambda v: v * (3.0 if n > 1 else 1.0))(x),
+}
+
+
+@pytest.mark.parametrize("name", UNMAPPED)
+def test_what_is_not_mapped_has_a_value(name):
+    """As in jax, where `vmap` alone traces nothing else than what is mapped."""
+    fn, xs = UNMAPPED[name], np.arange(3.0, dtype=np.float32)
+    got = accnp.vmap(fn, (0, None))(xs, jnp.asarray(2))
+    np.testing.assert_array_equal(got, [fn(x, jnp.asarray(2)) for x in xs])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xs: accnp.vmap(lambda x: x * bool(x > 1))(xs),
+        lambda xs: accnp.jit(accnp.vmap(lambda x: x * bool(jnp.ones(3).sum() > 1)))(xs),
+        lambda xs: accnp.vmap(accnp.jit(lambda x: x * bool(jnp.ones(3).sum() > 1)))(xs),
+        lambda xs: accnp.vmap(lambda x: x * int(accnp.lax.axis_index("i")), axis_name="i")(xs),
+    ],
+)
+def test_what_is_mapped_or_compiled_has_none(call):
+    with pytest.raises(accnp.errors.ConcretizationTypeError):
+        call(jnp.arange(3.0))

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from accnp.array import Array, is_traced
+from accnp.array import Array, is_traced, look
 from accnp.engine import array_of
 from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node
-from accnp.trace_fn import conversion_error
 
 __all__ = ["as_axes", "as_axis", "as_int", "as_shape", "as_size", "as_static", "concrete"]
 
@@ -28,9 +27,7 @@ def concrete(node: Node) -> np.ndarray | None:
 def as_static(x: Any, function: str, kind: str = "static") -> Any:
     """Return the value of an argument that must be known now; Arrays become NumPy arrays."""
     if type(x) is Array:
-        if is_traced(x._node):
-            raise conversion_error(kind, x._node, function)
-        return array_of(x._node)
+        return look(x._node, kind, function)
     return x
 
 

@@ -29,7 +29,7 @@ from accnp.api.flow.bodies import (
     with_refs,
 )
 from accnp.api.flow.remembered import remembered
-from accnp.array import is_traced, wrap
+from accnp.array import is_traced, look, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -40,7 +40,6 @@ from accnp.ir.op import o
 from accnp.primitives.control import call, keep
 from accnp.primitives.unrolled import row, stack
 from accnp.pytree import flatten_arrays, map_arrays
-from accnp.trace_fn import conversion_error
 
 __all__ = ["fori_loop", "run_scan", "scan", "while_loop"]
 
@@ -447,9 +446,7 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
     lengths = [x.shape[0] for x in rows]
     if length is not None:
         node = getattr(length, "_node", None)
-        if node is not None and is_traced(node):
-            raise conversion_error("index", node, "scan (length)")
-        length = int(length)
+        length = int(length if node is None else look(node, "index", "scan (length)"))
         if length < 0:
             raise ValueError(f"scan: length must not be negative; got {length}; pass 0 or more")
         if any(n != length for n in lengths):

@@ -15,23 +15,19 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import arange
 from accnp.api.folds import reductions as red
 from accnp.api.indexes.at import write
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, look, wrap
 from accnp.dtypes import iinfo
-from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
-from accnp.trace_fn import conversion_error
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def _count(ids: Node, num_segments: Any, name: str) -> int:
     if num_segments is None:
-        if is_traced(ids):
-            raise conversion_error("shape", ids, f"{name} (without num_segments=)")
-        return int(np.max(array_of(ids))) + 1
+        return int(np.max(look(ids, "shape", f"{name} (without num_segments=)"))) + 1
     count = as_int(num_segments, name, "num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative; got {count}; pass 0 or more")

@@ -18,7 +18,7 @@ from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, look, wrap
 from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -27,7 +27,6 @@ from accnp.primitives.elementwise import like
 from accnp.primitives.index import GatherScatterMode
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.sort import permutation_of, sortable
-from accnp.trace_fn import conversion_error
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
@@ -64,9 +63,7 @@ class UniqueInverse(NamedTuple):
 
 def _known(x: Any, function: str) -> np.ndarray:
     node = node_of(x, function=function)
-    if is_traced(node):
-        raise conversion_error("shape", node, f"{function} (its result's size depends on values)")
-    return array_of(node)
+    return look(node, "shape", f"{function} (its result's size depends on values)")
 
 
 def _given(value: np.ndarray, function: str, weak: bool = False) -> Array:

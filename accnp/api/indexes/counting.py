@@ -20,13 +20,11 @@ from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import wrap_negative
 from accnp.api.indexes.taking import METHODS, integers, modulo
-from accnp.array import Array, is_traced, wrap
-from accnp.engine import array_of
+from accnp.array import Array, look, wrap
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.op import o
 from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, place_dtype
 from accnp.primitives.kinds import full as full_node
-from accnp.trace_fn import conversion_error
 
 __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
 
@@ -99,9 +97,8 @@ def bincount(
             "pass one weight for each element"
         )
     if length is None:
-        if is_traced(v):
-            raise conversion_error("shape", v, f"{name} (without length=)")
-        top = int(np.max(array_of(v), initial=0)) + 1 if v.aval.size else 0
+        values = look(v, "shape", f"{name} (without length=)")
+        top = int(np.max(values, initial=0)) + 1 if v.aval.size else 0
         length = max(top, as_int(minlength, name, "minlength"))
     length = as_size(length, name, "length")
     if not length:
@@ -191,9 +188,7 @@ def ravel_multi_index(
             x = o.clamp(scalar_node(0, kind, False), x, scalar_node(n - 1, kind, False))
         elif mode == "ignore":
             pass
-        elif is_traced(x):
-            raise conversion_error("static", x, f"{name} (mode='raise')")
-        elif np.any((array_of(x) < 0) | (array_of(x) >= n)):
+        elif np.any(((at := look(x, "static", f"{name} (mode='raise')")) < 0) | (at >= n)):
             raise ValueError(f"{name}: invalid entry in coordinates array")
         term = o.mul(x, scalar_node(step, kind, False))
         total = term if total is None else o.add(total, term)

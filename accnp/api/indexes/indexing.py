@@ -22,15 +22,14 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.indexes.recipes import replayed, signature
-from accnp.array import Array, const_of, is_traced, wrap
+from accnp.array import Array, const_of, look, wrap
 from accnp.engine import array_of
-from accnp.errors import NoElementsError, api_boundary
+from accnp.errors import ConcretizationTypeError, NoElementsError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, dtype_kind, place_dtype
-from accnp.trace_fn import conversion_error
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
 
@@ -140,9 +139,7 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
         node = as_node(item, "indexing")
     kind = dtype_kind(node.aval.dtype)
     if kind == "b":
-        if is_traced(node):
-            raise conversion_error("mask", node, "indexing")
-        mask = array_of(node)
+        mask = look(node, "mask", "indexing")
         if mask.ndim == 0:
             return [TRUE if mask else FALSE]
         return [Entry("mask", mask)]
@@ -170,14 +167,14 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
     bounds = []
     for v in (s.start, s.stop, s.step):
         if type(v) is Array:
-            if is_traced(v._node):
-                error = conversion_error("static", v._node, "indexing")
+            try:
+                v = look(v._node, "static", "indexing")
+            except ConcretizationTypeError as error:
                 raise IndexError(
                     f"indexing: slice entries must be static integers; got {s} for axis {d}.\n"
                     f"{error}\n"
                     "For a traced start use lax.dynamic_slice with a static size."
-                )
-            v = array_of(v._node)
+                ) from None
         if v is not None:
             try:
                 v = operator.index(v)

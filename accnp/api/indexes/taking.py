@@ -28,7 +28,7 @@ from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import gather_axis, index_node
-from accnp.array import Array, const_of, is_traced, wrap
+from accnp.array import Array, const_of, known, look, wrap
 from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -36,7 +36,6 @@ from accnp.ir.op import o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, broadcast_to, dtype_kind, needs_places, place_dtype
 from accnp.primitives.kinds import full as full_node
-from accnp.trace_fn import conversion_error
 
 __all__ = [
     "argwhere", "choose", "compress", "extract",
@@ -374,9 +373,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
 
 
 def _known(x: Node, function: str) -> Node:
-    if is_traced(x):
-        raise conversion_error("shape", x, f"{function} (without size=)")
-    return x
+    return known(x, "shape", f"{function} (without size=)")
 
 
 @api_boundary
@@ -452,10 +449,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     elif mode == "clip":
         kind = index.aval.dtype
         index = o.clamp(scalar_node(0, kind, False), index, scalar_node(n - 1, kind, False))
-    elif is_traced(index):
-        raise conversion_error("static", index, "jnp.choose (mode='raise')")
-    elif np.any((array_of(index) < 0) | (array_of(index) >= n)):
-        text = f"got {array_of(index)!s:.40} for {n} choices; use mode='clip' or 'wrap'"
+    elif np.any(((at := look(index, "static", "jnp.choose (mode='raise')")) < 0) | (at >= n)):
+        text = f"got {at!s:.40} for {n} choices; use mode='clip' or 'wrap'"
         raise ValueError(f"jnp.choose: an index names no choice; {text}")
     shape = broadcast_shapes("jnp.choose", [v.aval.shape for v in (index, *parts)])
     if n == 1:
