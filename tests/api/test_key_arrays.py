@@ -13,6 +13,8 @@ import pytest
 
 import accnp as jax
 from accnp import numpy as jnp
+from accnp.extend import linear_util as lu
+from accnp.interpreters import partial_eval as pe
 
 IMPLS = ["threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32"]
 
@@ -170,3 +172,23 @@ def test_loops_without_jit(keys):
 def test_texts_of_refusals(program, text):
     with pytest.raises(TypeError, match=text):
         program(jax.random.split(jax.random.key(0), 4))
+
+
+def test_keys_are_close_where_they_are_equal():
+    a, b = jax.random.split(jax.random.key(0))
+    assert bool(jnp.allclose(a, a))
+    assert not bool(jnp.allclose(a, b))
+    assert bool(jnp.array_equiv(a, a))
+    assert not bool(jnp.array_equiv(a, b))
+    np.testing.assert_array_equal(jnp.isclose(jax.random.split(a), jax.random.split(a)), True)
+
+
+def test_programs_made_in_part_take_keys():
+    """As flax's scan makes them of its body."""
+    key = jax.random.key(1)
+    fun = lu.wrap_init(lambda k, x: [jax.random.fold_in(key, 3), k, x + jax.random.uniform(k)])
+    unknown = [pe.PartialVal.unknown(jax.typeof(v)) for v in (key, jnp.ones(()))]
+    _, outs, _ = pe.trace_to_jaxpr_nounits(fun, unknown)
+    assert [v.is_known() for v in outs] == [True, False, False]
+    assert outs[0].get_known() == jax.random.fold_in(key, 3)
+    assert outs[1].get_aval().dtype == key.dtype

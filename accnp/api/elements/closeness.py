@@ -29,6 +29,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.key_array import PRNGKeyArray
 from accnp.primitives.kinds import full
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose", "spacing"]
@@ -49,6 +50,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array([ True, False], dtype=bool)
     """
+    if isinstance(a, PRNGKeyArray) and isinstance(b, PRNGKeyArray):
+        return equal(a, b)
     x, y = broadcast_nodes("isclose", inexact("isclose", a, b))
     dtype = dtypes_real(x)
     r, t = (cast(as_node(v, "isclose"), dtype) for v in (rtol, atol))
@@ -117,6 +120,8 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
     """
+    if isinstance(a1, PRNGKeyArray) and isinstance(a2, PRNGKeyArray):
+        a1, a2 = a1._base, a2._base
     a, b = _taken(a1, "array_equiv"), _taken(a2, "array_equiv")
     try:
         broadcast_shapes("array_equiv", [a.aval.shape, b.aval.shape])

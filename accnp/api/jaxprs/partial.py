@@ -16,10 +16,12 @@ from accnp.api.jaxprs.jaxpr import closed_jaxpr, recording_names
 from accnp.api.jaxprs.tracing import dce_jaxpr
 from accnp.api.jaxprs.wrapped import WrappedFun
 from accnp.array import wrap
-from accnp.ir.aval import Aval
+from accnp.dtypes import ExtendedDType
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import Jaxpr, Var
 from accnp.ir.graph import Graph, expanded
 from accnp.ir.node import Node
+from accnp.key_array import PRNGKeyArray, keys_of_words
 from accnp.trace_fn import trace
 
 __all__ = ["PartialVal", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
@@ -71,13 +73,30 @@ class PartialVal(NamedTuple):
         return as_node(self.const, "PartialVal").aval if self.pval is None else self.pval
 
 
-def _recorded(fun: WrappedFun, avals: Sequence[Aval], transform: str) -> Graph:
+def _recorded(
+    fun: WrappedFun, avals: Sequence[Aval], transform: str
+) -> tuple[Graph, list[ExtendedDType | None]]:
+    """The program, on the words of keys, and which of its results are words of keys."""
+    keys = [a.dtype if type(a.dtype) is ExtendedDType else None for a in avals]
+    words = [
+        a if k is None else make_aval((*a.shape, *k.base_shape), k.base_dtype)
+        for a, k in zip(avals, keys, strict=True)
+    ]
+    found: list[ExtendedDType | None] = []
+
     def run(nodes: list[Node]) -> list[Node]:
-        outs = fun.call_wrapped(*[wrap(n) for n in nodes])
-        return [as_node(x, transform) for x in outs]
+        given = [_keys(k, wrap(n)) for k, n in zip(keys, nodes, strict=True)]
+        outs = fun.call_wrapped(*given)
+        found[:] = [x._keys if isinstance(x, PRNGKeyArray) else None for x in outs]
+        plain = [x._base if isinstance(x, PRNGKeyArray) else x for x in outs]
+        return [as_node(x, transform) for x in plain]
 
     with recording_names():
-        return trace(run, avals, of=fun, transform=transform)
+        return trace(run, words, of=fun, transform=transform), found
+
+
+def _keys(dtype: ExtendedDType | None, x: Any) -> Any:
+    return x if dtype is None else keys_of_words(dtype, x)
 
 
 def trace_to_jaxpr_dynamic(
@@ -95,8 +114,10 @@ def trace_to_jaxpr_dynamic(
     >>> pe.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: [x * x]), [scalar])[0]
     { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
     """
-    closed = closed_jaxpr(_recorded(fun, in_avals, "trace_to_jaxpr_dynamic"))
-    return closed.jaxpr, list(closed.out_avals), list(closed.consts)
+    graph, keys = _recorded(fun, in_avals, "trace_to_jaxpr_dynamic")
+    closed = closed_jaxpr(graph)
+    out_avals = [_keys(k, a) for k, a in zip(keys, closed.out_avals, strict=True)]
+    return closed.jaxpr, out_avals, list(closed.consts)
 
 
 def trace_to_jaxpr_nounits(
@@ -129,8 +150,8 @@ def trace_to_jaxpr_nounits(
         return fun.call_wrapped(*[p.const if p.pval is None else next(rest) for p in pvals])
 
     with recording_names():
-        graph = expanded(_recorded(fun.wrap(of_unknown), unknown, "trace_to_jaxpr_nounits"))
-    closed = closed_jaxpr(graph)
+        graph, keys = _recorded(fun.wrap(of_unknown), unknown, "trace_to_jaxpr_nounits")
+        closed = closed_jaxpr(expanded(graph))
     jaxpr = closed.jaxpr
     moving: set[Any] = set(jaxpr.invars)
     for eqn in jaxpr.eqns:
@@ -142,8 +163,10 @@ def trace_to_jaxpr_nounits(
     still, _ = dce_jaxpr(jaxpr, [not k for k in keep])  # has no inputs, since none moves it
     values = iter(eval_jaxpr(still, closed.consts))
     outs = [
-        PartialVal.unknown(v.aval) if k else PartialVal.known(next(values))
-        for v, k in zip(jaxpr.outvars, keep, strict=True)
+        PartialVal.unknown(_keys(dtype, v.aval))
+        if k
+        else PartialVal.known(_keys(dtype, next(values)))
+        for v, k, dtype in zip(jaxpr.outvars, keep, keys, strict=True)
     ]
     rest, _ = dce_jaxpr(jaxpr, keep, instantiate=True)
     return rest, outs, list(closed.consts)

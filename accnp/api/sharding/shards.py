@@ -37,7 +37,11 @@ def sharding_of(x: Array) -> Sharding:
 def sharding_of_type(aval: Aval) -> Sharding:
     """How values of a type lie on devices: on an empty mesh where they may lie anywhere."""
     if aval.devices is not None:
-        return sharding_at(aval.devices)
+        found = sharding_at(aval.devices)
+        if not isinstance(found, NamedSharding) or len(found.spec) >= aval.ndim:
+            return found
+        spec = (*found.spec, *[None] * (aval.ndim - len(found.spec)))  # one entry for each axis
+        return NamedSharding(found.mesh, PartitionSpec(*spec))
     return NamedSharding(NO_MESH, PartitionSpec(*[None] * aval.ndim))
 
 
