@@ -17,6 +17,7 @@ from jax.extend import linear_util as theirs_lu
 from jax.interpreters import partial_eval as theirs_pe
 
 import accnp
+import accnp.numpy as jnp
 from accnp import api_util
 from accnp.example_libraries import optimizers, stax
 from accnp.extend import linear_util as lu
@@ -370,3 +371,20 @@ def test_orthogonal_weights_are_those_of_jax(shape, axis):
         return module.nn.initializers.orthogonal(2.0, axis)(module.random.PRNGKey(1), shape)
 
     np.testing.assert_allclose(weights(accnp), weights(jax), atol=1e-5)
+
+
+def test_types_that_are_registered_stand_for_arrays():
+    """As TensorFlow Probability registers its variables."""
+    from accnp.interpreters import xla
+
+    class Variable:
+        def __init__(self, value):
+            self.value = value
+
+    with pytest.raises(TypeError, match="Variable"):
+        jnp.sin(Variable(1.0))
+    xla.canonicalize_dtype_handlers[Variable] = lambda v: np.asarray(v.value)
+    try:
+        np.testing.assert_array_equal(jnp.add(Variable([1, 2]), 1), [2, 3])
+    finally:
+        del xla.canonicalize_dtype_handlers[Variable]

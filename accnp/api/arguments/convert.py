@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,10 @@ def _check_int(value: int, dtype: np.dtype) -> None:
         )
 
 
+# Types of the user's that stand for arrays, and what makes one of such a value.
+canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
+
+
 def as_node(x: Any, name: str = "jnp function") -> Node:
     """Return the node of an array, a Python or NumPy scalar, or a NumPy array.
 
@@ -92,6 +97,8 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return numpy_node(np.asarray(x), name)
     if hasattr(x, "__jax_array__"):
         return as_node(x.__jax_array__(), name)
+    if type(x) in canonicalize_dtype_handlers:
+        return numpy_node(np.asarray(canonicalize_dtype_handlers[type(x)](x)), name)
     if isinstance(x, Array):
         raise KeyArrayError(
             f"{name}: random keys are no numbers; got {x.dtype.name} of shape {x.shape}; "
