@@ -381,3 +381,10 @@ def test_names_are_those_of_jax():
     assert [n for n in public if not hasattr(ours, n)] == []
     public = [n for n in dir(jax.tree) if not n.startswith("_")]
     assert [n for n in public if not hasattr(tree, n)] == []
+
+
+def test_the_registry_says_none_of_leaves():
+    registry = ours.default_registry
+    assert registry.flatten_one_level(3) is None
+    assert registry.flatten_one_level_with_keys("leaf") is None
+    assert tuple(registry.flatten_one_level([1, 2])[0]) == (1, 2)

@@ -246,10 +246,18 @@ class PyTreeRegistry:
 
     flatten = staticmethod(tree_flatten)
     flatten_with_path = staticmethod(tree_flatten_with_path)
-    flatten_one_level = staticmethod(flatten_one_level)
-    flatten_one_level_with_keys = staticmethod(flatten_one_level_with_keys)
     is_node = staticmethod(is_tree_node)
     register_node = staticmethod(register_pytree_node)
+
+    @staticmethod
+    def flatten_one_level(tree: Any) -> Any:
+        """Like the function, and None of a leaf."""
+        return flatten_one_level(tree) if is_tree_node(type(tree)) else None
+
+    @staticmethod
+    def flatten_one_level_with_keys(tree: Any) -> Any:
+        """Like the function, and None of a leaf."""
+        return flatten_one_level_with_keys(tree) if is_tree_node(type(tree)) else None
 
 
 default_registry = PyTreeRegistry()
