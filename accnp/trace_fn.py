@@ -5,6 +5,8 @@ value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import WRAPPER_ASSIGNMENTS, WRAPPER_UPDATES, partial, update_wrapper
 from typing import Any
 
 from accnp import errors
@@ -14,7 +16,15 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg, record, site_text
 from accnp.ir.trace import Trace, own_lines, state, untraced
 
-__all__ = ["conversion_error", "function_place", "provenance", "trace", "traced_repr", "unmapped"]
+__all__ = [
+    "conversion_error",
+    "function_place",
+    "provenance",
+    "trace",
+    "traced_repr",
+    "unmapped",
+    "wraps",
+]
 
 counters = {"traces": 0}
 
@@ -34,13 +44,28 @@ class Traced:
 
 def function_place(fn: Any) -> tuple[str, str, int]:
     """Return a function's name, file and first line, looking through partials and wrappers."""
-    while hasattr(fn, "func") or hasattr(fn, "__wrapped__"):
-        fn = getattr(fn, "func", None) or fn.__wrapped__
+    inner = fn
+    while inner is not None:
+        fn = inner
+        inner = fn.func if isinstance(fn, partial) else getattr(fn, "__wrapped__", None)
     # An object with a method `__call__` is named by that.
     method = getattr(fn, "__call__", None)  # noqa: B004
     code = getattr(fn, "__code__", None) or getattr(method, "__code__", None)
     name = getattr(fn, "__name__", type(fn).__name__)
     return (name, code.co_filename, code.co_firstlineno) if code else (name, "", 0)
+
+
+def wraps(fun: Any, updated: Sequence[str] = WRAPPER_UPDATES) -> Callable[[Any], Any]:
+    """`functools.wraps` for what users transform: callable objects whose name is no text, or that
+    refuse to be asked for one, keep the wrapper's."""
+
+    def decorate(wrapper: Any) -> Any:
+        for name in WRAPPER_ASSIGNMENTS:
+            with suppress(AttributeError, TypeError):
+                setattr(wrapper, name, getattr(fun, name))
+        return update_wrapper(wrapper, fun, assigned=(), updated=updated)
+
+    return decorate
 
 
 def trace(

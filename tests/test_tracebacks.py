@@ -221,3 +221,26 @@ def test_every_public_function_is_a_boundary():
                 if code is not wrapped and "hide_frames" not in code.co_names:
                     without.append(name)
     assert set(without) - PLAIN == set()
+
+
+def test_callable_objects_may_have_an_attribute_func():
+    """Such as the means of tinygp: it is no partial's."""
+
+    class Mean:
+        func = None
+
+        def __call__(self, x):
+            return x * 2
+
+    assert float(accnp.vmap(Mean())(accnp.numpy.ones(3)).sum()) == 6
+
+
+@pytest.mark.parametrize("transform", [accnp.vmap, accnp.jit, accnp.grad, accnp.jacfwd])
+def test_callable_objects_may_have_any_name(transform):
+    class Named:
+        __name__ = 7
+
+        def __call__(self, x):
+            return (x * 2).sum()
+
+    assert transform(Named())(accnp.numpy.ones(3)).sum() == 6

@@ -32,7 +32,7 @@ from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
 from accnp.pytree import flatten_arrays, take
 from accnp.runtime import device as devices
-from accnp.trace_fn import conversion_error, function_place, trace
+from accnp.trace_fn import conversion_error, function_place, trace, wraps
 from accnp.transforms.axes import bound
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class JitFunction:
     _fast: tuple[Any, ...]  # records of calls that need no Python, see `armed.py`
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
-        functools.update_wrapper(self, fun, updated=())
+        wraps(fun, updated=())(self)
         self._fast = ()
         self.__wrapped__ = fun
         self._fun = fun

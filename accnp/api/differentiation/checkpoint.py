@@ -7,7 +7,6 @@ derivative `primitives/checkpoint.py` splits.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o
 from accnp.ir.printer import short_aval
 from accnp.pytree import broadcast_prefix, map_arrays
+from accnp.trace_fn import wraps
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact
 
@@ -278,7 +278,7 @@ def checkpoint(
 
     made: dict[tuple[int, ...], _Checkpointed] = {}
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         where = _static_places(numbers, len(args))
@@ -329,7 +329,7 @@ def _bound(
     """Return `fun` with its static arguments filled in, and the other arguments."""
     fixed = {k: x for k, x in kwargs.items() if k in names}
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def rest(*dynamic: Any, **more: Any) -> Any:
         others = iter(dynamic)

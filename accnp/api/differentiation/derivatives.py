@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from accnp.ir.trace import Trace
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
+from accnp.trace_fn import wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.vjp import LinearMap, linearise
@@ -82,7 +82,7 @@ def _value_and_grad(
     checked_argnums(function, argnums)
     check = check_inputs(function, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         positions = as_argnums(function, argnums, len(args))
@@ -147,7 +147,7 @@ def grad(
     """
     both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, slope = both(*args, **kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
+from accnp.trace_fn import wraps
 from accnp.transforms.batch import batch_nodes, batched_outputs, spread
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact
@@ -137,7 +137,7 @@ def _jacobian(
         _check_forward(holomorphic) if forward else check_inputs(function, holomorphic, allow_int)
     )
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         positions = as_argnums(function, argnums, len(args))

@@ -22,6 +22,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.pytree import array_leaves, map_arrays
 from accnp.runtime.device import Device, devices
+from accnp.trace_fn import wraps
 
 __all__ = ["pmap"]
 
@@ -154,7 +155,7 @@ def pmap(
     if devices is not None or backend is not None:
         _some_devices(devices, backend)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def rows(*args: Any, **kwargs: Any) -> Any:
         n = len(args)
         static = {i + n if i < 0 else i for i in options.static_numbers}

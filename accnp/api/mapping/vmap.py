@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
-from accnp.trace_fn import trace
+from accnp.trace_fn import trace, wraps
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_in_place, spread
 from accnp.transforms.tools import TOOLS, Tools
@@ -415,7 +414,7 @@ def vmap(
     """
     mapping = Mapping("vmap", fun, in_axes, out_axes, axis_name, axis_size)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         return mapping(args, kwargs)
