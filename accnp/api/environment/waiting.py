@@ -79,6 +79,9 @@ def device_get(x: Any) -> Any:
     Shapes and dtypes stay; keys, which NumPy does not have, traced arrays, which have no value
     yet, and leaves that are no arrays stay as they are.
 
+    Raises:
+        RuntimeError: an array has been deleted or donated, or the computation of its value failed.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.device_get(jnp.ones(2))

@@ -101,6 +101,17 @@ def _ragged(
 ) -> Array:
     numbers = ragged_dot_dimension_numbers
     (xc, yc), (xb, yb) = numbers.dot_dimension_numbers
+    of_x, of_y = (
+        (*xc, *xb, *numbers.lhs_ragged_dimensions),
+        (*yc, *yb, *numbers.rhs_group_dimensions),
+    )
+    for which, operand, axes in (("lhs", x, of_x), ("rhs", y, of_y)):
+        if outside := [d for d in axes if not 0 <= d < operand.ndim]:
+            raise TypeError(
+                f"lax.ragged_dot_general: {which} has no axis {outside[0]}, which "
+                f"ragged_dot_dimension_numbers name; got {operand._node.aval} with "
+                f"{axes}; name axes that it has or pass an operand of more"
+            )
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise TypeError(
             "lax.ragged_dot_general: ragged_dot_general expects exactly one lhs ragged dimension.; "
