@@ -145,9 +145,10 @@ def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[
 def busy(call: Call, seconds: float = 0.3) -> float:
     """How many processors a call keeps busy: CPU time of all threads over wall time.
 
-    It is called again and again for about so many seconds.
+    It is called again and again for about so many seconds, from when other threads rest.
     """
     call()
+    _rest()
     begun, cpu = perf_counter(), time.process_time()
     while perf_counter() - begun < seconds:
         call()
