@@ -133,7 +133,8 @@ def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
 
 def _chunks(group: list[KernelStep], least: int = PARALLEL) -> int:
     """Among how many threads a group of so much work can be shared; 1 where there is less."""
-    if sum([step.work for step in group]) < least:
+    # The work of products is no estimate from above (see `KernelStep.brief`).
+    if sum([step.work << step.text.products for step in group]) < least:
         return 1
     if len(group) > 1:
         return len(group)

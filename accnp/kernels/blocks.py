@@ -92,12 +92,12 @@ def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any
     return types.void, (to, i, to, i, i, i), emit
 
 
-def _prefetch(p: Any) -> Any:
+def _prefetch(p: Any, near: int = 3) -> Any:
     if not isinstance(p, types.CPointer):
         return None
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
-        fetch(b, args[0])
+        fetch(b, args[0], near)
         return context.get_dummy_value()
 
     return types.void, (p,), emit
@@ -229,5 +229,6 @@ define("at", 2, _at)
 define("block_find", 3, _find)
 define("move", 3, _move)
 define("prefetch", 1, _prefetch)
+define("prefetch_second", 1, lambda p: _prefetch(p, 2))
 define("touch", 1, _touch)
 define("transpose", 6, _transpose)

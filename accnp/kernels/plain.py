@@ -359,6 +359,7 @@ NAMESPACE: dict[str, Any] = {
     "move": _move,
     "transpose": _transpose,
     "prefetch": lambda p: None,
+    "prefetch_second": lambda p: None,
     "touch": lambda p: None,
     "block_find": _find,
     "block_sum": _block(np.sum, np.any),

@@ -298,9 +298,10 @@ def masked_load(b: Any, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
     return b.call(fn, args)
 
 
-def fetch(b: Any, p: Any) -> None:
-    """Ask for the cache line at an address, which need not be valid."""
+def fetch(b: Any, p: Any, near: int = 3) -> None:
+    """Ask for the cache line at an address, which need not be valid: into all caches (3), or the
+    second one and those beyond (2)."""
     kind = ir.FunctionType(ir.VoidType(), [p.type, I32, I32, I32])
     name = "llvm.prefetch.p0"
     fn = b.module.globals.get(name) or ir.Function(b.module, kind, name)
-    b.call(fn, [b.bitcast(p, fn.args[0].type), *[ir.Constant(I32, k) for k in (0, 3, 1)]])
+    b.call(fn, [b.bitcast(p, fn.args[0].type), *[ir.Constant(I32, k) for k in (0, near, 1)]])
