@@ -50,7 +50,7 @@ _LINUX = sys.platform == "linux"
 _YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
 _PATIENCE = 1024  # looks of who waits before it asks what helpers do: some 12 us
 _CLOSELY = 1 << 17  # cycles between brief launches: some 50 us, which helpers look for work
-_MANY = 32  # brief launches in a row that are worth waking a helper for
+_MANY = 12  # brief launches in a row that are worth waking a helper for
 _CYCLES = "call i64 @llvm.readcyclecounter()" if _MACHINE in ("x86_64", "AMD64") else "add i64 0, 0"
 _INSIDE = 1 << 32  # one helper at work; the low half of the word counts tickets
 
