@@ -222,6 +222,18 @@ def poly(x: V, coefs: Sequence[float | V]) -> V:
     return r
 
 
+def estrin(x: V, coefs: Sequence[float | V]) -> V:
+    """The same by Estrin's scheme, pairs of coefficients first: half as many steps follow each
+    other, and a product more for each halving. For functions whose callers wait for them; alone,
+    most functions keep the units for products busy, and take 5 to 10 % longer this way."""
+    values = [c if isinstance(c, V) else x.const(c) for c in coefs]
+    while len(values) > 1:
+        odd = values[2 * (len(values) // 2) :]
+        values = [fma(b, x, a) for a, b in zip(values[::2], values[1::2], strict=False)] + odd
+        x = x * x if len(values) > 1 else x
+    return values[0]
+
+
 def clamp(x: V, lo: float, hi: float) -> V:
     """NaN passes through: both comparisons are false on it."""
     x = where(x > hi, hi, x)

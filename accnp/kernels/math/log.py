@@ -15,11 +15,11 @@ from .ir import (
     V,
     bits,
     copysign,
+    estrin,
     fabs,
     fast_two_sum,
     fma,
     int_to_float,
-    poly,
     pow2,
     sqrt,
     two_prod,
@@ -58,14 +58,14 @@ def normal(x: V) -> tuple[V, V]:
 
 
 def log1p_tail(f: V) -> V:
-    """log(1 + f) - f on the reduced range."""
+    """log(1 + f) - f on the reduced range. Logarithms are long chains in front of others."""
     z = f * f
     if f.single:
-        return z * fma(f, poly(f, k.LOG_32), f.const(-0.5))
+        return z * fma(f, estrin(f, k.LOG_32), f.const(-0.5))
     h = z * 0.5
     s = f / (f + 2.0)
     w = s * s
-    return fma(s, fma(w, poly(w, k.LOG_64), h), -h)
+    return fma(s, fma(w, estrin(w, k.LOG_64), h), -h)
 
 
 def edges(x: V, y: V) -> V:
