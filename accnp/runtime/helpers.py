@@ -8,7 +8,6 @@ import atexit
 import contextlib
 import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -58,9 +57,6 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
             try:
                 task()
             except BaseException as error:
-                # Frames of an error can be part of a cycle, and what a cycle holds is destroyed in
-                # any order: a context of LLVM's before its modules.
-                traceback.clear_frames(error.__traceback__)
                 errors.append(error)
 
     others = []

@@ -3,18 +3,25 @@ time is inside LLVM. What works in an LLVM context of its own needs none.
 
 In: nothing. Out: `apart`, in which a thread passes the lock by in the calls that take long. If a
 version of llvmlite has its lock elsewhere, threads take turns, as they do without this module.
+And `in_order`, for functions that hold contexts and modules of LLVM's.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-from typing import Any
+import traceback
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import llvmlite.binding.ffi as ffi
 
 from accnp.forks import renewed
 
-__all__ = ["apart"]
+__all__ = ["apart", "in_order"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 # Parsing, passes, emission. Calls that make or drop objects keep the lock: what a garbage
 # collection drops may belong to another context.
@@ -62,3 +69,21 @@ _install()
 _lock: Any = getattr(ffi.lib, "_lock", None)
 if hasattr(_lock, "_lock"):
     renewed(_lock._lock)
+
+
+def in_order(f: Callable[_P, _T]) -> Callable[_P, _T]:
+    """A function that works in LLVM, whose frames let go of what they hold if it fails.
+
+    Frames of an error can be part of a cycle, and what a cycle holds is destroyed in any order: a
+    context before its modules, which ends the process.
+    """
+
+    @functools.wraps(f)
+    def tidy(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return f(*args, **kwargs)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
+
+    return tidy

@@ -18,7 +18,7 @@ from llvmlite.binding import ffi
 
 from accnp.forks import renewed
 from accnp.runtime.helpers import at_work, in_parallel
-from accnp.runtime.llvm_lock import apart
+from accnp.runtime.llvm_lock import apart, in_order
 from accnp.runtime.loader import framed
 from accnp.runtime.machine import VECTOR_BYTES, WIDE
 
@@ -140,6 +140,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     texts = [text, *separate]
     found: list[bytes] = [b""] * len(texts)
 
+    @in_order
     def one(i: int) -> None:
         with at_work, apart, _target_machine() as machine:
             found[i] = machine.emit_object(_optimised(texts[i], linked, machine))
@@ -148,6 +149,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     return framed(found)
 
 
+@in_order
 def quick(text: str, linked: Sequence[str], around: str) -> tuple[bytes, bytes]:
     """A module's object file as the code generator writes it without optimising, with what stands
     `around` it; and the optimised module as bitcode, for `whole`."""
@@ -161,18 +163,21 @@ def quick(text: str, linked: Sequence[str], around: str) -> tuple[bytes, bytes]:
             return framed([machine.emit_object(module)]), bitcode
 
 
+@in_order
 def whole(bitcode: bytes) -> bytes:
     """The object file of an optimised module, like `build`'s."""
     with at_work, apart, _target_machine() as machine:
         return framed([machine.emit_object(llvm.parse_bitcode(bitcode, llvm.create_context()))])
 
 
+@in_order
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """The optimised module as text."""
     with _target_machine() as machine:
         return str(_optimised(text, [*separate, *linked], machine))
 
 
+@in_order
 def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """The machine code as assembly text."""
     with _target_machine() as machine:

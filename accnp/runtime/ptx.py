@@ -103,7 +103,7 @@ def ptx_of(
                 source, name, signature, space, fastmath, target, tasks, threads, callees, entry,
                 guard,
             )  # fmt: skip
-        except ValueError:
+        except (ValueError, MemoryError):
             raise
         except Exception as error:
             raise CompileError(

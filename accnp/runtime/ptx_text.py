@@ -19,6 +19,7 @@ from accnp.codegen.definitions import with_definitions
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
+from accnp.runtime.llvm_lock import in_order
 
 __all__ = ["TRIPLE", "emit", "lowered", "optimised", "write"]
 
@@ -215,6 +216,7 @@ _GUARDS = {
 }  # fmt: skip
 
 
+@in_order
 def emit(text: str, linked: list[str], cpu: str) -> str:
     """The PTX of a module and of those that it needs."""
     return lowered(optimised(text, linked, cpu), cpu)

@@ -3,9 +3,11 @@
 import os
 
 import pytest
+from cuda.assembler import ptxas, refused
 from cuda.fake import gpus
 
 import accnp
+from accnp.runtime import ptx
 
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"
 
@@ -33,3 +35,13 @@ def fake():
     """The driver of a fake GPU of its own, whatever the machine has."""
     with gpus() as (made,):
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _assembled():
+    """NVIDIA's assembler takes all PTX that the tests of a module have made."""
+    before = set(ptx._found)
+    yield
+    if not REAL and ptxas():
+        made = {p.text for key, p in ptx._found.items() if key not in before}
+        assert refused(sorted(made)) == []

@@ -148,3 +148,34 @@ define ptx_kernel void @k(ptr %x) {
 """
     with pytest.raises(NotImplementedError, match=r"cannot call llvm\.exp\.f32"):
         ptx_text.emit(text, [], "sm_90")
+
+
+CYCLES = """
+import gc
+from accnp.runtime import ptx_text
+from accnp.runtime.ptx import ptx_of
+
+text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i]) * %d\\n"
+lowered = ptx_text.lowered
+def fails(module, cpu):
+    raise RuntimeError("lost")
+ptx_text.lowered = fails
+gc.disable()
+for k in range(20):
+    try:
+        ptx_of(text % k, ("f4*", "f4*"), tasks=True)
+    except Exception as error:
+        error.others = [error, error.__cause__]
+        error.__cause__.others = error.others
+gc.collect()
+ptx_text.lowered = lowered
+print("entry" in ptx_of(text % 1, ("f4*", "f4*"), tasks=True).text)
+"""
+
+
+def test_errors_that_are_part_of_a_cycle_take_nothing_of_llvm_with_them():
+    env = {**os.environ, "ACCNP_CACHE_DIR": "", "PYTHONPATH": HERE}
+    done = subprocess.run(
+        [sys.executable, "-c", CYCLES], capture_output=True, text=True, env=env, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")

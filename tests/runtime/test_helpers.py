@@ -10,6 +10,7 @@ import pytest
 from accnp.config import cache_dir, config, threads
 from accnp.forks import Gate
 from accnp.runtime.helpers import in_parallel
+from accnp.runtime.llvm_lock import in_order
 from accnp.runtime.threads import _Team
 
 
@@ -20,6 +21,7 @@ class Thing:
 def test_an_interrupted_task_leaves_nothing_to_the_collector():
     seen = []
 
+    @in_order
     def task():
         held = Thing()
         seen.append(weakref.ref(held))

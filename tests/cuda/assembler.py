@@ -1,0 +1,41 @@
+"""NVIDIA's assembler, `ptxas`, on the PTX that tests made: what it refuses, no GPU would load.
+
+LLVM writes PTX without knowing whether NVIDIA's tools read it the same way. The assembler comes as
+a package of the extra `test` (Linux on x86-64), or with a toolkit on the path.
+"""
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PACKAGE = "nvidia-cuda-nvcc-cu12"
+
+
+def ptxas() -> str | None:
+    """Where the assembler is; None where there is none."""
+    try:
+        files = importlib.metadata.files(PACKAGE) or []
+    except importlib.metadata.PackageNotFoundError:
+        return shutil.which("ptxas")
+    return next(str(Path(f.locate())) for f in files if f.name == "ptxas")
+
+
+def refused(texts: Iterable[str]) -> list[str]:
+    """What the assembler says of the texts that it refuses."""
+    path = ptxas() or "ptxas"
+
+    def complaint(text: str) -> str:
+        target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
+        assert target, text[:200]
+        done = subprocess.run(
+            [path, f"-arch={target[1]}", "-", "-o", "/dev/null"],
+            input=text, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        return f"{done.stderr}\n{text}" if done.returncode else ""
+
+    with ThreadPoolExecutor(2) as some:
+        return [c for c in some.map(complaint, texts) if c]

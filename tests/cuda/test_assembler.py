@@ -1,0 +1,26 @@
+"""The assembler that looks over the PTX of all tests here (`conftest._assembled`)."""
+
+import platform
+import sys
+
+import pytest
+from cuda.assembler import ptxas, refused
+
+from accnp.runtime.ptx import ptx_of
+
+SOURCE = "def kernel(lo, hi, x, y):\n    for i in range(lo, hi): y[i] = exp(x[i])\n"
+
+
+def test_there_is_an_assembler_where_the_extra_brings_one():
+    if (sys.platform, platform.machine()) == ("linux", "x86_64"):
+        assert ptxas(), "pip install -e '.[test]' brings nvidia-cuda-nvcc-cu12"
+
+
+@pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+def test_it_takes_ours_and_refuses_what_is_no_ptx(cc):
+    text = ptx_of(SOURCE, ("f4*", "f4*"), tasks=True, cc=cc).text
+    assert refused([text]) == []
+    (said,) = refused([text, text.replace("ret;", "return;")])
+    assert "error" in said
+    assert "return;" in said
