@@ -374,6 +374,7 @@ class Planner:
         for more in own.then:
             steps.append(self.own_step(more, codes, v))
             steps[-1].pointers = step.pointers
+            steps[-1].stores = step.writes - {source for _, source, *_ in step.takes}
             steps[-1].moved = sum(nbytes for _, nbytes in step.allocs)
         return steps
 

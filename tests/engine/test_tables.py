@@ -1,12 +1,13 @@
 """Plans as tables: one call gives what running step by step gives."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp import engine, lax
+from accnp import engine, lax, ops
 from accnp.array import from_numpy, wrap
 from accnp.config import threads as use_threads
 from accnp.engine import execute, table
@@ -173,6 +174,36 @@ def test_fifty_updates_are_one_launch():
     assert [x.shape for x in found] == [x.shape for x in p]
     for x in found:
         np.testing.assert_array_equal(x, np.float32(1) - np.float32(0.1) * np.ones(x.shape, "f4"))
+
+
+PLACES = np.arange(200_000) % 1000
+LONG = np.linspace(-1, 1, 200_000, dtype=np.float32)
+SEVERAL_STEPS = {
+    "many updates of few places": lambda x: ops.segment_sum(x, PLACES, num_segments=1000) * 2,
+    "a vector times a matrix": lambda x: jnp.tanh(x[:1000] @ x.reshape(1000, 200)) + 1,
+    "the largest": lambda x: jnp.argmax(x) * 2,
+    "searches": lambda x: jnp.searchsorted(x, x[::-1]) + 1,
+    "half precision": lambda x: jnp.sort(x[:99999].astype(jnp.bfloat16)) * 2,
+    "gaps": lambda x: lax.pad(x, np.float32(0), [(1, 1, 2)]) * x[0],
+    "sorted lines": lambda x: jnp.sort(x)[:50] * 2,
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_STEPS)
+def test_what_reads_an_operation_waits_for_the_last_of_its_steps(name):
+    """Steps behind the first write to what that made: values were a part of it, now and then, where
+    what reads them is small, too."""
+    plan, _ = plan_of(SEVERAL_STEPS[name], [LONG])
+    own = [s for s in plan.steps if s.cluster is not None and s.cluster.form == "own"]
+    first = next(a for a, b in pairwise(own) if a.cluster is b.cluster)
+    made = {slot for slot, _ in first.allocs} | {take[0] for take in first.takes}
+    users = [i for i, g in enumerate(table._groups(plan.steps)) for s in g if made & {*slots_of(s)}]
+    assert len(users) > 2
+    assert len(set(users)) == len(users)
+
+
+def slots_of(step):
+    return [slot for slot, _ in step.pointers]
 
 
 def test_groups_end_where_steps_need_each_other():
