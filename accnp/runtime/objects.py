@@ -30,8 +30,7 @@ _serial = itertools.count()
 _TRIPLE = llvm.get_process_triple()
 CPU = llvm.get_host_cpu_name()
 _HOST = llvm.get_host_cpu_features()
-# Vectors that `lanes` writes; its text needs splat constants.
-LANE_BYTES = VECTOR_BYTES if llvm.llvm_version_info >= (19,) else 0
+LANE_BYTES = VECTOR_BYTES  # of the vectors that `lanes` writes; 0 in tests: none
 _VECTORS = "!accnp.vectors"
 _LIBRARY = "!accnp.library"
 _SIZED = "!accnp.sized"

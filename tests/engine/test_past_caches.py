@@ -10,7 +10,7 @@ import accnp.numpy as jnp
 from accnp import engine
 from accnp.config import threads
 from accnp.engine import traffic
-from accnp.runtime import bypass, objects
+from accnp.runtime import bypass
 from accnp.runtime.compile import get_kernel, past_caches
 
 RNG = np.random.default_rng(5)
@@ -112,9 +112,8 @@ def test_loops_over_elements_and_rows_have_stores_of_their_own():
     first = folded.replace("  s =", "  for j in range(99):\n   x[j] = x[j] + x[j]\n  s =")
     texts = flat, nested, folded, first, twice
     kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in texts]
-    can = objects.LANE_BYTES > 0
-    assert [bypass.can_stream(k.address) for k in kernels] == [can] * 4 + [False]
-    assert "nontemporal" in kernels[0].llvm() or not objects.LANE_BYTES
+    assert [bypass.can_stream(k.address) for k in kernels] == [True] * 4 + [False]
+    assert "nontemporal" in kernels[0].llvm()
 
 
 @pytest.mark.parametrize("length", ["short", "long"])
