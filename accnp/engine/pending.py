@@ -80,7 +80,9 @@ def collect(roots: Sequence[Node]) -> Pending:
             ins.append(at)
         form = node.form
         if form is None:
-            key.append((node.op, *ins, *node.params.items(), *[x.aval for x in node.inputs]))
+            # What transformations know of a mark (a rule, made for one call) is nothing that runs.
+            params = () if node.op.kind == "mark" else node.params.items()
+            key.append((node.op, *ins, *params, *[x.aval for x in node.inputs]))
             continue
         key.append((form, *ins))
         takes = form.takes

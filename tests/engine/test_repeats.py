@@ -173,6 +173,44 @@ def test_switches_take_effect(looks):
         np.testing.assert_array_equal(np.asarray(five(x)), five(X))
 
 
+@jnp.custom_jvp
+def ramp(x):
+    return jnp.maximum(x, 0)
+
+
+ramp.defjvps(lambda t, y, x: jnp.where(x > 0, t, 0))
+
+
+@jnp.custom_vjp
+def square(x):
+    return x * x
+
+
+square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        ramp,
+        square,
+        jnp.nn.relu,
+        jnp.vmap(ramp),
+        jnp.grad(lambda x: (ramp(x) * square(x)).sum()),
+        jnp.value_and_grad(lambda x: jnp.logaddexp(square(x), 1).sum()),
+        jnp.jacrev(lambda x: ramp(x[0])),
+    ],
+)
+def test_rules_of_derivatives_are_no_part_of_what_runs(f):
+    # They are made for one call: each would be planned anew, and its plan kept.
+    x = jnp.asarray(X)
+    first = np.asarray(jnp.tree.leaves(f(x))[-1])
+    plans, kept = engine.counters["plans"], len(engine._plans)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(jnp.tree.leaves(f(x))[-1]), first)
+    assert (engine.counters["plans"], len(engine._plans)) == (plans, kept)
+
+
 def test_values_under_a_derivative():
     x = jnp.asarray(X)
     for _ in range(TIMES):
