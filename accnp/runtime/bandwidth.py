@@ -33,16 +33,17 @@ def streaming_copy(moved: int) -> Callable[[], Any]:
     threads = config.threads
     share = moved // 2 // threads
     source, target = (np.ones(share * threads, np.uint8) for _ in range(2))
-    jobs = [
-        (target.ctypes.data + k * share, source.ctypes.data + k * share, share)
-        for k in range(threads)
-    ]
+    jobs = [(target[k * share :], source[k * share :]) for k in range(threads)]
+
+    # Threads are given arrays, and no addresses: an interrupt ends the call, and they go on.
+    def move(target: np.ndarray, source: np.ndarray) -> None:
+        ctypes.memmove(target.ctypes.data, source.ctypes.data, share)
 
     def copy() -> Any:
-        others = [threading.Thread(target=ctypes.memmove, args=job) for job in jobs[1:]]
+        others = [threading.Thread(target=move, args=job) for job in jobs[1:]]
         for thread in others:
             thread.start()
-        ctypes.memmove(*jobs[0])
+        move(*jobs[0])
         for thread in others:
             thread.join()
         return source, target

@@ -88,6 +88,28 @@ def test_exit_while_compiling(end, delay, tmp_path):
     assert done.returncode == code, done.stderr
 
 
+def test_an_interrupt_while_the_limit_is_measured():
+    """Threads wrote on to buffers that were freed with the call."""
+    program = """
+import accnp, threading
+from accnp.runtime.bandwidth import bandwidth
+
+def interrupted(self):
+    raise KeyboardInterrupt
+
+accnp.config.update("threads", 4)
+for _ in range(3):
+    plain, threading.Thread.join = threading.Thread.join, interrupted
+    try:
+        bandwidth()
+    except KeyboardInterrupt:
+        threading.Thread.join = plain
+assert bandwidth() > 0
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_does_not_wait_for_its_parents_threads():
     program = PROGRAM.format(
