@@ -205,13 +205,13 @@ def _sizes(shape: tuple[int, ...], axes: Axes) -> int:
 
 def _fans(shape: tuple[int, ...], ins: Axes, outs: Axes, batch: Axes) -> tuple[float, float]:
     """How many numbers each output sums, and each input reaches."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 and isinstance(ins, int) and ins == -2:
         raise ValueError(
             "variance_scaling: inputs and outputs are two axes or more; got weights of shape "
-            f"{shape}; use a plain normal or uniform initializer"
+            f"{shape}; name the axes by in_axis and out_axis, or use a plain normal initializer"
         )
     n_in, n_out, n_batch = (_sizes(shape, axes) for axes in (ins, outs, batch))
-    field = math.prod(shape) / (n_in * n_out * n_batch)
+    field = math.prod(shape) / n_in / n_out / n_batch
     return n_in * field, n_out * field
 
 
@@ -252,7 +252,7 @@ def variance_scaling(
     Raises:
         TypeError: (of the initializer) what was given is no key.
         ValueError: (of the initializer) there is no such mode or distribution, the shape has fewer
-            than two axes, or the dtype is neither floating nor complex.
+            than two axes and in_axis is not given, or the dtype is neither floating nor complex.
 
     >>> import accnp as jnp
     >>> init = jnp.nn.initializers.variance_scaling(1.0, "fan_in", "uniform")
