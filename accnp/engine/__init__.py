@@ -136,7 +136,8 @@ def _switches() -> tuple[Any, ...]:
 
 def _remember(node: Node, plan: Plan) -> None:
     """Let single operations of this form, on one operand or two, take the short way."""
-    small = plan.quick is not None and not (plan.constants or plan.spare)
+    # What nobody else holds in one call (`overwritten`) may be held in the next.
+    small = plan.quick is not None and not (plan.constants or plan.spare or plan.overwritten)
     small = small and len(plan.out_avals) == 1 and type(node.aval) is not tuple
     if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
         _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan

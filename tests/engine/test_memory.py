@@ -233,6 +233,19 @@ def test_eager_maps_leave_what_is_held(name):
         np.testing.assert_allclose(np.asarray(held), want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", [*EAGER, "itself twice"])
+def test_what_was_dropped_by_earlier_calls_is_left_where_it_is_held(name):
+    """A plan that writes over its operand served later calls, too: their operand was lost."""
+    f, x = EAGER.get(name, (lambda x: x + x, X))
+    for _ in range(4):
+        y = f(jnp.asarray(x))  # nobody holds the operand
+        want = np.array(y)
+    for _ in range(3):
+        held = jnp.asarray(x).block_until_ready()
+        np.testing.assert_array_equal(np.asarray(f(held)).view(np.int32), want.view(np.int32))
+        np.testing.assert_array_equal(np.asarray(held).view(np.int32), x.view(np.int32))
+
+
 ELSEWHERE = {
     "other places": lambda x: (y := jnp.sort(x)) + y[::-1],
     "a part": lambda x: jnp.sort(x)[:-1] * 2 + 1,
