@@ -8,6 +8,7 @@ number while it runs.
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -21,6 +22,8 @@ __all__ = ["follow"]
 _applied = default_threads()
 _wanted: int | None = None  # by the user's threads, once one has changed a switch
 _controller: Any = None
+_SCIPYS = "scipy.linalg.cython_blas"  # a module that comes with a library of SciPy's own
+_scipy = False  # whether the controller knows that
 _lock = renewed(threading.Lock())
 _mine = threading.local()
 
@@ -36,13 +39,16 @@ def serve() -> None:
 
 
 def _apply(threads: int, loaded: bool = False) -> None:
-    global _applied, _controller
+    global _applied, _controller, _scipy
+    # SciPy is loaded by whoever needs it first: reference functions, or the user.
+    loaded = loaded or (not _scipy and _SCIPYS in sys.modules)
     if threads == _applied and not (loaded and _controller is not None):
         return
     import threadpoolctl  # 10 ms, for those who change the number only
 
     with _lock:
         if _controller is None or loaded:
+            _scipy = _SCIPYS in sys.modules
             _controller = threadpoolctl.ThreadpoolController()
         for library in _controller.select(user_api="blas").lib_controllers:
             # In threadpoolctl 3.8 calls do nothing but in the thread that was first.

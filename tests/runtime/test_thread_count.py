@@ -126,6 +126,23 @@ print(1)
     assert fresh_process(code, ACCNP_THREADS="1") == 1
 
 
+def test_a_blas_that_comes_with_scipy_later_follows():
+    code = """
+import numpy as np, threadpoolctl
+import accnp as jnp
+with jnp.threads(1):
+    for _ in range(2):  # the first of these calls loads SciPy
+        np.asarray(jnp.linalg.eigvals(np.eye(3)))
+    found = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
+    assert found and set(found) == {1}, found
+with jnp.threads(3):
+    found = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
+    assert set(found) == {3}, found
+print(1)
+"""
+    assert fresh_process(code) == 1
+
+
 def test_nothing_is_loaded_while_the_number_is_the_machines():
     code = """
 import sys
