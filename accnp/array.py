@@ -102,7 +102,8 @@ class Array:
     @property
     def _trace(self) -> Any:
         """What traces the value, by the name that libraries ask for; None for one that is known."""
-        return self._node.trace
+        trace = self._node.trace
+        return trace if trace is None or trace.active else join(trace, None)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -364,6 +364,16 @@ def test_traced_values_know_their_trace():
     assert known._trace is None
 
 
+def test_results_of_an_inner_derivative_belong_to_the_outer_trace():
+    def f(x):
+        for value in accnp.jvp(lambda y: x * y, (2.0,), (3.0,)):
+            assert isinstance(value, accnp.interpreters.ad.JVPTracer)
+            assert value._trace.main is accnp.core.find_top_trace(x).main
+        return value
+
+    assert accnp.jvp(f, (1.0,), (5.0,)) == (3, 15)
+
+
 @pytest.mark.parametrize("axis", [-1, 0])
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 3, 4), (0, 3)])
 def test_orthogonal_weights_are_those_of_jax(shape, axis):

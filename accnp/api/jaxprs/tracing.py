@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node
-from accnp.array import Array, is_traced
+from accnp.array import Array
 from accnp.errors import JaxprTypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import Atom, DropVar, Jaxpr, Literal, Var, jaxprs_in_params
@@ -28,10 +28,7 @@ __all__ = [
 
 class _TracerType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        if type(instance) is not Array:
-            return False
-        node = instance._node
-        return is_traced(node) or (node.trace is not None and node.trace.active)
+        return type(instance) is Array and instance._trace is not None
 
 
 class Tracer(metaclass=_TracerType):
