@@ -109,7 +109,7 @@ class _Builder:
             _bind_constants(inner, len(own))
             params["jaxpr"] = ClosedJaxpr(inner, [self.value_of(x) for x in own])
         invars = [self._atom(x, env) for x in ins]
-        params = {k: self._param(v) for k, v in params.items() if not k.startswith("_")}
+        params = {k: self._param(v) for k, v in params.items() if k not in _OWN}
         if isinstance(node.aval, tuple):
             outvars = [Var(a) for a in node.aval]
             for i, item in wanted.get(id(node), {}).items():
@@ -194,6 +194,8 @@ class _Builder:
 # Call ops whose graphs may close over outer nodes; the others get what they need as operands when
 # they are recorded.
 _CLOSING = frozenset(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"))
+# Parameters that equations do not have: what accnp adds to an operation for itself.
+_OWN = frozenset(("_function", "_program", "_transposed"))
 
 
 def _bind_constants(jaxpr: Jaxpr, n: int) -> None:

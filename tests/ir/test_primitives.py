@@ -388,6 +388,46 @@ def test_types_of_values(lib):
 
 
 @LIBRARIES
+def test_rules_get_all_parameters_whatever_their_names(lib):
+    p = lib.extend.core.Primitive("scaled")
+
+    def scaled(x, *, __by):
+        return x * __by
+
+    p.def_impl(scaled)
+    p.def_abstract_eval(lambda x, *, __by: x)
+    lib.interpreters.mlir.register_lowering(
+        p, lib.interpreters.mlir.lower_fun(scaled, multiple_results=False)
+    )
+    lib.interpreters.ad.deflinear(p, lambda ct, *, __by: [p.bind(ct, __by=__by)])
+    lib.interpreters.batching.primitive_batchers[p] = lambda xs, dims, *, __by: (
+        p.bind(*xs, __by=__by),
+        dims[0],
+    )
+
+    def f(x):
+        return p.bind(x, __by=3.0)
+
+    assert lib.grad(f)(1.0) == 3
+    np.testing.assert_array_equal(lib.vmap(lib.grad(f))(X), [3] * 4)
+    closed = lib.make_jaxpr(f)(X)
+    assert closed.eqns[0].params == {"__by": 3.0}
+    np.testing.assert_array_equal(lib.core.eval_jaxpr(closed.jaxpr, closed.consts, X)[0], 3 * X)
+
+
+@LIBRARIES
+def test_zero_tangents_go_through_transformations(lib):
+    ad = lib.interpreters.ad
+    zero = ad.Zero(lib.core.ShapedArray((2,), np.float32))
+    undefined = ad.UndefinedPrimal(lib.core.ShapedArray((), np.float32))
+    for transform in (lib.jit, lambda f: lib.vmap(f, (0, None, None))):
+        x, z, u = transform(lambda x, z, u: (2 * x, z, u))(X, zero, undefined)
+        np.testing.assert_array_equal(x, 2 * X)
+        assert (type(z), type(u)) == (ad.Zero, ad.UndefinedPrimal)
+        assert (z.aval.shape, u.aval.dtype) == ((2,), np.float32)
+
+
+@LIBRARIES
 def test_collectives_of_a_given_axis(lib):
     closed = lib.make_jaxpr(lambda x: lib.lax.psum(x, "i") / 2, axis_env=[("i", 4)])(X)
     assert str(closed) == (

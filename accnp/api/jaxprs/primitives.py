@@ -229,7 +229,7 @@ class Primitive:
 
 
 def _visible(params: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in params.items() if not k.startswith("_")}
+    return {k: v for k, v in params.items() if k != "_program"}
 
 
 def _known(t: Any) -> Node | None:

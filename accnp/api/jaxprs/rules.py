@@ -17,6 +17,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import zeros_like_aval as zeros_node
+from accnp.pytree.register import register_pytree_node
 
 __all__ = [
     "Rules", "UndefinedPrimal", "Zero", "add_tangents", "axis_primitive_batchers", "bdim_at_front",
@@ -210,6 +211,12 @@ def defbilinear(primitive: Any, left: Callable[..., Any], right: Callable[..., A
 
 def _several(primitive: Any) -> bool:
     return primitive.multiple_results
+
+
+# Neither holds an array: trees keep them as they are, so that a rule can map or compile the rule of
+# another primitive, and hand these on.
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 # --- batching ------------------------------------------------------------------------------------
