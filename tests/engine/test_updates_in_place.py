@@ -212,8 +212,13 @@ def test_an_update_beside_an_operation_that_fails_is_not_made_twice():
     np.testing.assert_array_equal(np.asarray(x), [5, 1, 2, 3])
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_random_programs(seed):
+LARGE = 12 * 22_000  # numbers that take more than a MB: maps, too, write over such operands
+
+
+@pytest.mark.parametrize(
+    ("seed", "n"), [*[(i, 12) for i in range(30)], *[(i, LARGE) for i in range(12)]]
+)
+def test_random_programs(seed, n):
     """Names come and go; all that is held keeps its values."""
     rng = random.Random(seed)
     names: list[tuple] = []  # an array, what it must be
@@ -222,11 +227,11 @@ def test_random_programs(seed):
     def add(x, value):
         names.append((x, np.array(value, order="C")))
 
-    add(fresh(12), np.arange(12, dtype=np.float32))
+    add(fresh(n), np.arange(n, dtype=np.float32))
     for _ in range(60):
         k = rng.randrange(len(names))
         x, value = names[k]
-        how = rng.randrange(9)
+        how = rng.randrange(11)
         i, v = rng.randrange(12), float(rng.randrange(9))
         if how <= 3:
             new = np.array(value, order="C")
@@ -242,7 +247,7 @@ def test_random_programs(seed):
                 add(y, new)
             del y
         elif how == 4:
-            shape = rng.choice([(12,), (3, 4), (2, 6)])
+            shape = rng.choice([(n,), (3, n // 3), (2, n // 2)])
             add(x.reshape(shape), value.reshape(shape))
         elif how == 5:
             add(x.T * 1, value.T)
@@ -250,6 +255,10 @@ def test_random_programs(seed):
             views.append((np.asarray(x), value))
         elif how == 7:
             x.block_until_ready()
+        elif how == 8:
+            add(x + 1, value + 1)
+        elif how == 9:
+            names[k] = (x + 1, value + 1)
         elif len(names) > 1:
             del names[k]
         del x
