@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accnp.__main__ import info
-from accnp.bench.command import chart
+from accnp.bench.command import chart, main
 from accnp.bench.expressions import NUMPY
 from accnp.bench.suite import SUITE
 from accnp.bench.tables import Row
@@ -31,6 +31,23 @@ def test_the_command_prints_a_table_and_draws(tmp_path):
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     (row,) = json.loads((tmp_path / "c.json").read_text())["rows"]
     assert row["medians"]["numpy"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--threads", "0"], "--threads: must be 1 or more; got 0"),
+        (["--threads", "-1"], "--threads: must be 1 or more; got -1"),
+        (["--rounds", "0"], "--rounds: must be 1 or more; got 0"),
+        (["--chart", "a.xyz"], "--chart: must end with .png or .svg or .pdf; got a.xyz"),
+        (["--chart", "/dev/null/a.png"], "--chart: there is no place for /dev/null/a.png"),
+        (["--only", "smal"], "--only: there is no smal"),
+    ],
+)
+def test_what_it_cannot_do_is_said_before_it_measures(words, said, capsys):
+    with pytest.raises(SystemExit):
+        main(words)
+    assert said in capsys.readouterr().err
 
 
 WITHOUT = """

@@ -23,6 +23,7 @@ from accnp.runtime.bandwidth import bandwidth
 __all__ = ["chart", "main"]
 
 PEERS = ("jax", "numexpr", "torch")
+_PICTURES = (".png", ".svg", ".pdf")
 _COLORS = {"numpy": "#64748b", "jax": "#d97706", "numexpr": "#16a34a", "torch": "#db2777"}
 
 
@@ -38,9 +39,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="*", metavar="NAME", help=f"rows of {names}")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what computes")
     parser.add_argument("--size", type=float, default=1.0, help="of the work on a GPU")
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each call")
-    parser.add_argument("--threads", type=int, help="for every library; all CPUs if absent")
-    parser.add_argument("--chart", type=Path, default=Path("accnp-bench.png"), help="a file (PNG)")
+    parser.add_argument("--rounds", type=_count, default=15, help="turns of each call")
+    parser.add_argument("--threads", type=_count, help="for every library; all CPUs if absent")
+    parser.add_argument("--chart", type=_picture, default="accnp-bench.png", help="a file (PNG)")
     parser.add_argument("--json", type=Path, help="a file for the rows")
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
     options = parser.parse_args(arguments)
@@ -73,6 +74,24 @@ def main(arguments: Sequence[str]) -> int:
         print(f"wrote {options.json}")
     print(chart(rows, options.chart))
     return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be 1 or more; got {text}")
+    return int(text)
+
+
+def _picture(text: str) -> Path:
+    """The chart's file. What is wrong with it is said now, and not when all has been measured."""
+    path = Path(text)
+    if path.suffix.lower() not in _PICTURES:
+        raise argparse.ArgumentTypeError(f"must end with {' or '.join(_PICTURES)}; got {text}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"there is no place for {text}: {error}") from None
+    return path
 
 
 def _same_threads(count: int) -> None:
