@@ -15,7 +15,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, register
 from accnp.primitives.control import call, keep, reorder, spread, with_outputs
 
-__all__: list[str] = []
+__all__ = ["transpose_call"]
 
 
 def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
@@ -57,7 +57,8 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     return made[:n], spread(outs, tangents)
 
 
-def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    """Call the transpose of a program, which is linear in some operands; their cotangents."""
     linear = tuple(isinstance(x, Linear) for x in xs)
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]
@@ -87,7 +88,7 @@ register(
         numpy=_run,
         jvp=_jvp,
         linearize=_linearize,
-        transpose=_transpose,
+        transpose=transpose_call,
         batch=_batch,
     )
 )

@@ -18,6 +18,7 @@ from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, Op, o, register
 from accnp.ir.trace import EffectsOf, state
+from accnp.primitives.call import transpose_call
 from accnp.primitives.control import call, instantiate, keep, spread
 from accnp.primitives.kinds import broadcast_to
 
@@ -357,6 +358,12 @@ def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, t
     return rule.run(rule.fn, list(xs[n:]), list(ts[n:]))
 
 
+def _program_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    """Transpose the function: its rule is not asked, since nothing is differentiated."""
+    of = {"name": params["rule"].name, "jaxpr": params["call_jaxpr"]}
+    return transpose_call(cts, xs, of, tools)
+
+
 def _program_no_jvp(
     ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
 ) -> Any:
@@ -399,6 +406,7 @@ register(
         _program_infer,
         numpy=_program_numpy,
         jvp=_program_jvp,
+        transpose=_program_transpose,
         batch=_program_batch(_batched_jvp),
         show=_shown,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -152,3 +153,26 @@ def test_missing_and_wrong_rules() -> None:
     shape.defvjp(lambda x: (x, None), lambda res, ct: (jnp.ones(3),))
     with pytest.raises(ValueError, match="type"):
         jnp.grad(shape)(1.0)
+
+
+@pytest.mark.parametrize("lib", [jax, jnp], ids=["jax", "accnp"])
+def test_jaxprs_of_rules_that_call_their_function_on_tangents(lib):
+    """The linear part then holds a call with a rule, which is transposed as it is."""
+    double = lib.custom_jvp(lambda x: 2 * x)
+    double.defjvp(lambda primals, tangents: (double(*primals), double(*tangents)))
+    x = lib.numpy.arange(3.0)
+
+    def loss(x):
+        return (lib.jit(double)(x) * x).sum()
+
+    def twice(x):
+        return lib.lax.scan(lambda c, _: (double(c), None), x, None, length=2)[0].sum()
+
+    for f, expected in (
+        (lib.grad(loss), [0, 4, 8]),
+        (lib.grad(twice), [4, 4, 4]),
+        (lambda x: lib.linear_transpose(double, x)(x)[0], [0, 2, 4]),
+    ):
+        closed = lib.make_jaxpr(f)(x)
+        got = lib.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+        np.testing.assert_allclose(got, expected)
