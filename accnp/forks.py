@@ -80,6 +80,11 @@ class Gate:
             self._closed_by = me = threading.get_ident()
             self._changed.wait_for(lambda: not set(self._inside) - {me}, patience)
 
+    @property
+    def closed(self) -> bool:
+        """Whether a thread that is started now would stand at it."""
+        return self._closed_by is not None
+
     def open(self) -> None:
         """Let all in again."""
         with self._changed:

@@ -18,16 +18,33 @@ from accnp.forks import Gate, at_fork
 __all__ = ["at_work", "in_parallel"]
 
 
-at_work = Gate()
+class _AtWork(Gate):
+    """The gate, closed at exit: `closed` says that this thread has to do all work by itself."""
+
+    listed = True  # among what is called at exit
+
+    def __enter__(self) -> None:
+        if not self.listed:
+            self.listed = True
+            atexit.register(_at_exit)
+        super().__enter__()
+
+
+at_work = _AtWork()
 
 
 def _at_exit() -> None:
-    """No thread is inside LLVM from here on.
+    """No other thread is inside LLVM from here on: handlers of programs that were registered before
+    these may still compute. Where somebody called the handlers by hand, which drops them from the
+    list, the program goes on, and so do its threads.
 
     A program that an interrupt ended has to die of the signal, for a shell to stop its script as
     well. CPython keeps in one flag that it does, which any text evaluated since has taken back,
     as compilations do in threads and at exit: that is set again, the way it was set at first.
     """
+    if threading.main_thread().is_alive():
+        at_work.listed = False
+        return
     at_work.close()
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
@@ -60,7 +77,7 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
                 errors.append(error)
 
     others = []
-    for i in range(min(config.threads, len(tasks)) - 1):
+    for i in range(0 if at_work.closed else min(config.threads, len(tasks)) - 1):
         thread = threading.Thread(target=work, name=f"accnp-compile-{i}", daemon=True)
         try:
             thread.start()

@@ -24,7 +24,7 @@ from accnp.config import config, scope
 from accnp.forks import at_fork, renewed
 
 # First: what it does at exit comes after what is done here, which may compile.
-from accnp.runtime import blas, helpers  # noqa: F401
+from accnp.runtime import blas, helpers
 
 MAX_QUEUED = 64
 MAX_QUEUED_BYTES = 1 << 30
@@ -154,9 +154,11 @@ class Stream:
         task = Task(self, fn, deps, nbytes)
         self._queue.append(task)
         self._bytes += nbytes
-        if self._worker is None:
+        if helpers.at_work.closed:  # at exit: the worker would stand before LLVM
+            self._reach(task)
+        elif self._worker is None:
             self._start_worker()
-        if self._asleep:
+        elif self._asleep:
             self._rouse()
         if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
             self._relieve()
@@ -271,11 +273,11 @@ class Stream:
                     self._next()
                 finally:
                     self._owner = 0
-            if self._queue:
+            if self._queue and not helpers.at_work.closed:
                 continue
             self._asleep = True
             # A submit before the line above saw a worker awake: look once more.
-            if self._queue:
+            if self._queue and not helpers.at_work.closed:
                 self._asleep = False
                 self._sleep.acquire(False)
             else:

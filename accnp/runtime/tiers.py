@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from accnp.forks import at_fork
 from accnp.runtime import compile, loader, objects
+from accnp.runtime.helpers import at_work
 from accnp.runtime.notes import note
 
 __all__ = ["finish", "first", "later", "room"]
@@ -97,7 +98,7 @@ def room() -> bool:
 def later(kernel: Any, *upgrade: Any) -> None:
     """Make the whole code of a kernel when nobody waits for a compilation."""
     _waiting.append(_Upgrade(kernel, *upgrade))
-    if _thread is None:
+    if _thread is None and not at_work.closed:
         _start()
 
 

@@ -48,6 +48,19 @@ with contextlib.suppress(RuntimeError):  # if the work has ended by then
     jnp.debug.callback(bad, jnp.ones((500, 500)) @ jnp.ones((500, 500)))
 """,
 }
+LATE = """
+import atexit
+
+def late():
+    x = jnp.ones((300, 300))
+    y = jnp.cos(x @ x).sum(axis=0)  # for the worker, whose thread would compile two kernels
+    print((jnp.cumsum(y * 0) + jnp.exp(x[0] * 0).max()).sum(), flush=True)
+
+{first}
+import accnp as jnp
+jnp.ones(3).sum().block_until_ready()
+{then}
+"""
 ENDS = {"falls off": ("", 0), "exit": ("raise SystemExit(3)", 3), "error": ("1 / 0", 1)}
 
 
@@ -64,6 +77,24 @@ def test_nothing_looks_at_freed_memory_at_exit(left, tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [("atexit.register(late)", ""), ("", "atexit._run_exitfuncs(); late()")],
+    ids=["a handler older than the import", "handlers called by hand"],
+)
+def test_work_behind_the_handlers_of_exit(first, then, tmp_path):
+    """Threads that were started for it stood still for ever, and the process waited for them."""
+    done = subprocess.run(
+        [sys.executable, "-c", LATE.format(first=first, then=then)],
+        env=os.environ | {"ACCNP_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("300.0")
 
 
 @pytest.mark.parametrize(
