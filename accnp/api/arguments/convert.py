@@ -249,12 +249,19 @@ def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
 
 
 def promote_inexact(name: str, *xs: Any) -> list[Node]:
-    """Like `promote`, and integers and booleans become the default floating dtype."""
-    nodes = promote(name, *xs)
+    """Like `promote`, and integers and booleans become the default floating dtype.
+
+    Each by itself: -2 beside uint8 is -2.0, which no uint8 is.
+    """
+    try:
+        nodes = as_nodes(name, *xs)
+    except OverflowError:
+        nodes = _beside_wider(name, xs)
+    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    if dtype.kind in "biuV":  # V: integers of fewer than 8 bits
+        return [cast(n, dtypes.to_inexact(dtype), weak) for n in nodes]
+    nodes = promote(name, *map(wrap, nodes))
     a = nodes[0].aval
-    if a.dtype.kind in "biuV":  # V: integers of fewer than 8 bits
-        weak = all(n.aval.weak_type for n in nodes)
-        return [cast(n, dtypes.to_inexact(a.dtype), weak) for n in nodes]
     if a.dtype in NARROW and not config.x64:  # made before 64-bit types were switched off
         return [cast(n, NARROW[a.dtype], n.aval.weak_type) for n in nodes]
     return nodes

@@ -11,6 +11,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_axes
+from accnp.api.arguments.values import node_of
 from accnp.array import Array
 from accnp.errors import api_boundary, hide_frames
 
@@ -148,7 +149,7 @@ def iscomplexobj(x: Any) -> bool:
     Of any shape.
 
     Raises:
-        TypeError: x is a list or a text, which NumPy takes.
+        TypeError: x is a text, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.iscomplexobj(jnp.array([1j]))
@@ -157,7 +158,7 @@ def iscomplexobj(x: Any) -> bool:
     if x is None or isinstance(x, Array):
         return x is not None and x.dtype.kind == "c"
     dtype = getattr(x, "dtype", None)  # types, such as ShapeDtypeStruct, have one
-    return (dtype or as_node(x, "iscomplexobj").aval.dtype).kind == "c"
+    return (dtype or node_of(x, function="iscomplexobj").aval.dtype).kind == "c"
 
 
 @api_boundary
@@ -167,7 +168,7 @@ def isrealobj(x: Any) -> bool:
     Of any shape.
 
     Raises:
-        TypeError: x is a list or a text, which NumPy takes.
+        TypeError: x is a text, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.isrealobj(jnp.array([1.0]))

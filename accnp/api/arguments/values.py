@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,7 @@ def _stack_nested(x: Any, dtype: np.dtype, function: str) -> Node:
 
 _PRECISIONS = (
     "default", "high", "highest", "fastest", "float32", "bfloat16", "bfloat16_3x", "tensorfloat32",
+    "DEFAULT", "F32_F32_F32", "F64_F64_F64",  # algorithms by name, those that CPUs have
 )  # fmt: skip
 
 
@@ -255,11 +257,16 @@ def precision_key(precision: Any) -> Any:
     computes in full precision."""
     if precision is None:
         return config.default_matmul_precision
-    for p in precision if isinstance(precision, tuple | list) else (precision,):
+    several = type(precision) in (tuple, list)  # algorithms are tuples of their own
+    for p in precision if several else (precision,):
         if hasattr(p, "check"):  # an algorithm, by `lax`
             p.check()
-        elif isinstance(p, str) and p not in _PRECISIONS and not p.isupper():  # F16_F16_F32...
+        elif not isinstance(p, Enum) and p not in _PRECISIONS:
             raise not_one_of("lax.Precision", "precision", p, _PRECISIONS)
+    if several and len(precision) != 2:
+        raise ValueError(
+            f"lax.Precision: two precisions, one for each operand; got {precision!r}; pass a pair"
+        )
     return tuple(precision) if isinstance(precision, list) else precision
 
 

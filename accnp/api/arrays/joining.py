@@ -15,13 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size, as_sizes, as_static
 from accnp.api.arguments.values import no_out, node_of, to_dtype
-from accnp.api.arrays.manipulation import (
-    cube,
-    cut,
-    expand_node,
-    reshape_plain,
-    row,
-)
+from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, wrap
@@ -241,7 +235,7 @@ def block(arrays: Any) -> Array:
     The result has the promoted dtype.
 
     Raises:
-        ValueError: a block is a tuple, or a list is empty.
+        ValueError: a block is a tuple, a list is empty, or lists are nested unequally deep.
         TypeError: shapes do not fit.
 
     >>> import accnp as jnp
@@ -254,7 +248,13 @@ def block(arrays: Any) -> Array:
             raise ValueError(
                 f"jnp.block: no block is a tuple; got one of {len(x)}; put the parts into a list"
             )
-        return 1 + max(map(depth, x), default=0) if isinstance(x, list) else 0
+        depths = sorted({depth(part) for part in x}) or [0] if isinstance(x, list) else [-1]
+        if len(depths) > 1:
+            raise ValueError(
+                f"jnp.block: parts of a list are nested equally deep; got {depths} levels of lists "
+                "side by side; put lists around the others"
+            )
+        return 1 + depths[0]
 
     def join(x: Any, level: int, rank: int) -> Node:
         if not isinstance(x, list):

@@ -15,6 +15,7 @@ from accnp.api.arguments.convert import (
     broadcast_nodes,
     cast,
     promote,
+    promote_inexact,
     scalar_node,
     to_shape,
 )
@@ -58,8 +59,8 @@ def linspace(
         raise ValueError(
             f"{name}: the number of samples cannot be negative; got {num}; pass 0 or more"
         )
-    a, b = promote(name, start, stop)
-    kind = dtypes.to_inexact(a.aval.dtype)
+    a, b = promote_inexact(name, start, stop)
+    kind = a.aval.dtype
     out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
     work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
     a, b = (cast(v, work) for v in (a, b))
@@ -114,7 +115,8 @@ def logspace(
 ) -> Array:  # fmt: skip
     """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
 
-    Shape and dtype are those of `linspace`; base broadcasts against the result.
+    Shape and dtype are those of `linspace`, whatever dtype base has, which broadcasts against
+    the result.
 
     Raises:
         TypeError: an argument is no array or number.
@@ -127,10 +129,8 @@ def logspace(
     x = linspace(start, stop, num, endpoint, False, None, axis)
     b, e = promote("jnp.logspace", base, x)
     b, e = broadcast_nodes("jnp.logspace", [b, e])
-    out = o.pow(b, e)
-    return wrap(
-        out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, "jnp.logspace"))
-    )
+    kind = x.dtype if dtype is None else dtypes.requested_dtype(dtype, "jnp.logspace")
+    return wrap(to_dtype(o.pow(b, e), kind))
 
 
 @api_boundary
@@ -151,9 +151,8 @@ def geomspace(
     Array([1., 2., 4.], dtype=float32)
     """
     name = "jnp.geomspace"
-    a, b = promote(name, start, stop)
-    kind = dtypes.to_inexact(a.aval.dtype)
-    a, b = (cast(v, kind) for v in (a, b))
+    a, b = (cast(v, v.aval.dtype) for v in promote_inexact(name, start, stop))
+    kind = a.aval.dtype
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))
     # Logarithms in 16 bits would lose all digits of large numbers.

@@ -163,7 +163,7 @@ def circulant(c: Any) -> Array:
 def _below_first_row(first: Array, below: Array) -> Array:
     """A matrix of a first row and, below it, a diagonal."""
     n = first.shape[-1]
-    diagonal = below[..., None] * eye(n - 1, dtype=below.dtype)
+    diagonal = where(eye(n - 1, dtype=bool), below[..., None], np.zeros((), below.dtype))
     rows = pad(diagonal, [(0, 0)] * (diagonal.ndim - 1) + [(0, 1)])
     outer = broadcast_shapes(first.shape[:-1], rows.shape[:-2])
     first = broadcast_to(first, (*outer, n))

@@ -158,8 +158,10 @@ def _make_fold(
         x = strong(a, name)
         if dtype is not None:
             x = cast(x, dtypes.requested_dtype(dtype, name))
-        elif promote_integers or dtype_kind(x.aval.dtype) == "b":
+        elif promote_integers:
             x = cast(x, wide_type(x.aval.dtype), x.aval.weak_type)
+        elif dtype_kind(x.aval.dtype) == "b":
+            x = cast(x, np.dtype(np.int32))
         axes, names = named_axes(axis, x.aval.ndim, name)
         if names and unit:
             raise NotImplementedError(

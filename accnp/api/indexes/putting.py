@@ -20,6 +20,7 @@ from accnp.api.indexes.taking import along, integers, modulo
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
+from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import INDEX, place_dtype
 
 __all__ = ["fill_diagonal", "put", "put_along_axis"]
@@ -56,8 +57,13 @@ def put_along_axis(
     whole = as_node(arr, name)
     x, index, d = along(whole, integers(indices, name), axis, name)
     shape = index.aval.shape
+    if axis is not None:
+        x = whole  # beside the axis, several indices may be for the one element that there is
     grid = [o.iota(dtype=place_dtype(n), shape=shape, dimension=k) for k, n in enumerate(shape)]
-    key = tuple([wrap(index if k == d else g) for k, g in enumerate(grid)])
+    spread = [n < m for n, m in zip(x.aval.shape, shape, strict=True)]
+    key = tuple(
+        [wrap(index if k == d else like(g, 0) if spread[k] else g) for k, g in enumerate(grid)]
+    )
     out = write(x, key, values, "scatter", mode=mode)
     return wrap(reshape_plain(out, whole.aval.shape))
 

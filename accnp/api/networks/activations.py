@@ -419,7 +419,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     root = uf.sqrt(uf.add(uf.square(x), b))
     if state.named:
         return uf.divide(uf.add(x, root), 2)
-    x = wrap(_one("squareplus", x))
+    x, root = (wrap(v) for v in inexact("squareplus", x, root))
     below = uf.less(x, 0)  # where the sum cancels; the two signs' values have the product b / 4
     high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)
     return uf.where(below, uf.divide(uf.divide(b, 4), high), high)

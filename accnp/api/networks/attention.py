@@ -353,7 +353,7 @@ def scaled_dot_general(
     Args:
         lhs, rhs: the operands; one axis of each is contracted.
         dimension_numbers: as of `dot_general`.
-        preferred_element_type: the result's dtype.
+        preferred_element_type: the result's dtype; that of the operands if None.
         configs: formats of the operands and of cotangents, by `get_scaled_dot_general_config`.
         implementation: None; there is one way here.
 
@@ -388,5 +388,7 @@ def scaled_dot_general(
         if len(xc) != 1:
             raise ValueError(f"nn.{name}: one axis must be contracted; got {tuple(xc)}; name one")
         x, y = _stored(x, xc[0], configs[0]), _stored(y, yc[0], configs[1])
-    wanted = dtypes.requested_dtype(preferred_element_type, f"nn.{name}")
+    wanted = preferred_element_type
+    if wanted is not None:
+        wanted = dtypes.requested_dtype(wanted, f"nn.{name}")
     return dot_general(x, y, dimension_numbers, preferred_element_type=wanted)

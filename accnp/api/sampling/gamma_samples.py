@@ -309,7 +309,7 @@ def generalized_normal(
 ) -> Array:
     """Sample the distribution with density proportional to exp(-|x|**p).
 
-    Shape () by default; dtype floating, float32 by default.
+    Shape () by default; dtype floating, float32 by default, promoted with that of p.
 
     Raises:
         TypeError: what was given is no key, or a size is negative.
@@ -349,7 +349,7 @@ def ball(
     first, second = split(key)
     g = generalized_normal(first, power, (*sizes, d), kind)
     e = exponential(second, sizes, kind)
-    norm = ((uf.abs(g) ** power.astype(kind)).sum(axis=-1) + e) ** (1 / power).astype(kind)
+    norm = ((uf.abs(g) ** power).sum(axis=-1) + e) ** (1 / power)
     return g / norm[..., None]
 
 

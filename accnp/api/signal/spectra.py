@@ -19,6 +19,7 @@ from accnp import dtypes
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
+from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_shapes, moveaxis
@@ -44,7 +45,7 @@ def detrend(
     """Subtract the mean, or the line of least squares, along an axis.
 
     Args:
-        data: an array of inexact dtype (others are promoted).
+        data: an array of inexact dtype (others are promoted), or a list.
         axis: along which.
         type: "linear", or "constant" for the mean.
         bp: where further lines begin, an integer or several; static.
@@ -65,7 +66,7 @@ def detrend(
         )
     if type not in _TRENDS:
         raise not_one_of(name, "type", type, _TRENDS)
-    x = wrap(promote_inexact(name, data)[0])
+    (x,) = inexact_arrays(name, data)
     if type == "constant":
         return x - mean(x, axis, keepdims=True)
     d = as_axis(axis, x.ndim, name)
@@ -73,8 +74,7 @@ def detrend(
     breaks = np.unique(np.append(as_static(bp, name), [0, n]).astype(int))
     if breaks[0] < 0 or breaks[-1] > n:
         raise ValueError(
-            f"{name}: breaks lie between 0 and the length of the axis, {n}; got bp={bp}; "
-            "pass such places"
+            f"{name}: breaks lie from 0 to the length of the axis, {n}; got bp={bp}; pass such"
         )
     x = moveaxis(x, d, -1)
     pieces = [_without_line(x[..., int(start) : int(stop)]) for start, stop in pairwise(breaks)]

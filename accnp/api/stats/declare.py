@@ -94,6 +94,17 @@ _COMPLEX = frozenset(
 )
 
 
+# Those whose formula has the square of the scale, as jax's: a negative one counts as a positive.
+_EVEN = ("norm", "t")
+
+
+def _width(name: str, scale: Array) -> Array:
+    """What a density is divided by: no density of a negative scale."""
+    if scale.dtype.kind == "c":
+        return scale
+    return uf.abs(scale) if name in _EVEN else where(scale < 0, np.nan, scale)
+
+
 def _make(
     name: str, key: str, what: str, names: list[str], place: str,
     flags: tuple[bool, bool, bool, bool], function: Function,
@@ -143,6 +154,9 @@ def _make(
         found = function(moved if scale is None else moved / scale, *shapes)
         if scale is None:
             return found
+        given = bound.arguments["scale"]
+        if key.endswith("pdf") and not (isinstance(given, int | float) and given > 0):
+            scale = _width(name, scale)
         if key == "logpdf":
             scaled = found - uf.log(scale)  # outside the support no scale moves it
             return where(found == -np.inf, found, scaled) if pieces else scaled

@@ -241,7 +241,7 @@ def reduce(
 
 
 def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ...]:
-    if not isinstance(dimensions, Sequence):
+    if not isinstance(dimensions, Sequence | np.ndarray) or not np.ndim(dimensions):
         raise TypeError(
             f"{name}: axes are a sequence of integers; got {dimensions!r}; pass a tuple"
         )

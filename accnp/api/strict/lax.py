@@ -415,7 +415,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     new = dtypes.requested_dtype(new_dtype, "lax.bitcast_convert_type")
     old, shape = node.aval.dtype, node.aval.shape
     if new == old:
-        return wrap(node)
+        return wrap(cast(node, old))
     if new.itemsize == old.itemsize or {new.kind, old.kind} & {"b", "c"}:
         return wrap(o.bitcast_convert_type(node, new_dtype=new))
     if new.itemsize < old.itemsize:
