@@ -3,7 +3,7 @@ the list of what starts anew in it, which each module fills for its own.
 
 In: locks, functions to call before a fork and after it. Out: nothing; and `imported`, for modules
 that are loaded on first use. Threads that are loading one leave Python's own locks behind, which
-nobody can make anew: a fork waits until they are done.
+nobody can make anew: a fork waits until they are done. Nor does an interrupt end them.
 """
 
 from __future__ import annotations
@@ -100,9 +100,53 @@ def imported(name: str) -> Any:
     """A module by its name, loaded with the first call."""
     found = _modules.get(name)
     if found is None:
-        with loading:
-            found = _modules[name] = importlib.import_module(name)
+        found = _modules[name] = _load(name) if _may_wait() else _loaded_here(name)
     return found
+
+
+def _loaded_here(name: str) -> Any:
+    with loading:
+        return importlib.import_module(name)
+
+
+def _may_wait() -> bool:
+    """Whether interrupts reach this thread, and it is not loading anything that others might need:
+    then modules are loaded by another thread. Half of Numba is worse than none: what has been
+    loaded of it is not loaded again, and what has not is missed; and an interrupt inside of
+    `importlib` leaves its lock closed."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return False
+        frame = frame.f_back
+    return True
+
+
+def _load(name: str) -> Any:
+    """A module, which is loaded to its end even if this call is interrupted."""
+    found: list[Any] = []
+    errors: list[BaseException] = []
+
+    def load() -> None:
+        try:
+            found.append(_loaded_here(name))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=load, name="accnp-loader", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter ends
+        return _loaded_here(name)
+    thread.join()
+    try:
+        if errors:
+            raise errors[0]
+        return found[0]
+    finally:
+        errors.clear()  # the error's traceback refers to this frame
 
 
 _forking = threading.RLock()  # one thread at a time

@@ -143,3 +143,25 @@ def test_a_child_computes_while(what):
     )
     assert done.returncode == 0, done.stderr
     assert "_releaseLock" not in done.stderr  # the hook of logging, of Python 3.11
+
+
+def test_an_interrupt_does_not_leave_half_of_a_module(tmp_path):
+    """Of Numba, say, at the first compilation: nothing was compiled in that process any more."""
+    (tmp_path / "slow.py").write_text("parts.append(1)\ntime.sleep(0.3)\nparts.append(2)\n")
+    code = """
+import builtins, signal, sys, time
+from accnp.forks import imported
+builtins.parts, builtins.time = [], time
+sys.path.insert(0, sys.argv[1])
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    imported("slow")
+except KeyboardInterrupt:
+    assert parts == [1]
+    imported("slow")
+    assert parts == [1, 2]
+    sys.exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -136,10 +137,8 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
 
     def one(x: Any) -> Any:
-        import scipy.linalg
-
         try:
-            found = scipy.linalg.svd(x, check_finite=False, **how)
+            found = imported("scipy.linalg").svd(x, check_finite=False, **how)
         except np.linalg.LinAlgError:
             return None
         return (found[1], found[0], found[2]) if compute_uv else (found,)
@@ -232,9 +231,7 @@ def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: Any) -> Any:
     mode = "full" if full_matrices else "economic"
 
     def one(x: Any) -> Any:
-        import scipy.linalg
-
-        return scipy.linalg.qr(x, mode=mode, pivoting=pivoting, check_finite=False)
+        return imported("scipy.linalg").qr(x, mode=mode, pivoting=pivoting, check_finite=False)
 
     results = [((m, k), x.dtype), ((k, n), x.dtype), ((n,), np.int32)]
     out = each(one, "2", [x], results if pivoting else results[:2])

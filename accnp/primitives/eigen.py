@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -324,12 +325,10 @@ def _between_numpy(d: Any, e: Any, **p: Any) -> Any:
         how |= {"select": "i", "select_range": (low, high)}
 
     def one(d: Any, e: Any) -> Any:
-        import scipy.linalg
-
         if not (np.isfinite(d).all() and np.isfinite(e).all()):
             return None
         try:
-            return scipy.linalg.eigh_tridiagonal(d, e, **how)
+            return imported("scipy.linalg").eigh_tridiagonal(d, e, **how)
         except np.linalg.LinAlgError:
             return None
 

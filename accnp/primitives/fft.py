@@ -8,7 +8,6 @@ kernel that fills in the other half.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from math import prod
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.ir.node import Node
@@ -102,7 +102,7 @@ def _library() -> Any:
     """The functions below `scipy.fft`, whose checks take 3 to 8 us; None if they are gone."""
     for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # since SciPy 1.18, and before
         try:
-            return importlib.import_module(f"scipy.fft.{name}")
+            return imported(f"scipy.fft.{name}")
         except ImportError:
             pass
     return None
@@ -119,10 +119,8 @@ def _transformed(
     forward = fft_type in (FftType.FFT, FftType.RFFT)
     library = _library()
     if library is None:
-        import scipy.fft
-
         lengths = [*[x.shape[d] for d in axes[:-1]], last]
-        y = getattr(scipy.fft, _NAMES[fft_type])(x, lengths, axes)
+        y = getattr(imported("scipy.fft"), _NAMES[fft_type])(x, lengths, axes)
         if out is None:
             return y
         out[...] = y

@@ -8,11 +8,11 @@ of Mathematical Functions, 15.2.1, 15.4.20, 15.8.1, 15.10.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -83,7 +83,7 @@ def _within(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
     """gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) by a, b and c."""
-    special = import_module("scipy.special")
+    special = imported("scipy.special")
     rest = c - a - b
     size = np.where(rest > 0, special.gamma(c) * special.gamma(rest), np.nan)
     (u, du), (v, dv) = inverse_gamma(c - a), inverse_gamma(c - b)

@@ -7,11 +7,11 @@ Mathematical Functions, 13.2.2, 13.2.39, 13.7.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -46,7 +46,7 @@ def _near(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
 
 def inverse_gamma(z: Any) -> tuple[Any, Any]:
     """1 / gamma(z) and its slope, which poles of gamma have, too."""
-    special = import_module("scipy.special")
+    special = imported("scipy.special")
     pole = (z <= 0) & (z == np.floor(z))
     safe = np.where(pole, 1.0, z)
     value = special.rgamma(safe)
@@ -56,7 +56,7 @@ def inverse_gamma(z: Any) -> tuple[Any, Any]:
 
 def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     """The same for x far below 0: gamma(b) / gamma(b - a) y**-a times a series in 1 / y, y = -x."""
-    special = import_module("scipy.special")
+    special = imported("scipy.special")
     y = -x
     c = a - b + 1
     term, by_a, by_c = np.ones_like(x), np.zeros_like(x), np.zeros_like(x)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -34,10 +35,8 @@ def lapack_dtype(dtype: np.dtype) -> np.dtype:
 
 def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
     """A routine of LAPACK, through SciPy, for matrices such as this one."""
-    import scipy.linalg
-
     given = complex_name if like.dtype.kind == "c" else name
-    return scipy.linalg.get_lapack_funcs(given, (like,))
+    return imported("scipy.linalg").get_lapack_funcs(given, (like,))
 
 
 def each(

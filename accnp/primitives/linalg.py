@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp.errors import IncompatibleShapesError
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
@@ -275,9 +276,7 @@ def _solve_numpy(a: Any, b: Any) -> Any:
 
 def _solve_one(a: Any, b: Any) -> Any:
     """A singular matrix gives what dividing by its zero pivots gives."""
-    import scipy.linalg
-
-    getrf, getrs = scipy.linalg.get_lapack_funcs(("getrf", "getrs"), (a, b))
+    getrf, getrs = imported("scipy.linalg").get_lapack_funcs(("getrf", "getrs"), (a, b))
     factors, pivots, _ = getrf(a)
     return getrs(factors, pivots, b)[0]
 
@@ -327,14 +326,12 @@ def _tri_numpy(
     conjugate_a: bool,
     unit_diagonal: bool,
 ) -> Any:
-    import scipy.linalg
-
     work = lapack_dtype(a.dtype)
     a, b = a.astype(work), b.astype(work)
     if not b.size:
         return b
 
-    trsm: Any = scipy.linalg.get_blas_funcs("trsm", (a, b))
+    trsm: Any = imported("scipy.linalg").get_blas_funcs("trsm", (a, b))
 
     def one(m: Any, v: Any) -> Any:
         m = m.conj() if conjugate_a else m

@@ -8,6 +8,7 @@ import numpy as np
 
 from accnp.dtypes.names import SUB_INTS
 from accnp.dtypes.questions import iinfo
+from accnp.forks import imported
 
 __all__ = [
     "cast",
@@ -55,10 +56,8 @@ def special(name: str) -> Any:
     """Return a function of scipy.special, imported on first use, that keeps the input's dtype."""
 
     def call(x: Any) -> Any:
-        import scipy.special
-
         with np.errstate(all="ignore"):
-            return np.asarray(getattr(scipy.special, name)(x)).astype(x.dtype)
+            return np.asarray(getattr(imported("scipy.special"), name)(x)).astype(x.dtype)
 
     call.__name__ = name
     return call

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, dtype_code
 from accnp.ir.node import Node
@@ -29,7 +29,7 @@ def scipy_function(name: str) -> Callable[..., Any]:
     """Return a function of scipy.special, imported on first use; keeps its last operand's dtype."""
 
     def call(*xs: Any) -> Any:
-        special = import_module("scipy.special")
+        special = imported("scipy.special")
         with np.errstate(all="ignore"):
             return np.asarray(getattr(special, name)(*xs)).astype(xs[-1].dtype)
 

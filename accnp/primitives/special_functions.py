@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like, like_full
@@ -203,7 +203,7 @@ def _wave(f: str) -> Rule:
 
 
 def _sici(x: Any) -> Any:
-    return import_module("scipy.special").sici(x)
+    return imported("scipy.special").sici(x)
 
 
 # Of the auxiliary functions: f = F / (pi x), g = G / (pi x (pi x^2)), F and G powers of
@@ -221,9 +221,9 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     large = np.abs(flat) >= 5.0
     near, far = np.flatnonzero(~large), np.flatnonzero(large)
     if not far.size:
-        return import_module("scipy.special").fresnel(x)
+        return imported("scipy.special").fresnel(x)
     found = np.empty((2, flat.size))
-    found[:, near] = import_module("scipy.special").fresnel(flat[near])
+    found[:, near] = imported("scipy.special").fresnel(flat[near])
     for start in range(0, far.size, _FRESNEL_BLOCK):
         at = far[start : start + _FRESNEL_BLOCK]
         found[:, at] = _fresnel_far(flat[at])

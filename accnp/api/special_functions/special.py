@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -73,6 +72,7 @@ from accnp.api.special_functions.special_ops import (
 )  # fmt: skip
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, ruled
@@ -382,7 +382,7 @@ def bernoulli(n: int) -> Array:
     count = as_int(n, "special.bernoulli", "n")
     if count < 0:
         raise ValueError(f"special.bernoulli: n is at least 0; got {count}; pass 0 or more")
-    numbers = import_module("scipy.special").bernoulli(max(count, 2))[: count + 1]
+    numbers = imported("scipy.special").bernoulli(max(count, 2))[: count + 1]
     return array(np.asarray(numbers))
 
 
