@@ -114,8 +114,10 @@ def provenance(node: Node) -> errors.Provenance:
                 text = imported("accnp.ir.printer").equation_text(n)
                 operations.append((text, site_text(n)))
             stack.extend(reversed(n.inputs))
-    if info is None:
-        return errors.Provenance(arguments=names, operations=operations)
+    if not isinstance(info, Traced):  # a program that a transformation records again
+        return errors.Provenance(
+            info or "", transform="a transformation", arguments=names, operations=operations
+        )
     return errors.Provenance(
         function=info.function,
         file=info.file,

@@ -68,6 +68,34 @@ def test_every_kind_is_tested():
     assert sorted(case[0] for case in mark.args[1]) == sorted(errors.CONVERSION_KINDS)
 
 
+@accnp.custom_jvp
+def branching(x):
+    return accnp.sin(x)
+
+
+@branching.defjvp
+def _branching(primals, tangents):
+    return branching(primals[0]), tangents[0] if primals[0] > 0 else 0.0
+
+
+def _steps(c, _):
+    return branching(c), c
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        accnp.jit(branching),
+        accnp.checkpoint(branching),
+        lambda x: accnp.lax.scan(_steps, x, length=3)[0],
+        lambda x: accnp.lax.fori_loop(0, 3, lambda i, c: branching(c), x),
+    ],
+)
+def test_values_asked_for_by_rules_inside_of_programs(f):
+    with pytest.raises(errors.TracerBoolConversionError, match="a transformation traced"):
+        accnp.grad(f)(1.0)
+
+
 def test_operations_are_named_when_there_is_no_argument():
     operations = [(f"b:i32[] = reduce_prod[axes=(0,)] a{i}", f"m.py:{i} (g)") for i in range(7)]
     origin = errors.Provenance("g", "m.py", 3, operations=operations)
