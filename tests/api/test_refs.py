@@ -70,6 +70,28 @@ def test_texts():
         assert isinstance(ref, m.ref.Ref)
 
 
+@pytest.mark.parametrize("way", [lambda f: f, lambda f: accnp.jit(f)], ids=["eager", "traced"])
+def test_what_a_reference_is(way):
+    """As flax asks: by `typeof`, which said what its content is."""
+    seen = []
+
+    def look(x):
+        ref = accnp.new_ref(x)
+        aval = accnp.typeof(ref)
+        assert isinstance(aval, accnp.ref.AbstractRef)
+        assert not isinstance(accnp.typeof(ref[...]), accnp.ref.AbstractRef)
+        assert aval == accnp.typeof(accnp.new_ref(x + 1))
+        assert (aval.shape, aval.ndim, aval.weak_type) == ((2,), 1, False)
+        assert isinstance(ref, accnp.core.Tracer) == isinstance(x, accnp.core.Tracer)
+        seen.append((str(aval), repr(ref)))
+        return x
+
+    way(look)(accnp.numpy.zeros(2))
+    aval, text = seen[0]
+    assert aval == "Ref{float32[2]}"
+    assert text in ("Ref([0., 0.], dtype=float32)", "JitTracer(Ref{float32[2]})")
+
+
 def test_what_is_refused():
     ref = accnp.new_ref(accnp.numpy.zeros(2))
     with pytest.raises(ValueError, match="must have the dtype of the reference, float32; got int"):

@@ -28,9 +28,9 @@ __all__ = [
 
 
 class AbstractRef:
-    """The type of a reference: that of its content.
+    """The type of a reference, as `typeof` gives it: that of its content.
 
-    Attributes are those of the content's type: shape, dtype, weak_type; others raise.
+    Attributes are those of the content's type: shape, dtype, ndim, weak_type; others raise.
 
     >>> import accnp as jnp
     >>> jnp.ref.AbstractRef(jnp.typeof(jnp.zeros(2))).dtype.name
@@ -41,15 +41,14 @@ class AbstractRef:
     def __init__(self, inner_aval: Aval, memory_space: Any = None, kind: Any = None) -> None:
         self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the content."""
-        return self.inner_aval.shape
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner_aval":  # not made yet: by `copy`, which asks for methods first
+            raise AttributeError(name)
+        return getattr(self.inner_aval, name)
 
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the content."""
-        return self.inner_aval.dtype
+    def str_short(self) -> str:
+        """Return the type as text, such as "Ref{float32[2]}"."""
+        return f"Ref{{{self.inner_aval.str_short()}}}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractRef) and self.inner_aval is other.inner_aval
@@ -58,7 +57,7 @@ class AbstractRef:
         return hash((AbstractRef, self.inner_aval))
 
     def __repr__(self) -> str:
-        return f"Ref{{{self.inner_aval.str_short()}}}"
+        return self.str_short()
 
 
 class Ref(Reference):
@@ -191,7 +190,8 @@ class Ref(Reference):
     def __repr__(self) -> str:
         if self.content is None:
             return "Ref(freed)"
-        return f"Ref({repr(self.content)[len('Array(') :]}"
+        kind, _, rest = repr(self.content).partition("(")
+        return f"Ref({rest}" if kind == "Array" else f"{kind}({self.aval!r})"
 
 
 # --- functions ---

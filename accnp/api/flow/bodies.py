@@ -71,6 +71,7 @@ class Reference:
     """What references are to functions that are traced: `Ref` has the methods."""
 
     __slots__ = ()
+    home: Any  # the trace that made it; None for eager code
 
     @property
     def aval(self) -> Any:

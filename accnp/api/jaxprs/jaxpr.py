@@ -15,6 +15,7 @@ import numpy as np
 from accnp import dtypes, errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.parameters import argument_names
+from accnp.api.flow.bodies import Reference
 from accnp.api.jaxprs.primitives import primitive_of
 from accnp.array import wrap
 from accnp.errors import api_boundary
@@ -122,8 +123,9 @@ INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 
 @api_boundary
-def typeof(x: Any) -> Aval:
-    """Return the aval of a value: its shape, its dtype, and whether it is weak.
+def typeof(x: Any) -> Any:
+    """Return the aval of a value: its shape, its dtype, and whether it is weak; an `AbstractRef` of
+    it for a reference.
 
     Raises:
         TypeError: the value is no array, number, or has no shape and dtype.
@@ -133,7 +135,7 @@ def typeof(x: Any) -> Aval:
         >>> jax.typeof(1.0)
         ShapedArray(float32[], weak_type=True)
     """
-    return aval_of(x, "typeof")
+    return x.aval if isinstance(x, Reference) else aval_of(x, "typeof")
 
 
 def aval_of(x: Any, name: str) -> Aval:

@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node
+from accnp.api.flow.bodies import Reference
 from accnp.array import Array
 from accnp.errors import JaxprTypeError
 from accnp.ir.aval import Aval, make_aval
@@ -28,11 +29,13 @@ __all__ = [
 
 class _TracerType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
+        if isinstance(instance, Reference):
+            return instance.home is not None
         return type(instance) is Array and instance._trace is not None
 
 
 class Tracer(metaclass=_TracerType):
-    """The arrays that stand for values of a function being traced: for `isinstance` only.
+    """The arrays and references that stand for values of a function being traced: for `isinstance`.
 
     Raises:
         TypeError: one is to be made.
