@@ -13,10 +13,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["finish", "of_call", "suggestion"]
+from accnp.forks import at_interrupt
+
+__all__ = ["finish", "interrupted", "of_call", "suggestion"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -77,6 +79,19 @@ def finish(error: BaseException) -> None:
     if ";" not in text and "What to do" not in text:
         text = f"{text.rstrip('.')}; {of_call(first, function, name)}"
     error.args = (text,)
+
+
+def interrupted(tb: TracebackType | None) -> None:
+    """Where an interrupt leaves for the user's code, and none of the package's functions is under
+    way around that, what they note of their work starts anew: it may have come between the end of
+    something and the line that says so."""
+    frame = None if tb is None else tb.tb_frame.f_back
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            return
+        frame = frame.f_back
+    for reset in at_interrupt:
+        reset()
 
 
 def _ours(kind: type) -> bool:

@@ -436,6 +436,8 @@ def hide_frames(error: BaseException) -> None:
     `raise` adds no frame of its own. Where the user's code called, the text is completed.
     """
     tb = error.__traceback__
+    if not isinstance(error, Exception):
+        return importlib.import_module("accnp.error_texts").interrupted(tb)
     if tb is not None and called_by_us(tb.tb_frame):
         passed = tb.tb_frame.f_locals.get("wrapper", tb.tb_frame.f_code)
         error.__dict__.setdefault("_through", []).append(passed)
@@ -464,10 +466,7 @@ def _users_frames(tb: TracebackType | None) -> TracebackType | None:
 
 
 def of_keys(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What a function of arrays returns for random keys, or NotImplemented.
-
-    Asked where a function met keys, so that nobody else pays for the question.
-    """
+    """What a function of arrays returns for random keys, or NotImplemented."""
     return importlib.import_module("accnp.api.sampling.key_functions").served(
         name, function, args, kwargs
     )
@@ -480,7 +479,7 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except BaseException as error:
             if type(error) is KeyArrayError and _home(wrapper).startswith("accnp."):
                 found = of_keys(wrapper.__qualname__, function, args, kwargs)
                 if found is not NotImplemented:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["Gate", "at_fork", "imported", "loading", "renewed"]
+__all__ = ["Gate", "at_fork", "at_interrupt", "imported", "loading", "renewed"]
 
 PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
 
@@ -40,6 +40,10 @@ def at_fork(
     """Call functions around forks: `before` in the opposite order of these calls, the others in
     this one, when the locks are free."""
     _hooks.append((before, parent, child))
+
+
+# Called where an interrupt ends a call, as `errors.hide_frames` sees.
+at_interrupt: list[Callable[[], Any]] = []
 
 
 class Gate:

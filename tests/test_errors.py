@@ -14,6 +14,7 @@ import pytest
 
 import accnp
 from accnp import dtypes, errors, pytree
+from accnp.ir.trace import Trace, state, tracing
 
 # `accnp.config` is the switches themselves; the module behind it is asked for by name.
 switches = importlib.import_module("accnp.config")
@@ -94,6 +95,38 @@ def _steps(c, _):
 def test_values_asked_for_by_rules_inside_of_programs(f):
     with pytest.raises(errors.TracerBoolConversionError, match="a transformation traced"):
         accnp.grad(f)(1.0)
+
+
+@pytest.mark.parametrize("when", ["__enter__", "__exit__"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: accnp.jit(lambda x: x * 2)(3.0),
+        lambda: accnp.jit(accnp.grad(lambda x: x * x))(3.0),
+        lambda: accnp.grad(lambda x: accnp.jit(accnp.sin)(x))(3.0),
+        lambda: accnp.vmap(lambda x: x + 1)(accnp.ones(3)),
+        lambda: accnp.lax.fori_loop(0, 3, lambda i, c: c + i, 0),
+        lambda: accnp.make_jaxpr(lambda x: x + 1)(3.0),
+    ],
+)
+def test_an_interrupt_ends_all_traces(f, when, monkeypatch):
+    """Also where it comes as a trace begins or ends: all that followed was traced, too."""
+    plain = getattr(Trace, when)
+
+    def interrupted(self, *error):
+        if when == "__enter__":
+            plain(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trace, when, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            f()
+    assert not state.stack
+    assert state.abstract is None
+    assert not tracing
+    assert float(accnp.sin(accnp.ones(3)).sum() * 0 + 1) == 1.0
+    f()
 
 
 def test_operations_are_named_when_there_is_no_argument():

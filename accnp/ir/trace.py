@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from accnp.errors import UnexpectedTracerError
+from accnp.forks import at_interrupt
 
 __all__ = [
     "EffectsOf", "Trace", "current", "differentiating", "held_effects", "innermost", "join",
@@ -237,6 +238,22 @@ def untraced() -> Iterator[None]:
         yield
     finally:
         state.__dict__.update(before)
+
+
+def _start_anew() -> None:
+    """Nothing is recorded in this thread any more."""
+    left, trace = list(state.stack), state.abstract
+    while trace is not None:
+        left.append(trace)
+        trace = trace.previous
+    for trace in left:
+        trace.active = False
+        if trace in tracing:
+            tracing.remove(trace)
+    state.__dict__.update(_State().__dict__)
+
+
+at_interrupt.append(_start_anew)
 
 
 def current() -> Trace | None:

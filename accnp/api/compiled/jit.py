@@ -145,7 +145,7 @@ class JitFunction:
                 if found is not None:
                     return found[0]
             return self._call(args, kwargs)
-        except Exception as error:
+        except BaseException as error:
             errors.hide_frames(error)
             raise
 
