@@ -21,6 +21,7 @@ from accnp.primitives.kinds import (
     BOOL,
     broadcast_to,
     dtype_kind,
+    full,
     like_full,
     map_op,
     map_shape,
@@ -32,12 +33,18 @@ from accnp.primitives.kinds import (
 
 # --- complex --------------------------------------------------------------------------------------
 
+
+def _part_zero(ct: Node) -> Node:
+    """The other part of a slope by one part: strong, as jax's is, and so is the slope."""
+    return full(ct.aval.shape, 0, ct.aval.dtype, False)
+
+
 map_op("real", numpy=np.real, scalar="{0}.real", out="real", dtypes="c",
        jvp=(lambda t, y, x: o.real(t),),
-       transpose=lambda ct, x: (o.complex(ct, like_full(ct, 0)),))  # fmt: skip
+       transpose=lambda ct, x: (o.complex(ct, _part_zero(ct)),))  # fmt: skip
 map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
        jvp=(lambda t, y, x: o.imag(t),),
-       transpose=lambda ct, x: (o.complex(like_full(ct, 0), o.neg(ct)),))  # fmt: skip
+       transpose=lambda ct, x: (o.complex(_part_zero(ct), o.neg(ct)),))  # fmt: skip
 
 
 def _complex_infer(a: Aval, b: Aval) -> Aval:

@@ -251,7 +251,14 @@ def _fresnel_far(x: Any) -> tuple[Any, Any]:
     return np.copysign(0.5 - (f * c + g * s), x), np.copysign(0.5 - (g * c - f * s), x)
 
 
-_pair("sici", _sici, lambda x: o.div(o.sin(x), x), lambda x: o.div(o.cos(x), x))
+def _sine_by_itself(x: Node) -> Node:
+    """sin(x) / x, which is 1 at 0; a slope there is none of 0 over 0."""
+    zero = o.eq(x, like(x, 0))
+    safe = o.select_n(zero, x, like_full(x, 1))
+    return o.select_n(zero, o.div(o.sin(safe), safe), like_full(x, 1))
+
+
+_pair("sici", _sici, _sine_by_itself, lambda x: o.div(o.cos(x), x))
 _pair("fresnel", _fresnel, _wave("sin"), _wave("cos"))
 opaque(
     "wofz",

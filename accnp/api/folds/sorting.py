@@ -149,7 +149,8 @@ def _partitioned(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int
             f"{name}: complex elements are not supported; got {x.aval.dtype.name}; use jnp.sort"
         )
     d = as_axis(axis, x.aval.ndim, name)
-    return x, as_axis(kth, x.aval.shape[d], name), d
+    place = as_int(kth, name, "kth")
+    return x, as_axis(place, x.aval.shape[d], name), d
 
 
 @api_boundary

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra.products import matmul
-from accnp.api.arguments.convert import promote_inexact, wrap
+from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import zeros
 from accnp.api.arrays.joining import concatenate, stack
 from accnp.api.arrays.manipulation import swapaxes
@@ -33,8 +33,8 @@ _AXES = "xyz"
 
 
 def floating(name: str, x: Any) -> Array:
-    """An argument as an array of inexact dtype."""
-    return wrap(promote_inexact(name, x)[0])
+    """An argument, which may be a list, as an array of inexact dtype."""
+    return inexact_arrays(name, x)[0]
 
 
 def _length(x: Array) -> Array:

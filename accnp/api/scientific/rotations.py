@@ -44,8 +44,8 @@ def _given(function: str, x: Any, last: tuple[int, ...]) -> Array:
 class Rotation(NamedTuple):
     """A rotation, or an array of rotations: quaternions (x, y, z, w) of shape [..., 4].
 
-    `p * q` rotates by q, and then by p. Integers become float32. Methods that make rotations raise
-    a ValueError for arrays of other shapes, a TypeError for lists.
+    `p * q` rotates by q, and then by p. Integers become float32. Methods that make rotations take
+    lists, too, and raise a ValueError for arrays of other shapes.
 
     >>> import accnp as jnp
     >>> turn = jnp.scipy.spatial.transform.Rotation.from_rotvec(jnp.array([0, 0, jnp.pi / 2]))

@@ -166,7 +166,7 @@ uniform = declare(
     "uniform", "the uniform distribution from loc to loc + scale", "", strong=("cdf",), pieces=True,
     loose=_ALL,
     logpdf=lambda z: where((z >= 0) & (z <= 1), 0.0, -np.inf),
-    cdf=lambda z: uf.clip(z, 0, 1),
+    cdf=lambda z: where(z < 0, 0, where(z > 1, 1, z)),
     ppf=lambda q: _of_probability(q, lambda v: v),
 )  # fmt: skip
 
