@@ -344,6 +344,7 @@ def test_batching_rules_may_ask_for_the_size_of_the_axis():
     seen = []
 
     def rule(size, name, trace, args, dims):
+        assert type(args) is type(dims) is tuple  # vmap takes the axes as they are
         seen.append((size, len(args)))
         return p.bind(*args), dims[0]
 

@@ -191,10 +191,10 @@ class Primitive:
 
     def _jvp(self, ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         rule = self._rule(rules.primitive_jvps, "Differentiation")
-        tangents = [
-            rules.Zero(x.aval) if t is None else wrap(t) for t, x in zip(ts, xs, strict=True)
-        ]
-        primal, tangent = rule([*map(wrap, xs)], tangents, **_visible(params))
+        tangents = tuple(
+            [rules.Zero(x.aval) if t is None else wrap(t) for t, x in zip(ts, xs, strict=True)]
+        )
+        primal, tangent = rule(tuple(map(wrap, xs)), tangents, **_visible(params))
         if not self.multiple_results:
             primal, tangent = [primal], [tangent]
         return [as_node(p, self.name) for p in primal], [_known(t) for t in tangent]
@@ -214,8 +214,8 @@ class Primitive:
             rule = functools.partial(rules.axis_primitive_batchers[self], size, None, None)
         else:
             rule = self._rule(rules.primitive_batchers, "Batching")
-        dims = [0 if f else rules.not_mapped for f in flags]
-        out, out_dims = rule([*map(wrap, xs)], dims, **_visible(params))
+        dims = tuple([0 if f else rules.not_mapped for f in flags])
+        out, out_dims = rule(tuple(map(wrap, xs)), dims, **_visible(params))
         if not self.multiple_results:
             out, out_dims = [out], [out_dims]
         pairs = list(zip(out, out_dims, strict=True))
