@@ -314,3 +314,10 @@ def test_arrays_of_64_bits_that_live_on_after_the_switch():
     narrowed += [accnp.jit(anp.sum)(x), accnp.nn.softmax(x), accnp.nn.log_softmax(n)]
     assert {str(v.dtype) for v in narrowed} == {"float32"}
     assert {str(v.dtype) for v in (n.sum(), n + 1, n.astype(int))} == {"int32"}
+
+
+def test_the_type_of_bfloat16_has_instances():
+    """Code that loads values asks whether a scalar is one."""
+    assert dtypes.bfloat16 is jax.dtypes.bfloat16
+    assert isinstance(dtypes.bfloat16(1), dtypes.bfloat16)
+    assert accnp.numpy.ones(2, dtypes.bfloat16).dtype == dtypes.bfloat16

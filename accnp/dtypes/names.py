@@ -107,7 +107,7 @@ DTYPES: dict[str, np.dtype] = {
     for name in ("bool", *SUB_INTS, *SIGNED, *UNSIGNED, *SMALL_FLOATS, *FLOATS, *COMPLEX)
 }
 _SUPPORTED = frozenset(DTYPES.values())
-bfloat16 = DTYPES["bfloat16"]
+bfloat16: type = DTYPES["bfloat16"].type  # a type, of which scalars are instances
 bool_ = DTYPES["bool"]
 int32, int64, uint32 = DTYPES["int32"], DTYPES["int64"], DTYPES["uint32"]
 float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
