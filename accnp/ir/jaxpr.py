@@ -23,7 +23,7 @@ from accnp.ir.equations import (
     Var,
 )
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.node import Node
+from accnp.ir.node import Node, is_held
 from accnp.ir.op import Op
 
 __all__ = ["to_jaxpr"]
@@ -50,6 +50,7 @@ class _Builder:
         self.constvars: list[Var] = []
         self.inner: dict[int, tuple[Graph, Jaxpr, list[Node]]] = {}
         self.marks: set[int] = set()  # ids of those within the graphs
+        self.outermost = True  # what is being built
 
     def _enter(self, graph: Graph) -> Sequence[Node]:
         nodes = graph.nodes
@@ -71,6 +72,7 @@ class _Builder:
         for x, v in zip((*(over or ()), *graph.inputs), (*leading, *invars), strict=True):
             env[id(x)] = v
         eqns: list[JaxprEqn] = []
+        before, self.outermost = self.outermost, over is None
         nodes = self._enter(graph)
         wanted: dict[int, dict[int, Node]] = {}
         for node in nodes:
@@ -80,6 +82,7 @@ class _Builder:
             if node.op.kind not in ("item", "mark", "leaf"):
                 self._equation(node, env, wanted, eqns)
         outvars = [self._atom(x, env) for x in graph.outputs]
+        self.outermost = before
         jaxpr = Jaxpr(
             self.constvars if over is None else [],
             [*leading, *invars],
@@ -101,7 +104,7 @@ class _Builder:
         ins = list(node.inputs)
         params = dict(node.params)
         for g in graphs_in(params):
-            ins = [*self._convert(g)[2], *ins] if node.op.name in _CLOSING else ins
+            ins = [*self._convert(g, True)[2], *ins] if node.op.name in _CLOSING else ins
         own = self._own_constants(node, env)
         if own:
             ins = ins[len(own) :]
@@ -142,24 +145,25 @@ class _Builder:
             return tuple(ClosedJaxpr(self._convert(g)[1]) for g in value)
         return value
 
-    def _convert(self, graph: Graph) -> tuple[Graph, Jaxpr, list[Node]]:
+    def _convert(self, graph: Graph, closing: bool = False) -> tuple[Graph, Jaxpr, list[Node]]:
         found = self.inner.get(id(graph))
         if found is None:
-            over = self._needs(graph)
+            over = self._needs(graph, closing)
             found = graph, self.build(graph, {}, over), over
             self.inner[id(graph)] = found
         return found
 
-    def _needs(self, graph: Graph) -> list[Node]:
-        """What an inner graph takes from outside: nodes of outer traces and constants that are not
-        scalars."""
+    def _needs(self, graph: Graph, closing: bool) -> list[Node]:
+        """What an inner graph takes from outside: nodes of outer traces and constants. Scalars that
+        users hold as arrays are among them only where its call closes over nodes: elsewhere these
+        are operands already, and scalars are not."""
         nodes = self._enter(graph)
         inner = {id(x) for x in (*graph.inputs, *nodes)}
         seen: dict[int, Node] = {}
 
         def want(x: Node) -> None:
             x = self._plain(x)
-            if id(x) in inner or x.op.name == "literal":
+            if id(x) in inner or (x.op.name == "literal" and not (closing and is_held(x))):
                 return
             seen.setdefault(id(x), x)
 
@@ -168,7 +172,7 @@ class _Builder:
                 want(x)
             if node.op.name in _CLOSING:
                 for g in graphs_in(node.params):
-                    for x in self._convert(g)[2]:
+                    for x in self._convert(g, True)[2]:
                         want(x)
         for x in graph.outputs:
             want(x)
@@ -179,7 +183,7 @@ class _Builder:
         found = env.get(id(node))
         if found is not None:
             return found
-        if node.op.name == "literal":
+        if node.op.name == "literal" and not (self.outermost and is_held(node)):
             return Literal(self.value_of(node), node.aval)
         if node.op.kind == "item" and isinstance(env.get(id(node.inputs[0])), list):
             return env[id(node.inputs[0])][node.params["index"]]

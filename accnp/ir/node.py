@@ -25,6 +25,8 @@ __all__ = [
     "const",
     "forget",
     "has_effect",
+    "held_literal",
+    "is_held",
     "items",
     "line_of",
     "literal",
@@ -301,6 +303,20 @@ def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
             _LITERALS.clear()
         _LITERALS[key] = found
     return found
+
+
+def held_literal(x: Node) -> Node:
+    """Return the leaf of an array that users hold, made of a Python scalar.
+
+    Kernels and passes see a literal; jaxprs that close over it have a constant, as for any array,
+    and each array is one of its own.
+    """
+    return Node(LITERAL, (), {**x.params, "held": True}, x.aval, None, None, 0, None)
+
+
+def is_held(x: Node) -> bool:
+    """Whether a node is the leaf of an array that users hold, made of a Python scalar."""
+    return x.op is LITERAL and "held" in x.params
 
 
 def const(value: Any, aval: Aval) -> Node:

@@ -428,6 +428,34 @@ def test_zero_tangents_go_through_transformations(lib):
 
 
 @LIBRARIES
+def test_arrays_of_one_number_are_constants_as_others_are(lib):
+    """Each of them, whatever it holds; what a function makes itself is a literal."""
+    jnp = lib.numpy
+    zeros = [jnp.array(0), jnp.array(0), jnp.zeros((), int), jnp.int32(0) * 1]
+
+    def f(x):
+        return x * 2.0 + sum(zeros[:3]) + zeros[0] + zeros[3] + jnp.array(3.0)
+
+    def outer(y):
+        made = jnp.zeros(())
+        closed = lib.make_jaxpr(lambda x: lib.jit(lambda x: x * made)(x) + y)(X)
+        seen.append(len(closed.consts))
+        return lib.core.eval_jaxpr(closed.jaxpr, closed.consts, X)[0]
+
+    seen = []
+    closed = lib.make_jaxpr(f)(X)
+    assert [(c.shape, c.dtype) for c in closed.consts] == [((), np.int32)] * 4
+    np.testing.assert_allclose(
+        lib.core.eval_jaxpr(closed.jaxpr, closed.consts, X)[0], 2 * X + 3, rtol=1e-6
+    )
+    ones = [jnp.int32(1)] * 4
+    got = lib.core.eval_jaxpr(closed.jaxpr, ones, X)[0]
+    np.testing.assert_allclose(got, 2 * X + 8, rtol=1e-6)
+    np.testing.assert_allclose(lib.jit(outer)(1.0), np.ones(4))
+    assert seen == [2]
+
+
+@LIBRARIES
 def test_collectives_of_a_given_axis(lib):
     closed = lib.make_jaxpr(lambda x: lib.lax.psum(x, "i") / 2, axis_env=[("i", 4)])(X)
     assert str(closed) == (

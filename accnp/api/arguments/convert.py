@@ -13,7 +13,7 @@ from accnp.array import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import NARROW, SUB_INTS
 from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
-from accnp.ir.node import Node, literal
+from accnp.ir.node import Node, is_held, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
 
@@ -178,7 +178,7 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     a = x.aval
     if a.dtype == dtype and a.weak_type == weak:
         return x
-    if x.op.name == "literal":
+    if x.op.name == "literal" and not (state.named and is_held(x)):
         value = x.params["value"]
         if not a.weak_type and a.dtype.kind not in "biu":
             with np.errstate(over="ignore"):  # the value that this type has, not what was written

@@ -17,7 +17,7 @@ from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Devices, on_devices
-from accnp.ir.node import CONST, EMPTY, Node
+from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.pytree import flatten_arrays
@@ -48,6 +48,8 @@ def put_node(x: Node, where: Devices) -> Node:
 
 def made(x: Node, device: Any) -> Array:
     """Return a handle on a new value, on a device if one is asked for."""
+    if x.op is LITERAL and not state.named:
+        x = held_literal(x)
     return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
 
 

@@ -23,7 +23,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
-from accnp.ir.node import Node, arg
+from accnp.ir.node import Node, arg, is_held
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray, keys_of_words
 from accnp.pytree import INNER, Inner, flatten_arrays
@@ -195,7 +195,8 @@ def closed_jaxpr(graph: Graph) -> ClosedJaxpr:
 
 
 def _value_of(node: Node) -> Any:
-    return typed(node.params["value"], node.aval) if node.op.name == "literal" else wrap(node)
+    number = node.op.name == "literal" and not is_held(node)
+    return typed(node.params["value"], node.aval) if number else wrap(node)
 
 
 @api_boundary
