@@ -24,6 +24,15 @@ def mesh(m: Any, *shape: int) -> Any:
     return m.sharding.Mesh(devices, tuple(names))
 
 
+def in_use(m: Any, f: Any) -> Any:
+    def inside(*args: Any) -> Any:
+        devices = m.make_mesh((4,), ("a",), (m.sharding.AxisType.Auto,))
+        with m.set_mesh(devices):
+            return f(*args)
+
+    return inside
+
+
 def over(m: Any, f: Any, ins: Any, outs: Any, *shape: int, **more: Any) -> Any:
     return m.shard_map(f, mesh=mesh(m, *(shape or (4,))), in_specs=ins, out_specs=outs, **more)
 
@@ -164,6 +173,22 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
         in_shardings=m.NamedSharding(mesh(m, 4), P("a")),
         out_shardings=m.NamedSharding(mesh(m, 4), P(None, "a")),
     )(X, 3),
+    "jit puts, by name": lambda m, P: m.jit(
+        lambda x, n, y: x * n + y,
+        static_argnames="n",
+        in_shardings=(m.NamedSharding(mesh(m, 4), P("a")), None),
+    )(X, 3, X),
+    "jit puts, from the end": lambda m, P: m.jit(
+        lambda x, n: x * n, static_argnums=-1, in_shardings=(m.NamedSharding(mesh(m, 4), P("a")),)
+    )(X, 3),
+    "constraint, axes of the mesh in use": lambda m, P: in_use(
+        m,
+        m.jit(
+            lambda x: m.lax.with_sharding_constraint(
+                x + 1, m.NamedSharding(m.sharding.get_abstract_mesh(), P("a"))
+            )
+        ),
+    )(X),
     "jit puts trees": lambda m, P: m.jit(
         lambda t: {"x": t["x"] * 2},
         in_shardings=({"x": m.NamedSharding(mesh(m, 4), P("a"))},),

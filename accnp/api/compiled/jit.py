@@ -494,7 +494,7 @@ def jit(
         ends = [place if x is None else x for x in (in_shardings, out_shardings)]
         if ends != [None, None]:
             placing = imported("accnp.api.sharding.placing")
-            f = placing.placed(f, *ends, options.static_numbers)
+            f = placing.placed(f, *ends, resolve_static(f, options)[0])
         return JitFunction(f, options)
 
     return made if fun is None else made(fun)

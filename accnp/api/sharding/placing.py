@@ -153,7 +153,8 @@ def placed(
     @api_boundary
     def inner(*args: Any, **kwargs: Any) -> Any:
         if in_shardings is not None:
-            moving = [i for i in range(len(args)) if i not in static]
+            still = {i % len(args) for i in static if args}  # some count from the end
+            moving = [i for i in range(len(args)) if i not in still]
             values = tuple([args[i] for i in moving])
             one = is_place(in_shardings)
             places = (in_shardings,) * len(values) if one else tuple(in_shardings)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
+from accnp.api.sharding.mesh import AbstractMesh, Mesh, get_mesh, mesh_in_use
 from accnp.errors import api_boundary
 from accnp.ir.aval import Cut
 from accnp.runtime.device import Device
@@ -411,7 +411,13 @@ class NamedSharding(Sharding):
         """The devices of an array of this shape, as its type has them."""
         self._factors(shape, function)
         if not isinstance(self.mesh, Mesh):
-            raise ValueError(f"{function}: an AbstractMesh has no devices; got {self}; use a Mesh")
+            mesh = get_mesh()
+            if mesh.empty or mesh.shape_tuple != self.mesh.shape_tuple:
+                raise ValueError(
+                    f"{function}: an AbstractMesh has no devices; got {self}; use a Mesh, or "
+                    "set_mesh one with these axes"
+                )
+            return NamedSharding(mesh, self.spec).placed(shape, function)
         return Cut(self, self._devices)
 
     def whole(self) -> NamedSharding:
