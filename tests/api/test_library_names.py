@@ -122,13 +122,34 @@ def test_what_hangs_on_known_values_is_computed_and_the_rest_a_program(instantia
         np.testing.assert_array_equal(a, b)
 
 
-def test_jitted_calls_are_split_too():
-    f = accnp.jit(lambda x, y: (x + 1, y * 2))
+def both(x, y):
+    return x + 1, y * 2
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        accnp.jit(both),
+        accnp.checkpoint(accnp.jit(both)),
+        lambda x, y: accnp.lax.cond(x > 0, both, lambda x, y: (y, x), x, y),
+        lambda x, y: accnp.lax.cond(x > 0, both, lambda x, y: (x * 2, y), x, y),
+        lambda x, y: accnp.lax.fori_loop(0, 1, lambda i, c: both(*c), (x, y)),
+        lambda x, y: accnp.lax.while_loop(lambda c: c[0] < 4, lambda c: both(*c), (x, y)),
+        lambda x, y: accnp.lax.while_loop(lambda c: c[1] < 4, lambda c: both(*c), (x, y)),
+    ],
+    ids=["jit", "checkpoint", "cond, mixed", "cond", "fori", "while", "while, unknown"],
+)
+def test_calls_are_split_too(f, request):
+    """flax's scan of a checkpointed module makes its parameters in one."""
     aval = accnp.core.ShapedArray((), np.dtype("float32"))
     pvals = [pe.PartialVal.known(accnp.numpy.float32(3)), pe.PartialVal.unknown(aval)]
-    _, outs, _ = pe.trace_to_jaxpr_nounits(wrapped(lambda x, y: list(f(x, y))), pvals)
-    assert [out.is_known() for out in outs] == [True, False]
-    assert outs[0].const == 4
+    jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(wrapped(lambda x, y: list(f(x, y))), pvals)
+    name = request.node.callspec.id
+    known = name not in ("cond, mixed", "while, unknown")
+    assert [out.is_known() for out in outs] == [known, False]
+    if known:
+        assert outs[0].const == 4
+    assert accnp.core.eval_jaxpr(jaxpr, consts, 3.5)[-1] == f(3.0, 3.5)[1]
 
 
 def test_a_function_is_recorded_with_all_arguments_unknown():

@@ -22,6 +22,8 @@ from accnp.ir.equations import Jaxpr, Var
 from accnp.ir.graph import Graph, expanded
 from accnp.ir.node import Node
 from accnp.key_array import PRNGKeyArray, keys_of_words
+from accnp.primitives.dependence import depends
+from accnp.primitives.kinds import zeros_like_aval
 from accnp.trace_fn import trace
 
 __all__ = ["PartialVal", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
@@ -151,17 +153,22 @@ def trace_to_jaxpr_nounits(
 
     with recording_names():
         graph, keys = _recorded(fun.wrap(of_unknown), unknown, "trace_to_jaxpr_nounits")
-        closed = closed_jaxpr(expanded(graph))
+        graph = expanded(graph)
+        closed = closed_jaxpr(graph)
     jaxpr = closed.jaxpr
-    moving: set[Any] = set(jaxpr.invars)
+    moving: set[Any] = set()  # what has effects, and what follows from that
     for eqn in jaxpr.eqns:
         if eqn.effects or any(v in moving for v in eqn.invars if isinstance(v, Var)):
             moving.update(eqn.outvars)
-    flags = [isinstance(v, Var) and v in moving for v in jaxpr.outvars]
+    # Checkpointed functions, branches and loops may have results of both sorts.
+    hangs = depends(graph, [True] * len(graph.inputs))
+    flags = [f or (isinstance(v, Var) and v in moving) for v, f in zip(jaxpr.outvars, hangs)]
     keep = [instantiate] * len(flags) if isinstance(instantiate, bool) else list(instantiate)
     keep = [k or flag for k, flag in zip(keep, flags, strict=True)]
-    still, _ = dce_jaxpr(jaxpr, [not k for k in keep])  # has no inputs, since none moves it
-    values = iter(eval_jaxpr(still, closed.consts))
+    still, used = dce_jaxpr(jaxpr, [not k for k in keep])
+    # No input moves these results: one that is used goes into an operation that has others, too.
+    zeros = [zeros_like_aval(v.aval) for v, u in zip(jaxpr.invars, used, strict=True) if u]
+    values = iter(eval_jaxpr(still, closed.consts, *map(wrap, zeros)))
     outs = [
         PartialVal.unknown(_keys(dtype, v.aval))
         if k
