@@ -3,11 +3,12 @@ the list of what starts anew in it, which each module fills for its own.
 
 In: locks, functions to call before a fork and after it. Out: nothing; and `imported`, for modules
 that are loaded on first use. Threads that are loading one leave Python's own locks behind, which
-nobody can make anew: a fork waits until they are done. Nor does an interrupt end them.
+nobody can make anew: a fork waits until they are done. Nor does an interrupt end them (`aside`).
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
@@ -17,11 +18,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["Gate", "at_fork", "at_interrupt", "imported", "loading", "renewed"]
+__all__ = ["Gate", "aside", "at_fork", "at_interrupt", "imported", "loading", "renewed"]
 
 PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
 
 _Lock = TypeVar("_Lock")
+_T = TypeVar("_T")
 _locks: list[Any] = []
 _hooks: list[tuple[Callable[[], Any] | None, Callable[[], Any] | None, Callable[[], Any]]] = []
 
@@ -104,46 +106,54 @@ def imported(name: str) -> Any:
     """A module by its name, loaded with the first call."""
     found = _modules.get(name)
     if found is None:
-        found = _modules[name] = _load(name) if _may_wait() else _loaded_here(name)
+        found = _modules[name] = _loaded(name) if _loading_here() else aside(_loaded, name)
     return found
 
 
-def _loaded_here(name: str) -> Any:
+def _loaded(name: str) -> Any:
     with loading:
         return importlib.import_module(name)
 
 
-def _may_wait() -> bool:
-    """Whether interrupts reach this thread, and it is not loading anything that others might need:
-    then modules are loaded by another thread. Half of Numba is worse than none: what has been
-    loaded of it is not loaded again, and what has not is missed; and an interrupt inside of
-    `importlib` leaves its lock closed."""
-    if threading.current_thread() is not threading.main_thread():
-        return False
+def _loading_here() -> bool:
+    """Whether this thread is loading something: another might need that, and wait for this one."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            return False
+            return True
         frame = frame.f_back
-    return True
+    return False
 
 
-def _load(name: str) -> Any:
-    """A module, which is loaded to its end even if this call is interrupted."""
-    found: list[Any] = []
+# Filled once handlers of the exit run that were there before us: only this thread works then.
+_ending: list[bool] = []
+atexit.register(_ending.append, True)
+
+
+def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+    """What a function returns. It runs to its end even if an interrupt ends this call: where these
+    come up, on a thread of its own.
+
+    For what is worth nothing half done. Of a module that is loaded again, such as Numba, some parts
+    are there already, and others are missed; an interrupt inside of `importlib` leaves its lock
+    closed, one inside of llvmlite an object that is destroyed twice.
+    """
+    if _ending or threading.current_thread() is not threading.main_thread():
+        return f(*args, **kwargs)
+    found: list[_T] = []
     errors: list[BaseException] = []
 
-    def load() -> None:
+    def run() -> None:
         try:
-            found.append(_loaded_here(name))
+            found.append(f(*args, **kwargs))
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=load, name="accnp-loader", daemon=True)
+    thread = threading.Thread(target=run, name="accnp-aside", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # the interpreter ends
-        return _loaded_here(name)
+        return f(*args, **kwargs)
     thread.join()
     try:
         if errors:

@@ -165,3 +165,25 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
+
+
+def test_an_interrupt_does_not_end_what_is_done_aside():
+    code = """
+import signal, sys, threading, time
+from accnp.forks import aside
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+done = threading.Event()
+try:
+    aside(lambda: (time.sleep(0.3), done.set()))
+except KeyboardInterrupt:
+    assert not done.is_set()
+    assert done.wait(5)
+    assert aside(lambda: aside(int, "7")) == 7
+    try:
+        aside(int, "x")
+    except ValueError:
+        sys.exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr

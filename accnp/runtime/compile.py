@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.config import config
-from accnp.forks import at_fork, imported, renewed
+from accnp.forks import aside, at_fork, imported, renewed
 from accnp.runtime import bypass, launch, team
 from accnp.runtime.notes import note
 
@@ -311,7 +311,7 @@ def _native(
                 return *loader.load(data, *symbols), "disk"
             except RuntimeError:
                 disk.drop(key)
-    lowered = text()
+    lowered = aside(text)  # in typing contexts that are not to be left half made
     try:
         if upgrades is not None and not lowered[2] and _tiers().room():
             addresses, code, bitcode = _tiers().first(*lowered[:2])

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import llvmlite.binding.ffi as ffi
 
-from accnp.forks import renewed
+from accnp.forks import aside, renewed
 
 __all__ = ["apart", "in_order"]
 
@@ -72,13 +72,13 @@ if hasattr(_lock, "_lock"):
 
 
 def in_order(f: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function that works in LLVM, whose frames let go of what they hold if it fails.
+    """A function that works in LLVM, whose frames let go of what they hold if it fails, and
+    which no interrupt ends.
 
     Frames of an error can be part of a cycle, and what a cycle holds is destroyed in any order: a
     context before its modules, which ends the process.
     """
 
-    @functools.wraps(f)
     def tidy(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
             return f(*args, **kwargs)
@@ -86,4 +86,4 @@ def in_order(f: Callable[_P, _T]) -> Callable[_P, _T]:
             traceback.clear_frames(error.__traceback__)
             raise
 
-    return tidy
+    return functools.wraps(f)(functools.partial(aside, tidy))

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import llvmlite.binding.ffi as ffi
 import pytest
 
-from accnp.runtime.llvm_lock import apart
+from accnp.runtime.llvm_lock import apart, in_order
 
 TEXT = "define i32 @f() {\n  ret i32 1\n}\n"
 
@@ -105,3 +105,8 @@ def test_a_child_compiles_while_its_parents_thread_does():
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_works_in_llvm_is_done_aside():
+    """An interrupt between the end of a module and the note of it ended it twice (SIGSEGV)."""
+    assert in_order(threading.current_thread)() is not threading.main_thread()
