@@ -200,6 +200,36 @@ def test_default_generator() -> None:
         assert repr(ours.key(5)) == repr(theirs.key(5))
 
 
+HALVED = """
+bits(k) | bits(k,(7,)) | bits(k,(0,)) | bits(k,(2,3),'uint8') | bits(k,(5,),'uint16') | split(k,3)
+split(k,(2,3)) | fold_in(k,7) | uniform(k,(3,5)) | randint(k,(7,),0,10) | permutation(k,10)
+gamma(k,2.,(3,)) | key_data(split(key(3,impl='rbg'),3)) | bits(k,(5,),'uint64')
+"""
+
+
+@pytest.mark.parametrize("text", cases(HALVED))
+def test_numbers_of_the_time_before_threefry_was_partitionable(text: str) -> None:
+    def at(k: Any, names: Any) -> Any:
+        return eval(text, {**vars(names), "k": k})
+
+    k = ours.PRNGKey(42)
+    wide = "64" in text
+    with jax.threefry_partitionable(False), jax.enable_x64(wide):
+        want = np.asarray(at(theirs.PRNGKey(42), theirs))
+    with accnp.threefry_partitionable(False), accnp.enable_x64(wide):
+        plain, mapped = at(k, ours), accnp.vmap(accnp.jit(lambda k: at(k, ours)))(k[None])[0]
+    np.testing.assert_allclose(plain, want, rtol=1e-6)
+    np.testing.assert_array_equal(plain, mapped)
+
+
+def test_halved_counters_are_words() -> None:
+    with (
+        accnp.threefry_partitionable(False),
+        pytest.raises(ValueError, match=r"counts to 2\*\*32 words; got 5000000000"),
+    ):
+        ours.bits(ours.PRNGKey(0), (5 * 10**9,))
+
+
 def test_gradient_by_the_bounds() -> None:
     k = ours.key(0)
     got = accnp.grad(lambda b: jnp.sum(ours.uniform(k, (5,), minval=0.0, maxval=b)))(2.0)

@@ -78,7 +78,8 @@ class Words(tuple[Node, ...], metaclass=abc.ABCMeta):
 
 
 class ThreefryWords(Words):
-    """jax's default: each counter is enciphered by itself."""
+    """jax's default: each counter is enciphered by itself. Where `threefry_partitionable` is off,
+    a word at a place shares its cipher with the word half of all places away, as it once did."""
 
     __slots__ = ()
     name = "threefry2x32"
@@ -90,18 +91,55 @@ class ThreefryWords(Words):
         return cls((high, low))
 
     def bits(self, width: int, shape: tuple[int, ...]) -> Node:
+        if not config.threefry_partitionable:
+            return reshape_plain(self._bits_in_halves(width, prod(shape)), shape)
         high, low = counters(shape)
         if width == 64:
             return joined(o.threefry_1(*self, high, low), o.threefry_0(*self, high, low))
         return _narrow(o.threefry_xor(*self, high, low), width)
 
     def split(self, shape: tuple[int, ...]) -> Node:
+        if not config.threefry_partitionable:
+            return reshape_plain(self._in_halves(2 * prod(shape)), (*shape, 2))
         high, low = counters(shape)
         return joined_words([o.threefry_0(*self, high, low), o.threefry_1(*self, high, low)])
+
+    def several(self, count: int) -> list[Words]:
+        if config.threefry_partitionable:
+            return super().several(count)
+        return [row_words(self.split((count,)), i, type(self)) for i in range(count)]
 
     def fold(self, data: Node) -> Words:
         zero = word(0)
         return type(self)((o.threefry_0(*self, zero, data), o.threefry_1(*self, zero, data)))
+
+    def _in_halves(self, size: int) -> Node:
+        """So many words: counters of the first half of them in front, of the second behind."""
+        if size >= 2**32:
+            raise ValueError(
+                f"random bits: threefry_partitionable=False counts to 2**32 words; got {size}; "
+                "leave it on for more"
+            )
+        half = -(-size // 2)
+        both = o.iota(dtype=WORD, shape=(half,), dimension=0)
+        behind = o.add(both, to_shape(word(half), (half,)))
+        if size % 2:  # the last counter has no partner
+            behind = o.concatenate(
+                cut(behind, 0, 0, half - 1), to_shape(word(0), (1,)), dimension=0
+            )
+        words = [o.threefry_0(*self, both, behind), o.threefry_1(*self, both, behind)]
+        return cut(o.concatenate(*words, dimension=0), 0, 0, size)
+
+    def _bits_in_halves(self, width: int, size: int) -> Node:
+        words = self._in_halves(-(-width * size // 32))
+        if width == 64:
+            return joined(cut(words, 0, size, 2 * size), cut(words, 0, 0, size))
+        if width == 32:
+            return words
+        each = 32 // width
+        turned = [o.shift_right_logical(words, word(width * i)) for i in range(each)]
+        parts = reshape_plain(joined_words(turned), (-(-width * size // 32) * each,))
+        return _narrow(cut(parts, 0, 0, size), width)
 
 
 class RbgWords(Words):
