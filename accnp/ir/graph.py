@@ -13,7 +13,9 @@ import numpy as np
 from accnp.ir.node import Node, arg, record
 from accnp.ir.trace import Trace, current, sets_site, state
 
-__all__ = ["Graph", "build", "evaluate", "expanded", "graphs_in", "interpret", "toposort"]
+__all__ = [
+    "Graph", "build", "derived", "evaluate", "expanded", "graphs_in", "interpret", "toposort"
+]  # fmt: skip
 
 
 class Graph:
@@ -58,7 +60,7 @@ class Graph:
         self.effects: tuple[Node, ...] = () if trace is None else tuple(trace.effects)
         self._order: list[Node] | None = None
         # Derived programs (plan, jvp, batched), cached by their makers.
-        self.extra: dict[str, Any] = {}
+        self.extra: dict[Any, Any] = {}
 
     @property
     def nodes(self) -> list[Node]:
@@ -201,6 +203,25 @@ def build(
         outputs = fn(leaves)
     recorded = t.recorded if state.named else None
     return Graph(leaves, outputs, name, level=t.level, recorded=recorded, trace=t)
+
+
+def derived(
+    source: Graph,
+    key: tuple[Any, ...],
+    fn: Callable[[list[Node]], Sequence[Node]],
+    avals: Sequence[Any],
+) -> Graph:
+    """Record `fn` for a rule, or return what it was recorded into before: the source, the key and
+    the avals say all that it depends on.
+
+    A program that is made anew for each call is another one to whoever knows programs: what has
+    it among its parameters is planned again, and that plan is kept.
+    """
+    whole = (*key, tuple(avals), state.named)
+    found = source.extra.get(whole)
+    if found is None:
+        found = source.extra[whole] = build(fn, avals, source.name)
+    return found
 
 
 def graphs_in(params: dict[str, Any]) -> list[Graph]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
+from accnp.ir.graph import Graph, build, derived, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
 from accnp.ir.trace import state
@@ -259,7 +259,7 @@ def reorder(graph: Graph, order: Sequence[int]) -> Graph:
             back[i] = node
         return evaluate(graph, back)
 
-    return build(run, [graph.in_avals[i] for i in order], graph.name)
+    return derived(graph, ("reorder", *order), run, [graph.in_avals[i] for i in order])
 
 
 def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.ir.aval import Aval
-from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.graph import Graph, derived, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import (
@@ -73,8 +73,8 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
         return evaluate(cond, nodes[: na + len(k)])
 
     state = [n.aval for n in (*k, *tk)]
-    new_body = build(step, [*[n.aval for n in (*b, *tb)], *state], body.name)
-    new_cond = build(test, [*[n.aval for n in a], *state], cond.name)
+    new_body = derived(graph, ("while", nb), step, [*[n.aval for n in (*b, *tb)], *state])
+    new_cond = derived(cond, ("while", na, len(k)), test, [*[n.aval for n in a], *state])
     results = call(
         "while", [*a, *b, *tb, *k, *tk], _while_params(new_cond, new_body, na, nb + len(tb))
     )
@@ -144,13 +144,13 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         return [select(going, pair) for pair in zip(values, new, strict=True)]
 
     state = [n.aval for n in k]
-    any_cond = build(test, [*[n.aval for n in a], *state], cond.name)
+    any_cond = derived(rows, ("any", na), test, [*[n.aval for n in a], *state])
     any_cond.extra["batched"] = True  # rows go on after their end: checks would see that
     any_cond.extra[EACH] = rows
     if kept is not None:
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
         return results, carry
-    masked = build(step, [*[n.aval for n in (*a, *b)], *state], body.name)
+    masked = derived(new_body, ("while", na, nb, rows), step, [*[n.aval for n in (*a, *b)], *state])
     return call("while", [*a, *a, *b, *k], _while_params(any_cond, masked, na, na + nb)), carry
 
 

@@ -7,15 +7,17 @@ and the linear step's view of it; sums of products taken out of the loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
-from accnp.ir.graph import Graph, build, toposort
+from accnp.ir.graph import Graph, build, derived, toposort
 from accnp.ir.node import Node, has_effect, record
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.control import call, keep, split, spread, with_outputs
 from accnp.primitives.kinds import zeros_like_aval
 
-__all__ = ["Residuals", "summed_scan"]
+__all__ = ["residuals", "summed_scan"]
 
 # Cheaper than this (in simple instructions an element), a value is computed again from what is
 # there, not kept.
@@ -86,8 +88,9 @@ class Residuals:
         _replay(toposort(self.hoisted, set(self.inputs)), env)
         return [env[id(x)] for x in self.hoisted]
 
+    @cached_property
     def forward(self) -> Graph:
-        """Return the forward step: (invariants, inputs) -> (outputs, what is stacked)."""
+        """The forward step: (invariants, inputs) -> (outputs, what is stacked)."""
         outputs = [*self.primal.outputs[: self.n_out], *self.stacked.values()]
         if not self.hoisted:
             return with_outputs(self.primal, outputs)
@@ -114,6 +117,15 @@ class Residuals:
         env = dict(zip([*self.consts, *self.used], [*consts, *rows], strict=True))
         _replay(self.again, env)
         return [env.get(id(x), x) for x in self.needed]
+
+
+def residuals(primal: Graph, n_out: int, num_consts: int, num_carry: int) -> Residuals:
+    """What there is to know of this primal part, found out once."""
+    key = "residuals", num_consts, num_carry, state.named
+    found = primal.extra.get(key)
+    if found is None:
+        found = primal.extra[key] = Residuals(primal, n_out, num_consts, num_carry)
+    return found
 
 
 def _replay(order: Sequence[Node], env: dict[int, Node]) -> None:
@@ -176,7 +188,8 @@ def summed_scan(
 
     totals = [zeros_like_aval(x.aval) for x in keep(in_loop, terms)]
     avals = step.in_avals
-    graph = build(body, [*avals[:c], *[x.aval for x in totals], *avals[c:]], step.name)
+    ins = [*avals[:c], *[x.aval for x in totals], *avals[c:]]
+    graph = derived(step, ("summed", c, k, n_sums), body, ins)
     new = {**params, "jaxpr": graph, "num_consts": c, "num_carry": n + k}
     results = call("scan", [*consts, *totals, *carry, *rows], new)
     sums, others, stacks = split(results, n, len(rest))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.graph import Graph, derived, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.control import (
@@ -27,7 +27,7 @@ from accnp.primitives.control import (
     zeros_for,
 )
 from accnp.primitives.dependence import fixed_point
-from accnp.primitives.residuals import Residuals, summed_scan
+from accnp.primitives.residuals import residuals, summed_scan
 
 __all__: list[str] = []
 
@@ -113,7 +113,7 @@ def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     avals = [n.aval for n in ins[:n_body]] + [row(n.aval) for n in ins[n_body:]]
     # The carry's avals are those of the body: an initial tangent may be weakly typed where the
     # body's is not.
-    merged = build(body, avals, jaxpr.name)
+    merged = derived(graph, ("scan", nc, nk), body, avals)
     results = call("scan", ins, like(params, merged, sizes[0] + sizes[1], sizes[2] + sizes[3]))
     k_out, k_tan, ys = split(results, nk, sizes[3])
     tangents = [*spread(carry, k_tan), *spread(outs[nk:], ys[n_ys:])]
@@ -136,9 +136,9 @@ def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     carry, outs = fixed_point(outs_of, flags[1])
     mask = (*flags[0], *carry, *flags[2])
     primal, linear, *_ = tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))
-    kept = Residuals(primal, n_out, nc, nk)
+    kept = residuals(primal, n_out, nc, nk)
     hoisted = kept.hoist(xs[:nc])
-    forward = like(params, kept.forward(), nc + len(hoisted), nk)
+    forward = like(params, kept.forward, nc + len(hoisted), nk)
     results = call("scan", [*hoisted, *xs], forward)
     consts, rows = kept.given(xs, hoisted, results)
     n_ct, n_kt = sum(flags[0]), sum(carry)
@@ -152,7 +152,7 @@ def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     fixed = [*consts, *keep(flags[0], t[0])]
     extensive = [*rows, *keep(flags[2], t[2])]
     avals = [n.aval for n in (*fixed, *kt)] + [row(n.aval) for n in extensive]
-    graph = build(body, avals, jaxpr.name)
+    graph = derived(linear, ("scan", nc, nk), body, avals)
     moving = call("scan", [*fixed, *kt, *extensive], like(params, graph, len(fixed), n_kt))
     return results[:n_out], [*spread(carry, moving[:n_kt]), *spread(outs[nk:], moving[n_kt:])]
 
@@ -185,7 +185,7 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     consts, extensive = keep(fixed_c, c), [*keep(y_live, cts[nk:]), *keep(fixed_x, e)]
     k_ct = zeros_for(cts[:nk], jaxpr.out_avals[:nk])
     avals = [n.aval for n in (*consts, *k_ct)] + [row(n.aval) for n in extensive]
-    step = build(body, avals, jaxpr.name)
+    step = derived(backward, ("scan", n_rc, nk, *y_live), body, avals)
     turned = {**params, "reverse": not params["reverse"]}
     sums, rest = summed_scan(step, consts, k_ct, extensive, n_lc, turned)
     k_out, x_out = split(rest, nk)

@@ -211,6 +211,52 @@ def test_rules_of_derivatives_are_no_part_of_what_runs(f):
     assert (engine.counters["plans"], len(engine._plans)) == (plans, kept)
 
 
+def _step(c, row):
+    w, x = c
+    return (w, jnp.tanh(x * w + row)), x.sum()
+
+
+def _halved(c):
+    return c[0] * 0.5, c[1] + 1
+
+
+def _looped(w):
+    (_, last), sums = jnp.lax.scan(_step, (w, jnp.ones(3)), jnp.asarray(X.reshape(-1, 3)))
+    return last.sum() + sums.mean()
+
+
+def _while(w):
+    return jnp.lax.while_loop(_small, _halved, (w * w, 0))[0].sum()
+
+
+def _small(c):
+    return c[1] < 4
+
+
+W = np.linspace(-1, 1, 3, dtype=np.float32)
+SLOPES = {
+    "reverse": (jnp.grad(_looped), W),
+    "forward": (lambda w: jnp.jvp(_looped, (w,), (w,))[1], W),
+    "mapped": (jnp.vmap(jnp.grad(_looped)), np.stack([W, -W])),
+    "second": (lambda w: jnp.jvp(jnp.grad(_looped), (w,), (w,))[1], W),
+    "checkpointed": (jnp.grad(lambda w: jnp.checkpoint(_looped)(w)), W),
+    "while": (lambda w: jnp.jvp(_while, (w,), (w,))[1], W),
+    "mapped while": (jnp.vmap(lambda w: jnp.jvp(_while, (w,), (w,))[1]), np.stack([W, -W])),
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_derivatives_of_loops_are_planned_once(name):
+    f, w = SLOPES[name]
+    w = jnp.asarray(w)
+    first = np.asarray(f(w))
+    np.testing.assert_allclose(np.asarray(jnp.jit(f)(w)), first, rtol=1e-6)
+    plans = engine.counters["plans"]
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(f(w)), first)
+    assert engine.counters["plans"] == plans
+
+
 def test_values_under_a_derivative():
     x = jnp.asarray(X)
     for _ in range(TIMES):
