@@ -94,7 +94,7 @@ def default_threads() -> int:
         return os.cpu_count() or 1
 
 
-_MATMUL = (
+MATMUL = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
     "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32",
     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F16_F16_F32", "F64_F64_F64", "F16_F16_F16",
@@ -116,7 +116,7 @@ _OPTIONS = [
     Option("explain_cache_misses", bool, False),
     Option("no_tracing", bool, False),
     Option("default_device", object, None),
-    Option("default_matmul_precision", str, None, _MATMUL, traced=True),
+    Option("default_matmul_precision", str, None, MATMUL, traced=True),
     Option("default_prng_impl", str, "threefry2x32", traced=True),
     Option("threefry_partitionable", bool, True, traced=True),
     Option("enable_custom_prng", bool, False, traced=True),

@@ -311,7 +311,7 @@ def held_literal(x: Node) -> Node:
     Kernels and passes see a literal; jaxprs that close over it have a constant, as for any array,
     and each array is one of its own.
     """
-    return Node(LITERAL, (), {**x.params, "held": True}, x.aval, None, None, 0, None)
+    return Node(LITERAL, (), {**x.params, "held": True}, x.aval, x.value, None, 0, None)
 
 
 def is_held(x: Node) -> bool:

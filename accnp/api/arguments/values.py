@@ -15,13 +15,14 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, promote_inexact, scalar_node
 from accnp.array import Array, wrap
-from accnp.config import config
+from accnp.config import MATMUL, config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError, not_one_of
 from accnp.ir.aval import make_aval, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
+from accnp.runtime import device as devices
 
 __all__ = [
     "check_complex", "inexact_arrays", "no_out", "node_of", "node_on_gpu", "number_node",
@@ -261,7 +262,7 @@ def precision_key(precision: Any) -> Any:
     for p in precision if several else (precision,):
         if hasattr(p, "check"):  # an algorithm, by `lax`
             p.check()
-        elif not isinstance(p, Enum) and p not in _PRECISIONS:
+        elif not (isinstance(p, Enum) or p in _PRECISIONS or (devices.reach and p in MATMUL)):
             raise not_one_of("lax.Precision", "precision", p, _PRECISIONS)
     if several and len(precision) != 2:
         raise ValueError(

@@ -49,6 +49,7 @@ def put_node(x: Node, where: Devices) -> Node:
 def made(x: Node, device: Any) -> Array:
     """Return a handle on a new value, on a device if one is asked for."""
     if x.op is LITERAL and not state.named:
+        engine.ready(x)  # one buffer for all: calls in machine code take what is there
         x = held_literal(x)
     return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
 
