@@ -201,7 +201,7 @@ class _Maps:
         found = []
         for spec, text in zip(self.specs, self.texts):
             extent = prod(spec.outer) if spec.outer else prod(spec.inner)
-            if spec.form != "map" or text.extent != extent or extent % self.rows:
+            if spec.form != "map" or text.tiles or text.extent != extent or extent % self.rows:
                 return None
             found.append(extent // self.rows)
         return found

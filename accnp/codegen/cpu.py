@@ -65,6 +65,7 @@ class Emitter:
         self.literal = 1  # strides up to this are spelled out
         self.turned: dict[int, str] = {}  # scratch in which loads lie transposed, by access
         self.turn = "turn"  # where the present row of it begins
+        self.turned_along = "j"  # and the index that goes along it
         self.own_rows: dict[int, str] = {}  # memory for a row of what later passes want, by access
         n_out, n_red = len(spec.outer), len(spec.reduced)
         self.of_outer = range(n_out)
@@ -204,7 +205,7 @@ class Emitter:
     def statement(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> None:
         code = dtype_code(s.dtype)
         if s.access is not None and id(s.access) in self.turned:
-            self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + j]")
+            self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + {self.turned_along}]")
         elif s.access is not None and id(s.access) in self.own_rows:
             self.w.add(f"{s.name} = {self.own_rows[id(s.access)]}[{index[self.of_reduced[0]]}]")
         elif s.access is not None:

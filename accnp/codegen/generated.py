@@ -43,6 +43,7 @@ class Generated:
         "tasks",
         "then",
         "threads",
+        "tiles",
         "tiny",
         "weight",
         "whiles",
@@ -60,6 +61,7 @@ class Generated:
         # integers are then what shares, the team of threads and its helpers, given at each launch.
         self.shares = 0
         self.extent = 1  # the parallel index runs from 0 to extent
+        self.tiles = False  # its steps are tiles, not rows, or elements, in order
         self.weight = 1  # work of one step of it, in simple element operations
         self.whiles = False  # whether there is a loop as long as no range says: work says little
         self.tiny: Callable[[], Generated] | None = None  # makes another text, for few elements

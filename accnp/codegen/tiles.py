@@ -30,6 +30,7 @@ __all__ = [
 
 DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are kernels.blocks.TILE
 LEAST = LANES + 1  # shorter axes are left as they are
+GROUP = 8  # tiles below each other before those beside them: pages of so many rows are at hand
 AHEAD = 8192  # elements of the next row that are asked for
 LINE = 64  # bytes of a cache line
 SOON = 2 * LINE  # what a walk down columns asks for ahead
@@ -110,9 +111,16 @@ def tiled_map(e: Any, d: int) -> None:
     deep, n_deep = _tiles(e, "deep", d, DEEP)
     e.out.extent = prod(spec.outer[k] for k in others) * n_deep * n_wide
     e.out.weight = spec.cost * min(spec.outer[d], DEEP) * min(spec.inner[0], WIDE)
+    e.out.tiles = True
+    w.add(f"every = {deep} * {wide}", f"full = {deep} * {GROUP}")
     with w.block("for u in range(lo, hi):"):
-        w.add(f"v = u // {wide}", f"j0 = (u - v * {wide}) * {WIDE}")
-        w.add(f"o = v // {deep}", f"c0 = (v - o * {deep}) * {DEEP}")
+        w.add("o = u // every", "v = u - o * every", "g = v // full", "v = v - g * full")
+        w.add(f"near = {wide} - g * {GROUP}", f"near = near if near < {GROUP} else {GROUP}")
+        w.add("x = v // near", "y = v - x * near")
+        w.add(f"c0 = x * {DEEP}", f"j0 = (g * {GROUP} + y) * {WIDE}")
+        # The tile after this one: below it, or beside the first of the group.
+        w.add(f"c1 = c0 if y + 1 < near else c0 + {DEEP}")
+        w.add(f"j1 = (g * {GROUP} + (y + 1 if y + 1 < near else 0)) * {WIDE}")
         _part(e, "rows", d, "c0", DEEP)
         _part(e, "m", inner, "j0", WIDE)
         index: dict[int, str] = {}
@@ -120,13 +128,20 @@ def tiled_map(e: Any, d: int) -> None:
             e.decompose("o", others, index, "o")
         base = e.bases(index, e.all_accesses(), "p")
         begin = {d: "c0", inner: "j0"}
+        for a in crossing(spec, inner, d):
+            following = e.place(a, base, {d: "c1", inner: "j1"})
+            with w.block("for k in range(m):"):
+                line = f"{following} + k * {e.stride(a, inner, f'a{a.number}')}"
+                w.add(f"prefetch(at(a{a.number}, {line}))")
+                w.add(f"prefetch(at(a{a.number}, {line} + {DEEP - 1}))")
         lay(e, crossing(spec, inner, d), base, begin, inner, ("rows", "m"), WIDE, "tile")
+        w.add("end = j0 + m")
+        e.turned_along = "q"
         with w.block("for r in range(rows):"):
-            w.add("c = c0 + r", f"turn = r * {WIDE}")
+            w.add("c = c0 + r", f"turn = r * {WIDE} - j0")
             row = e.deepen(base, {d: "c"})
             e.hoisted(phase, row, {})
-            with w.block("for j in range(m):"):
-                w.add("q = j0 + j")
+            with w.block("for q in range(j0, end):"):
                 e.body(phase, row, {inner: "q"})
 
 

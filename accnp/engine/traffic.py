@@ -46,6 +46,8 @@ def past_caches(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
     that it reads in pieces as large: which pointers these are, and the bytes of a piece."""
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     extent = prod(spec.outer) if spec.outer else prod(spec.inner)
+    if step.text.tiles:  # parts of rows, which may have stores of their own for it
+        return parts_past_caches([spec], step)
     if spec.form not in ("map", "row") or step.extent != extent:
         return (), ()
     slots = [slot for slot, _ in step.pointers]

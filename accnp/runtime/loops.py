@@ -99,7 +99,8 @@ def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
     loop.asked = f.asks_past(f.b)
     # Behind folds, rows that begin in the middle of a line are stored plainly: one more copy of the
     # body would be another 6 % of compiling.
-    if loop.asked is None or f.mentions[LOOP] != 2 - loop.flat:
+    tiled = any(name.startswith("transpose_") for name in f.mentions)
+    if loop.asked is None or not (tiled or f.mentions[LOOP] == 2 - loop.flat):
         return None
     f.assign(loop.index, (types.int64, start))
     kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too

@@ -38,6 +38,10 @@ CASES = {
     ),
     "long rows": (lambda a, b: a[:, None] + b, lambda: (normal(9), normal(123_457))),
     "transposed": (lambda x: x.T + 1, lambda: (normal(1003, 999),)),
+    # These are as many tiles as rows, and were written as rows: beyond the scratch of one.
+    "as many tiles as rows": (lambda x: x.T + 1, lambda: (normal(4000, 48),)),
+    "as many of complex numbers": (lambda x: x.T * (1 + 2j), lambda: (normal(4000, 48),)),
+    "as many of two results": (lambda x: (x.T + 1, x.T > 0), lambda: (normal(4000, 48),)),
     "rolls": (lambda x: jnp.roll(x, 1, 0) + jnp.roll(x, -3, 1), lambda: (normal(999, 1001),)),
     "two results of rows": (
         lambda x: (x[1:] * x[:-1], x[1:] > x[:-1], jnp.roll(x, 1, 1)),
@@ -82,7 +86,8 @@ def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
     assert _past(lambda x: x * 1.5, normal(big // 8)) == [((), ())]
 
 
-ONE_WAY = ["flat", "rows", "folds over rows", "folds, then results", "rolls", "a blur in bands"]
+ONE_WAY = ["flat", "rows", "folds over rows", "folds, then results", "transposed"]
+ONE_WAY += ["as many tiles as rows", "rolls", "a blur in bands"]
 
 
 @pytest.mark.parametrize("name", ONE_WAY)
