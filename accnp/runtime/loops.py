@@ -98,7 +98,7 @@ def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
         return None
     loop.asked = f.asks_past(f.b)
     # Behind folds, rows that begin in the middle of a line are stored plainly: one more copy of the
-    # body would be another 6 % of compiling.
+    # body would be another 6 % of compiling. Tiles of transposed operands have none.
     tiled = any(name.startswith("transpose_") for name in f.mentions)
     if loop.asked is None or not (tiled or f.mentions[LOOP] == 2 - loop.flat):
         return None
