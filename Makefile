@@ -19,15 +19,17 @@ test: lint
 # On a machine with a GPU and CuPy, by its own Python: nothing is installed, and pytest needs none of
 # its plugins (whose options are among the usual addopts). The simplest checks come
 # first, alone; then each file is a process of its own, as a fault of a kernel ends all GPU work of
-# its process. All run side by side (the longest file in four parts), for GPU_LIMIT seconds at most:
+# its process. All run side by side (the longest file in ten parts), for GPU_LIMIT seconds at most:
 # eight minutes with the checks.
 GPU_LIMIT = 280
+GPU_PARTS = 0 1 2 3 4 5 6 7 8 9
 GPU_TESTS = programs glue tables products captures scatter blocks block_convolutions user_kernels \
-	op_table.0 op_table.1 op_table.2 op_table.3
+	$(GPU_PARTS:%=op_table.%)
 test-gpu:
 	$(PYTHON) tests/cuda/smoke.py $(SMOKE); failed=$$?; logs=$$(mktemp -d); \
 	for name in $(GPU_TESTS); do \
-		(ACCNP_TEST_GPU=1 ACCNP_TEST_PART=$${name#*.} timeout $(GPU_LIMIT) \
+		(ACCNP_TEST_GPU=1 ACCNP_TEST_PART=$${name#*.} ACCNP_TEST_PARTS=$(words $(GPU_PARTS)) \
+			timeout -s INT -k 9 $(GPU_LIMIT) \
 			$(PYTHON) -m pytest -q -W default --tb=short -o addopts=--import-mode=importlib \
 			tests/cuda/test_$${name%.*}.py \
 			>$$logs/$$name 2>&1; \

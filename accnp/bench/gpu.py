@@ -1,8 +1,9 @@
 """`python -m accnp bench --device gpu`: the same work on one GPU by accnp and by its peers.
 
-Each library has a process of its own, since they do not share the GPU's memory well. In: names of
-libraries and rows. Out: a table of milliseconds for each call, calls following each other and the
-host waiting at the end; "launch" is the time after which a call has returned to the host.
+Each library has a process of its own, since they do not share the GPU's memory well, and the
+processes take turns. In: names of libraries and rows. Out: a table of milliseconds for each call,
+calls following each other and the host waiting at the end; "launch" is the time after which a call
+has returned to the host.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from accnp.bench.expressions import normal
+from accnp.bench.turns import Peer, serve
 
-__all__ = ["LIBRARIES", "ROWS", "figures", "main"]
+__all__ = ["LIBRARIES", "ROWS", "Timed", "main"]
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ def _like_jax(name: str) -> Any:
     library: Any = importlib.import_module(name)
     if name == "jax":  # full precision for all: it would make products of TF32, which is less work
         library.config.update("jax_default_matmul_precision", "highest")
+        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.4")  # others are there, too
     (device, *_) = library.devices("gpu")
     return SimpleNamespace(
         numpy=library.numpy, erf=library.lax.erf, grad=library.grad, compile=library.jit,
@@ -228,75 +231,88 @@ LIBRARIES: dict[str, Callable[[], Any]] = {
 
 
 SAMPLES = 7
+# Seconds until what is not compiled is left out, for all that follows, and for a sample.
+READY, WHOLE, ONE = 100.0, 200.0, 20.0
 
 
-# Seconds for all rows of a library, so that one that hangs does not take the others along, and for
-# all libraries.
-LIMIT, WHOLE = 150.0, 440.0
+class Timed:
+    """Calls of one library: made ready, then timed a sample at a time."""
 
+    def __init__(self, name: str, size: float, seconds: float) -> None:
+        self.name, self.size, self.seconds = name, size, seconds
+        self.library = LIBRARIES[name]()
+        self._calls: dict[str, tuple[Any, list]] = {}
+        self._numbers: dict[str, int] = {}
 
-def figures(
-    name: str,
-    rows: Sequence[str],
-    size: float,
-    seconds: float,
-    samples: int = SAMPLES,
-    tell: Callable[[str, Any], None] | None = None,
-) -> dict[str, Any]:
-    """What a library takes for rows, in seconds: the median of several samples. `tell` is called
-    with each as soon as it is known."""
-    library = LIBRARIES[name]()
-    found: dict[str, Any] = {}
-    for row in rows:
-        work = ROWS[row]
-        if name not in work.only:
-            continue
-        try:
-            found[row] = _time(library, work, size, seconds, samples)
-        except Exception as error:  # a row that a library cannot do does not take the others along
-            found[row] = f"{type(error).__name__}: {str(error)[:200]}"
-        if tell is not None:
-            tell(row, found[row])
-    return found
+    def ready(self, row: str) -> None:
+        """Make a row's arrays and compile its call."""
+        f, arguments = ROWS[row].make(self.library, self.size)
+        call, there = self.library.compile(f), [self.library.put(x) for x in arguments]
+        for _ in range(2):
+            self.library.wait(call(*there))
+        self._calls[row] = call, there
 
-
-def _time(library: Any, work: Work, size: float, seconds: float, count: int) -> float:
-    f, arguments = work.make(library, size)
-    call = library.compile(f)
-    there = [library.put(x) for x in arguments]
-    library.wait(call(*there))  # compiles
-    start = perf_counter()
-    library.wait(call(*there))
-    number = max(1, min(1000, int(seconds / count / max(perf_counter() - start, 1e-6))))
-    samples = []
-    for _ in range(count):
+    def sample(self, row: str) -> float:
+        """Seconds for a call: of so many that a sample takes its share of the time."""
+        call, there = self._calls[row]
+        start = perf_counter()
+        self.library.wait(call(*there))  # also brings back what other libraries pushed aside
+        if row not in self._numbers:
+            start = perf_counter()
+            self.library.wait(call(*there))
+            once = max(perf_counter() - start, 1e-6)
+            self._numbers[row] = max(1, min(1000, int(self.seconds / SAMPLES / once)))
+        number = self._numbers[row]
         start = perf_counter()
         for _ in range(number):
             out = call(*there)
         returned = perf_counter()
-        library.wait(out)
-        stop = returned if work.returning else perf_counter()
-        samples.append((stop - start) / number)
-    return statistics.median(samples)
+        self.library.wait(out)
+        return ((returned if ROWS[row].returning else perf_counter()) - start) / number
 
 
 def main(only: Sequence[str] | None, size: float, seconds: float, path: Path | None = None) -> str:
-    """Measure every library in a process of its own; returns the table and the bars. A file gets
-    the figures, in seconds."""
+    """Measure every library in a process of its own: all compile side by side, then they take
+    turns, row by row and sample by sample. Returns the table and the bars. A file gets the figures,
+    in seconds, and what each took until it was ready."""
     rows = list(only or ROWS)
-    found: dict[str, dict[str, Any]] = {}
-    lines = []
+    peers = {
+        name: Peer([sys.executable, "-m", "accnp.bench.gpu", name, str(size), str(seconds), *rows])
+        for name in LIBRARIES
+    }
+    found: dict[str, dict[str, Any]] = {name: {} for name in peers}
+    ready: dict[str, dict[str, float]] = {name: {} for name in peers}
+    end = perf_counter() + READY + ONE
+    for name, peer in peers.items():
+        while (said := peer.said(end - perf_counter())) is not None and said[0] != "all":
+            row, value = said
+            if isinstance(value, float):
+                ready[name][row] = value
+            else:
+                found[name][row] = value
     end = perf_counter() + WHOLE
-    for name in LIBRARIES:
-        command = [sys.executable, "-m", "accnp.bench.gpu", name, str(size), str(seconds), *rows]
-        limit = end - perf_counter() if name == [*LIBRARIES][-1] else LIMIT
-        found[name], why = _asked(command, max(1.0, min(limit, end - perf_counter())))
+    samples: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        for _ in range(SAMPLES):
+            for name in [n for n in peers if row in ready[n] and row not in found[n]]:
+                said = peers[name].ask(row, min(ONE, end - perf_counter()))
+                if said is not None and isinstance(said[1], float):
+                    samples.setdefault((name, row), []).append(said[1])
+                elif said is not None:  # a row that a library cannot do
+                    found[name][row] = said[1]
+    lines = []
+    for name, peer in peers.items():
+        peer.close()
+        measured = {r: statistics.median(x) for (n, r), x in samples.items() if n == name}
+        found[name] = measured | found[name]
         if not found[name]:
             del found[name]
-        if why:
-            lines.append(f"{name}: not measured{' to the end' if name in found else ''}: {why}")
+        if peer.why:
+            part = " to the end" if name in found else ""
+            lines.append(f"{name}: not measured{part}: {peer.why}")
     if path is not None:
-        path.write_text(json.dumps({"size": size, "seconds": found, "notes": lines}, indent=1))
+        text = {"size": size, "seconds": found, "ready": ready, "notes": lines}
+        path.write_text(json.dumps(text, indent=1))
     return "\n".join([*table(rows, found, size), *lines, *bars(rows, found, size)])
 
 
@@ -344,21 +360,6 @@ def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> 
     return ["", "bars of an H200:", *lines] if lines else []
 
 
-def _asked(command: Sequence[str], limit: float) -> tuple[dict[str, Any], str]:
-    """The rows that a process told of, and why it did not come to its end."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-        out, why = done.stdout, ""
-        if done.returncode:
-            why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-    except subprocess.TimeoutExpired as error:
-        out, why = error.stdout or "", f"it did not end in {limit:g} s"
-        out = out if isinstance(out, str) else out.decode()
-    return dict(
-        [json.loads(x) for x in out.splitlines() if x.startswith("[") and x[-1] == "]"]
-    ), why
-
-
 def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
     """Milliseconds by library, GB/s of accnp where they are known."""
     lines = ["".join([f"{'work':<40}", *[f"{n:>12}" for n in found], f"{'accnp GB/s':>12}"])]
@@ -379,11 +380,7 @@ def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) ->
 
 
 if __name__ == "__main__":
-    _library, _size, _seconds, *_rows_asked = sys.argv[1:]
-    figures(
-        _library,
-        _rows_asked,
-        float(_size),
-        float(_seconds),
-        tell=lambda row, value: print(json.dumps([row, value]), flush=True),
-    )
+    _library, _size, _seconds, *_asked = sys.argv[1:]
+    _timed = Timed(_library, float(_size), float(_seconds))
+    _known = [row for row in _asked if _library in ROWS[row].only]
+    serve(_timed.ready, _timed.sample, _known, READY)

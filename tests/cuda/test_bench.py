@@ -5,13 +5,15 @@ import sys
 
 import pytest
 
-from accnp.bench import command, gpu
+from accnp.bench import command, gpu, turns
 
 
 def test_every_row_runs(fake):
-    found = gpu.figures("accnp", list(gpu.ROWS), 1e-4, 0.0, 1)
-    assert set(found) == {name for name, work in gpu.ROWS.items() if "accnp" in work.only}
-    assert all(isinstance(x, float) for x in found.values()), found
+    found: dict = {}
+    timed = gpu.Timed("accnp", 1e-4, 0.0)
+    for name in [name for name, work in gpu.ROWS.items() if "accnp" in work.only]:
+        timed.ready(name)
+        found[name] = timed.sample(name)
     lines = gpu.table(list(gpu.ROWS), {"accnp": found}, 1e-4)
     assert len(lines) == 1 + len(gpu.ROWS)
     assert "accnp GB/s" in lines[0]
@@ -38,15 +40,37 @@ def test_bars():
 @pytest.mark.parametrize(
     ("end", "why"),
     [
-        ("", ""),
         ("raise SystemExit('an illegal memory access')", "an illegal memory access"),
         ("import os; os._exit(3)", "it ended with 3"),
-        ("import time; time.sleep(60)", "it did not end in 2 s"),
+        ("import time; time.sleep(60)", "it did not answer in 2 s"),
     ],
 )
-def test_rows_before_a_fault_are_kept(end, why):
+def test_what_was_said_before_a_fault_is_kept(end, why):
     text = f"print('a warning'); print('[\"chain\", 0.5]', flush=True); {end}"
-    assert gpu._asked([sys.executable, "-c", text], 2) == ({"chain": 0.5}, why)
+    peer = turns.Peer([sys.executable, "-c", text])
+    assert peer.said(9) == ["chain", 0.5]
+    assert peer.said(2) is None
+    assert peer.ask("chain", 2) is None
+    assert peer.why == why
+    peer.close()
+
+
+def test_turns():
+    """Names are made ready, then asked for; an error is said, and the next name is served."""
+    text = "from accnp.bench.turns import serve\n"
+    text += "work = lambda n: float('a' == n) / (n != 'b')\n"
+    text += "serve(lambda n: None if n in 'ab' else {}[n], work, 'abc')"
+    peer = turns.Peer([sys.executable, "-c", text])
+    ready = [peer.said(30) or [] for _ in range(4)]
+    assert [(n, type(t).__name__) for n, t in ready] == [
+        ("a", "float"), ("b", "float"), ("c", "str"), ("all", "NoneType"),
+    ]  # fmt: skip
+    assert ready[2][1] == "KeyError: 'c'"
+    assert peer.ask("a", 9) == ["a", 1.0]
+    assert "ZeroDivisionError" in str(peer.ask("b", 9))
+    assert peer.ask("a", 9) == ["a", 1.0]
+    assert peer.why == ""
+    peer.close()
 
 
 def test_the_command(monkeypatch, capsys, tmp_path):
