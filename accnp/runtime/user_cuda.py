@@ -10,7 +10,9 @@ used.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -56,12 +58,29 @@ class _Device:
         self.compute_capability = cc
 
 
+def _with_new_numpy() -> None:
+    """Load what numba-cuda knows of arrays, whose text (0.30.4) names a function that NumPy 2.5 has
+    no longer: it is there for so long, and no kernel can name it."""
+    name = "numba.cuda.np.arrayobj"
+    if hasattr(np, "row_stack") or name in sys.modules:
+        return
+    if importlib.util.find_spec("numba.cuda.np") is None:  # Numba's own numba.cuda has no such part
+        return
+    numpy: Any = np
+    numpy.row_stack = lambda tup: np.vstack(tup)
+    try:
+        importlib.import_module(name)
+    finally:
+        del numpy.row_stack
+
+
 @contextmanager
 def _without_device(cc: tuple[int, int]) -> Iterator[None]:
     """Let Numba lower kernels without libnvvm and without a driver."""
     nvvm: Any = importlib.import_module("numba.cuda.cudadrv.nvvm")
     dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     with _one:
+        _with_new_numpy()
         before = nvvm.NVVM, dispatcher.get_current_device
         nvvm.NVVM, dispatcher.get_current_device = _Layout, lambda: _Device(cc)
         try:

@@ -1,6 +1,7 @@
 """Users' kernels for GPUs: `numba.cuda`'s compiled to PTX and run by the interpreter, CUDA C handed
 to the library, both without a GPU by what stands for them."""
 
+import importlib.util
 import math
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import accnp as jnp
 from accnp.errors import JaxRuntimeError
+from accnp.runtime import user_cuda
 from accnp.runtime.ptx import ptx_of
 
 with warnings.catch_warnings():
@@ -76,6 +78,19 @@ def test_a_numba_kernel_runs_on_a_gpu(gpu):
     np.testing.assert_array_equal(jnp.jit(lambda x: transpose(x * 2) + 1)(x), X.T * 2 + 1)
     np.testing.assert_array_equal(transpose(transpose(x)[::2]), X[:, ::2])
     assert jnp.jit(transpose)(x).devices() == {gpu}
+
+
+def test_numba_cuda_is_loaded_with_a_numpy_without_row_stack(monkeypatch):
+    """Of numba-cuda 0.30.4 under NumPy 2.5; the name is there for as long as that takes."""
+    part, loaded = "numba.cuda.np.arrayobj", []
+    with monkeypatch.context() as patch:
+        patch.delattr(np, "row_stack", raising=False)
+        patch.delitem(sys.modules, part, raising=False)
+        patch.setattr(importlib.util, "find_spec", lambda name: name)
+        patch.setattr(importlib, "import_module", lambda n: loaded.append((n, np.row_stack)))
+        user_cuda._with_new_numpy()
+        assert [name for name, _ in loaded] == [part]
+        assert not hasattr(np, "row_stack")
 
 
 def test_numbers_and_static_values(gpu):
