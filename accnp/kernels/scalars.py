@@ -26,6 +26,7 @@ from .factory import (
 from .halves import Half, loaded, stored
 from .math import basic, cplx, half, integer
 from .math.approximate import FAST, FAST_BINARY, fast
+from .math.gpu import GPU, own
 from .math.ir import F32, F64, I32, V, fma, where
 from .routines import special_symbol
 
@@ -48,10 +49,9 @@ def _int_unary(name: str, t: Any) -> Callable[[V], V] | None:
 
 
 def _unary(name: str, precise: Callable[[V], V]) -> None:
-    unit = FAST.get(name, precise)
-
     def build(x: V) -> V:
-        return unit(x) if fast(x) else precise(x)
+        made = GPU.get(name, precise) if own(x) else precise
+        return (FAST.get(name, made) if fast(x) else made)(x)
 
     def rule(t: Any) -> Any:
         if isinstance(t, types.Float):

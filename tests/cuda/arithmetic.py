@@ -418,18 +418,33 @@ def _cvt(op: list[str], kind: str) -> Found:
     return [kind], _finish(op, act) if target.kind == "f" else act, False
 
 
+def _near(op: list[str], f: Callable[..., Any], kind: str) -> Callable[..., Any]:
+    """The nearest number; of an approximate unit that one or a neighbour, as the bits of the
+    argument have it: forms that take a unit for exact are seen."""
+    t = _dtype(kind)
+
+    def act(x: Any) -> Any:
+        x = np.asarray(x, t)
+        exact = f(x.astype(np.float64))
+        y = exact.astype(t)
+        if "approx" not in op:
+            return y
+        turn = (x.view(f"u{t.itemsize}") * 2654435761 >> 7) % 3
+        beside = np.nextafter(y, np.where(turn == 1, t.type(np.inf), t.type(-np.inf)))
+        inside = (turn > 0) & (exact != y) & np.isfinite(y) & (np.abs(y) > np.finfo(t).tiny)
+        return np.where(inside, beside, y)
+
+    return act
+
+
 def _unary(op: list[str], kind: str) -> Found:
     if kind[0] == "f":
-        table: dict[str, Any] = {
-            "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt,
-            "rcp": lambda x: np.asarray(x).dtype.type(1) / x,
-        }  # fmt: skip
-        precise = {"ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
-                   "rsqrt": lambda x: 1 / np.sqrt(x)}  # fmt: skip
-        if op[0] in precise:
-            f = precise[op[0]]
-            return [kind], _finish(op, lambda x: f(np.float64(x)).astype(_dtype(kind))), False
-        return [kind], _finish(op, table[op[0]]), False
+        near = {"ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+                "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+                "rcp": lambda x: 1 / x}  # fmt: skip
+        if op[0] in near:
+            return [kind], _finish(op, _near(op, near[op[0]], kind)), False
+        return [kind], _finish(op, {"neg": np.negative, "abs": np.abs}[op[0]]), False
     return [kind], {"neg": np.negative, "abs": np.abs}[op[0]], False
 
 

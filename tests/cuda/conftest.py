@@ -1,12 +1,14 @@
 """Which GPU the tests of this folder use: a fake one, or with ACCNP_TEST_GPU=1 the machine's."""
 
 import os
+from contextlib import contextmanager
 
 import pytest
 from cuda.assembler import ptxas, refused
 from cuda.fake import gpus
 
 import accnp
+from accnp.kernels.math.gpu import GPU
 from accnp.runtime import ptx
 
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"
@@ -40,6 +42,25 @@ def fake():
 @pytest.fixture(scope="module", autouse=True)
 def _assembled():
     """NVIDIA's assembler takes all PTX that the tests of a module have made."""
+    with _taken():
+        yield
+
+
+@pytest.fixture(scope="module")
+def one_form():
+    """Functions that GPUs have forms of their own for are computed as on the processor, so that
+    whole kernels can be held against its bits; such texts stay off the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ptx, "_found", {})
+        patch.setattr(ptx, "disk_cache", lambda: None)
+        for name in list(GPU):
+            patch.delitem(GPU, name)
+        with _taken():
+            yield
+
+
+@contextmanager
+def _taken():
     before = set(ptx._found)
     yield
     if not REAL and ptxas():

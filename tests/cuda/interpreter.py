@@ -5,7 +5,7 @@ It runs what LLVM writes for generated kernels, on any machine. All threads of a
 vector; where they part, those at the lowest place in the text go on first, which lets them meet
 again. What a GPU would do in silence is an error here: an access outside of what was allocated or
 not aligned, a barrier that some threads never reach, a shuffle with a thread that is elsewhere.
-Numbers are rounded as PTX says; the approximate units give the nearest number.
+Numbers are rounded as PTX says; the approximate units give the nearest number or one beside it.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ import accnp as jnp
 from accnp.codegen.cells import generate_cells
 from accnp.codegen.grid_cells import generate_grid_cells
 
+pytestmark = pytest.mark.usefixtures("one_form")
+
 
 def f4(*shape):
     return np.zeros(shape, np.float32)

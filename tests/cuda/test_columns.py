@@ -9,6 +9,8 @@ import accnp as jnp
 from accnp.codegen.cpu import generate
 from accnp.ir.kernel import ROWS
 
+pytestmark = pytest.mark.usefixtures("one_form")
+
 
 def f4(*shape):
     return np.zeros(shape, np.float32)

@@ -11,6 +11,8 @@ from accnp.kernels.special_calls import CALLS
 from accnp.runtime.compile import CompileError
 from accnp.runtime.ptx import ptx_of
 
+pytestmark = pytest.mark.usefixtures("one_form")
+
 
 def called(work):
     """Whether an operation is a function of SciPy's."""

@@ -8,6 +8,8 @@ from cuda.support import same_bits
 import accnp as jnp
 from accnp.codegen.cpu import generate
 
+pytestmark = pytest.mark.usefixtures("one_form")
+
 
 def f4(*shape):
     return np.linspace(-2, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)

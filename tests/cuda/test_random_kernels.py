@@ -18,6 +18,8 @@ from accnp.codegen.grid import generate_grid
 from accnp.ir.graph import build
 from accnp.passes.lower import lower
 
+pytestmark = pytest.mark.usefixtures("one_form")
+
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
 
 

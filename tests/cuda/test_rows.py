@@ -11,6 +11,8 @@ import accnp as jnp
 from accnp.codegen.cpu import generate
 from accnp.ir.kernel import CHUNK
 
+pytestmark = pytest.mark.usefixtures("one_form")
+
 
 def f4(*shape):
     return np.zeros(shape, np.float32)

@@ -117,7 +117,7 @@ def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
     want = np.where(X < 0.5, np.exp(X), X * X)
     made = jnp.jit(lambda x: bent(x) * 2)
     np.testing.assert_allclose(made(on(gpu, X)), want * 2, rtol=1e-6)
-    np.testing.assert_array_equal(made(on(gpu, X)), made(X))
+    np.testing.assert_array_max_ulp(np.asarray(made(on(gpu, X))), np.asarray(made(X)), 4)
     (kernel,) = jnp.inspect(made)(X).kernels
     text = ptx_of(kernel.text, kernel.signature, tasks=True).text
     assert ".f64" not in text

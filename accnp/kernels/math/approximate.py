@@ -15,7 +15,7 @@ from .exp import RATE
 from .ir import F32, V, clamp_above, fabs
 from .logsum import edges, larger
 
-__all__ = ["FAST", "FAST_BINARY", "fast"]
+__all__ = ["FAST", "FAST_BINARY", "ex2", "fast", "rcp"]
 
 LOG2E, LN2, LOG10_2 = 1.4426950216293335, 0.6931471824645996, 0.3010300099849701
 
@@ -35,11 +35,11 @@ def _unit(name: str) -> Callable[[V], V]:
     return build
 
 
-_ex2, _lg2, _sin, _cos, _rcp = (_unit(n) for n in ("ex2", "lg2", "sin", "cos", "rcp"))
+ex2, _lg2, _sin, _cos, rcp = (_unit(n) for n in ("ex2", "lg2", "sin", "cos", "rcp"))
 
 
 def _logistic(x: V) -> V:
-    return _rcp(_ex2(x * -LOG2E) + 1.0)
+    return rcp(ex2(x * -LOG2E) + 1.0)
 
 
 def _tanh_law(x: V) -> V:
@@ -47,29 +47,29 @@ def _tanh_law(x: V) -> V:
 
 
 def _logaddexp2(a: V, b: V) -> V:
-    return edges(a, b, larger(a, b) + _lg2(_ex2(-fabs(a - b)) + 1.0))
+    return edges(a, b, larger(a, b) + _lg2(ex2(-fabs(a - b)) + 1.0))
 
 
 def _logaddexp(a: V, b: V) -> V:
-    tail = _lg2(_ex2(fabs(a - b) * -LOG2E) + 1.0)
+    tail = _lg2(ex2(fabs(a - b) * -LOG2E) + 1.0)
     return edges(a, b, larger(a, b) + tail * LN2)
 
 
 def _mish(x: V) -> V:
-    e = _ex2(clamp_above(x, 20.0) * LOG2E)
+    e = ex2(clamp_above(x, 20.0) * LOG2E)
     n = e * (e + 2.0)
-    return x * (n * _rcp(n + 2.0))
+    return x * (n * rcp(n + 2.0))
 
 
 FAST: dict[str, Callable[[V], V]] = {
-    "exp": lambda x: _ex2(x * LOG2E),
-    "exp2": _ex2,
+    "exp": lambda x: ex2(x * LOG2E),
+    "exp2": ex2,
     "log": lambda x: _lg2(x) * LN2,
     "log2": _lg2,
     "log10": lambda x: _lg2(x) * LOG10_2,
     "sin": _sin,
     "cos": _cos,
-    "tan": lambda x: _sin(x) * _rcp(_cos(x)),
+    "tan": lambda x: _sin(x) * rcp(_cos(x)),
     "tanh": _unit("tanh"),
     "logistic": _logistic,
     "silu": lambda x: x * _logistic(x),
