@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from accnp.codegen.grid_patches import is_patched, patched_map
 from accnp.codegen.grid_tiles import turned_map
 from accnp.codegen.grid_writer import NARROW, Copy, Grid
 from accnp.codegen.tiles import across
@@ -16,7 +17,9 @@ from accnp.ir.kernel import Access, Phase
 __all__ = ["grid_map"]
 
 WIDE = 4  # elements of one load or store
-CHEAP = 64  # cost of a kernel up to which four elements are written out
+CHEAP = 160  # cost of a kernel up to which four elements are written out
+SEVERAL = 4  # elements that a thread does at a time where they are not side by side
+MANY = 132 * 128  # blocks whose threads load four side by side; more of them are slower
 
 
 def grid_map(e: Any) -> None:
@@ -35,33 +38,61 @@ def grid_map(e: Any) -> None:
             e.row_body(phase, {}, {})
         return
     total = prod(e.sizes)
-    count = e.integer("count", "count", total)
-    dims = [*e.of_outer, *e.of_inner]
+    e.words = e.fits()
     if not spec.outer:
         e.hoisted(phase, {}, {})
     else:
         e.done = set()
     beside = side_by_side(e, phase)
-    start = "thread()"
+    if not beside and is_patched(e):
+        return patched_map(e, phase)
+    count = e.integer("count", "count", total)
     if beside:
         w.add("first = 0")
-        with w.block(f"if {_wide_flag(e, beside)}:"):
+        with w.block(f"if {' & '.join([f'aligned(a{a.number})' for a in beside])}:"):
             w.add(f"first = {count} >> {WIDE.bit_length() - 1}")
         w.add("u = thread()")
         with w.block("while u < first:"):
-            w.add(f"i = u * {WIDE}")
-            _four(e, phase, dims, beside)
+            _four(e, phase, beside)
             w.add("u = u + threads()")
-        start = f"first * {WIDE} + thread()"
-    w.add(f"i = {start}")
+        w.add(f"i = first * {WIDE} + thread()")
+        several, items = 1, -(-total // WIDE)
+    else:
+        several = SEVERAL if spec.cost <= CHEAP else 1
+        _several(e, phase, count, several)
+        items = -(-total // several)
     with w.block(f"while i < {count}:"):
-        index: dict[int, str] = {}
-        e.decompose("i", dims, index, "o")
-        e.body(phase, {}, index)
-        w.add("i = i + threads()")
-    items = -(-total // WIDE) if beside and _is_wide(e, beside) else total
+        _each(e, phase, ["i"])
+        w.add(f"i = i + {'threads()' if several == 1 else e.out.threads}")
     e.out.blocks = max(1, -(-items // e.out.threads))
+    if beside:
+        e.out.blocks = min(MANY, e.out.blocks)
     e.out.extent, e.out.weight = total, spec.cost
+
+
+def _several(e: Grid, phase: Phase, count: str, several: int) -> None:
+    """A thread does several indices at a time, a block of threads apart so that those of a warp lie
+    side by side: what they load is asked for before any of it is waited for."""
+    w, step = e.w, e.out.threads
+    if several == 1:
+        w.add("i = thread()")
+        return
+    w.add(f"i = block_of_grid() * {step * several} + thread_of_block()")
+    with w.block(f"while i + {step * (several - 1)} < {count}:"):
+        w.add(*[f"i{k} = i + {step * k}" for k in range(1, several)])
+        _each(e, phase, ["i", *[f"i{k}" for k in range(1, several)]])
+        w.add(f"i = i + blocks() * {step * several}")
+
+
+def _each(e: Grid, phase: Phase, names: list[str]) -> None:
+    """Elements with these numbers."""
+    found: list[dict[int, str]] = []
+    for k, name in enumerate(names):
+        index: dict[int, str] = {}
+        letter = f"o{k}_" if len(names) > 1 else "o"
+        e.decompose(name, [*e.of_outer, *e.of_inner], index, letter)
+        found.append(e.places(index))
+    e.copies(phase, found)
 
 
 def side_by_side(e: Grid, phase: Phase) -> list[Access]:
@@ -76,31 +107,18 @@ def side_by_side(e: Grid, phase: Phase) -> list[Access]:
             found.append(a)
         elif a.store:
             return []
-    return found
+    # Rows have to begin where four elements may be loaded.
+    starts = [n for a in found for n in (a.offset, *a.strides[: len(spec.outer)])]
+    return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else found
 
 
-def _is_wide(e: Grid, beside: list[Access]) -> bool:
-    """Whether rows begin where four elements may be loaded, if the arrays do."""
-    if not e.spec.outer:
-        return True
-    outer = [s for a in beside for s in a.strides[: len(e.spec.outer)]]
-    return not any(n % WIDE for n in (*outer, e.spec.inner[0]))
-
-
-def _wide_flag(e: Grid, beside: list[Access]) -> str:
-    tests = [f"aligned(a{a.number})" for a in beside]
-    if e.spec.outer:
-        flag = e.integer("wide", "wide", int(_is_wide(e, beside)))
-        tests.insert(0, f"({flag} == 1)")
-    return " & ".join(tests)
-
-
-def _four(e: Grid, phase: Phase, dims: list[int], beside: list[Access]) -> None:
-    """Four elements from i on."""
+def _four(e: Grid, phase: Phase, beside: list[Access]) -> None:
+    """Four elements side by side, the ones of number u."""
     w = e.w
     (inner,) = e.of_inner
+    w.add(f"i = u * {WIDE}")
     index: dict[int, str] = {}
-    e.decompose("i", dims, index, "o")
+    e.decompose("i", [*e.of_outer, *e.of_inner], index, "o")
     j = index[inner]
     ours = {id(a) for a in beside}
     moving: set[str] = set()

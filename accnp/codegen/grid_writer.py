@@ -5,10 +5,11 @@ In: a KernelSpec. Out: the emitter that `grid_maps.py` and others write with.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from accnp.codegen.cpu import Emitter
-from accnp.ir.kernel import KernelSpec, Statement
+from accnp.ir.kernel import Access, KernelSpec, Phase, Statement
 
 __all__ = ["NARROW", "THREADS", "Copy", "Grid"]
 
@@ -26,6 +27,24 @@ class Grid(Emitter):
         self.along = None  # no stride but 0 and 1 is worth a text of its own
         self.sizes = (*spec.outer, *spec.reduced, *spec.inner)
         self.out.threads = THREADS
+        self.words = False  # whether places are computed by 32 bits
+
+    def fits(self) -> bool:
+        """Whether all indices and places are numbers of 32 bits."""
+        ways = [sum([abs(s) * (n - 1) for s, n in zip(a.strides, self.sizes, strict=True)])
+                for a in self.spec.accesses]  # fmt: skip
+        return max([prod(self.sizes), *ways]) < NARROW
+
+    def term(self, a: Access, tag: str, index: dict[int, str]) -> str:
+        text = super().term(a, tag, index)
+        return text if not self.words or text.isalnum() else f"i4({text})"
+
+    def places(
+        self, index: dict[int, str], base: Mapping[int, str] | None = None
+    ) -> dict[int, str]:
+        """Where the operands' elements of these indices are, on from a base."""
+        accesses = enumerate(self.all_accesses(), -len(self.spec.accesses))
+        return {id(a): self.place(a, dict(base or {}), index, k) for k, a in accesses}
 
     def decompose(self, flat: str, dims: list[int], index: dict[int, str], letter: str) -> None:
         """As for the processor, but division is a product where indices are small."""
@@ -34,7 +53,9 @@ class Grid(Emitter):
         rest = flat
         for d in reversed(dims[1:]):
             n, q = self.size(d), f"{letter}q{d}"
-            self.w.add(f"{q} = {self.divided(rest, d)}", f"{letter}{d} = {rest} - {q} * {n}")
+            rest_of = f"{rest} - {q} * {n}"
+            rest_of = f"i4({rest_of})" if self.words else rest_of
+            self.w.add(f"{q} = {self.divided(rest, d)}", f"{letter}{d} = {rest_of}")
             index[d] = f"{letter}{d}"
             rest = q
         index[dims[0]] = rest
@@ -50,6 +71,23 @@ class Grid(Emitter):
         bits = 31 + (n - 1).bit_length()
         m = self.integer(("m", name), f"{name}m", (1 << bits) // n + 1)
         return f"quotient({text}, {m}, {self.integer(('b', name), f'{name}b', bits)})"
+
+    def copies(self, phase: Phase, places: Sequence[dict[int, str]]) -> None:
+        """The statements of a map for several elements, whose operands are at these places: first
+        what they load."""
+        several = len(places) > 1
+        moving = {s.name for s in phase.full if s.name not in self.done}
+        early = [s for s in phase.full if s.name in moving and s.access and not s.access.terms]
+        each = [Copy(self, k, moving if several else set()) for k in range(len(places))]
+        for copy, base in zip(each, places, strict=True):
+            for s in early:
+                copy.statement(s, base, {})
+        for copy, base in zip(each, places, strict=True):
+            for s in phase.full:
+                if s.name in moving and s not in early:
+                    copy.statement(s, base, {})
+            for a, name in phase.stores:
+                self.w.add(f"a{a.number}[{base[id(a)]}] = {copy.name(name)}")
 
 
 class Copy:

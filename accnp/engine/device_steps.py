@@ -20,7 +20,7 @@ from accnp.runtime.ptx import Ptx, ptx_of
 
 __all__ = ["DeviceStep", "LibraryStep", "named_function", "origin"]
 
-MOST = 132 * 16  # blocks of a launch: several for each multiprocessor of the largest GPU
+MOST = 132 * 512  # blocks of a launch, whose threads then do more than one piece of the work
 
 
 class DeviceStep(KernelStep):

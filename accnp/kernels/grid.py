@@ -227,11 +227,12 @@ def _aligned(p: Any) -> Any:
 
 def _quotient(x: Any, m: Any, s: Any) -> Any:
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
-        low = ir.Constant(I64, 0xFFFFFFFF)
-        x, m, s = args
-        product = b.mul(b.and_(x, low), b.and_(m, low))
-        # The assertion that the count is small keeps this one instruction.
-        return b.lshr(product, b.and_(s, ir.Constant(I64, 63)))
+        x, m, s = [b.trunc(arg, I32) for arg in args]
+        product = b.mul(b.zext(x, I64), b.zext(m, I64))
+        # Said to be of 32 bits, so that what is computed with it may be, and a count below 64, so
+        # that the shift is one instruction.
+        found = b.lshr(product, b.zext(b.and_(s, ir.Constant(I32, 63)), I64))
+        return b.zext(b.trunc(found, I32), I64)
 
     return types.int64, (types.int64,) * 3, emit
 

@@ -42,6 +42,14 @@ PROGRAMS = {
     "transposed both": (lambda x, y: x.T * y + x.T, f4(33, 65), f4(65, 33)),
     "inner pair": (lambda x: x.transpose(0, 2, 1) * 2, f4(3, 40, 50)),
     "short": (lambda x, y: x + y, f4(50, 3), f4(50, 1)),
+    "stencil": (
+        lambda x: x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1], f4(50, 255)
+    ),
+    "planes": (lambda x, y: x[:, 1:, 3:] * y, f4(3, 36, 258), f4(35, 1)),
+    "every other column": (lambda x: x[1:, ::-2] + 1, f4(33, 508)),
+    "indices of rows": (lambda x: x[:, 1:] + jnp.arange(16)[:, None] * 3, f4(16, 250)),
+    "rows chosen": (lambda x, i: x[i][:, 1:] * 2, f4(50, 254), ints(33) * 7 % 50),
+    "part of bools": (lambda x: ~x[:, 5:], ints(17, 260) % 3 == 0),
     "random": (lambda x: jnp.bitwise_xor(x * 5, x >> 3), ints(999, dtype=np.uint32)),
 }  # fmt: skip
 
@@ -76,8 +84,31 @@ def test_four_elements_are_one_access(name, loads, stores):
     assert sum(k.startswith("st.global") for k in kinds) == stores
 
 
+@pytest.mark.parametrize("name", ["stencil", "planes", "every other column"])
+def test_patches(name):
+    """What cannot be loaded four elements at a time is loaded eight at a time, by 32 lanes each,
+    and divides its numbers once for a patch."""
+    f, *arrays = PROGRAMS[name]
+    ((_, text),) = grids_of(f, *arrays)
+    assert "warp() * 2" in text.source
+    whole = text.source.split("else:")[0]
+    assert whole.split("if (r + 1 <")[1].count(" = a1[") == 8
+    assert whole.count("quotient(") == (2 if name == "planes" else 1)
+    assert text.blocks == text.extent
+
+
+def test_small_numbers_for_small_arrays():
+    """Places are computed by 32 bits where they are small enough, also by the assembler's text."""
+    f, *arrays = PROGRAMS["odd rows"]
+    ((spec, text),) = grids_of(f, *arrays)
+    case = Case(spec)
+    case.on_gpu(text)
+    assert "mul.wide.u32" in case.ptx.text
+    assert "mul.lo.s64" not in case.ptx.text.split("ld.global")[-1]
+
+
 def test_texts_do_not_depend_on_sizes():
-    for name in ("flat", "two results", "strided", "mixed", "transposed"):
+    for name in ("flat", "two results", "strided", "mixed", "transposed", "stencil"):
         f, *arrays = PROGRAMS[name]
         larger = [np.concatenate([x, x, x]) for x in arrays]
         texts = {t.source for xs in (arrays, larger) for _, t in grids_of(f, *xs)}
