@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from accnp.api.jaxprs.evaluation import eval_jaxpr
 from accnp.api.jaxprs.tracing import Tracer, ensure_compile_time_eval
-from accnp.ir.aval import Aval as AbstractValue
+from accnp.ir.aval import AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.dtypes import ExtendedDType, float0, issubdtype
 
-__all__ = ["Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices"]
+__all__ = ["AbstractValue", "Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices"]
 
 # Where a value was put by its user, or None for one that may go anywhere.
 Devices = tuple[Any, ...] | None
@@ -41,7 +41,18 @@ class Cut(tuple):
         return hash(self.sharding)
 
 
-class Aval:
+class AbstractValue:
+    """What all types of values are instances of: those of arrays, references and tokens.
+
+    >>> import accnp as jax
+    >>> isinstance(jax.typeof(jax.numpy.ones(2)), jax.core.AbstractValue)
+    True
+    """
+
+    __slots__ = ()
+
+
+class Aval(AbstractValue):
     """Shape, dtype, weak_type and devices of a value; interned, so compare with `is`.
 
     Raises:

@@ -5,6 +5,7 @@ The values are SciPy's, called one by one from fused kernels (`accnp.kernels.spe
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from accnp.ir.kernel import Operand, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import binary, map_infer, map_op, move_batch_first, opaque
+from accnp.primitives.kinds import binary, like_full, map_infer, map_op, move_batch_first, opaque
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.special import scipy_function
 from accnp.primitives.views import contiguous
@@ -25,8 +26,12 @@ from accnp.primitives.views import contiguous
 
 def _gamma_density(x: Node, a: Node) -> Node:
     """The derivative of igamma by x: exp(-x) x**(a - 1) / gamma(a)."""
-    power = o.mul(o.sub(a, like(a, 1)), o.log(x))
-    return o.exp(o.sub(o.sub(power, x), o.lgamma(a)))
+    less = o.sub(a, like(a, 1))
+    one = o.eq(less, like(less, 0))  # the power is 1 also at 0, where its logarithm is infinite
+    power = o.select_n(one, o.mul(less, o.log(x)), like_full(x, 0))
+    density = o.exp(o.sub(o.sub(power, x), o.lgamma(a)))
+    end = o.eq(x, like(x, math.inf))  # infinity less infinity; the density is 0
+    return o.select_n(end, density, like_full(density, 0))
 
 
 binary("igamma", "f", scipy_function("gammainc"), "igamma({0}, {1})", (

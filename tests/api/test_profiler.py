@@ -1,11 +1,13 @@
 """The timeline and jax.profiler's names over it; and that nothing of it stays when it is off."""
 
+import contextlib
 import gzip
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import numpy as np
@@ -183,6 +185,36 @@ def test_memory_profile_names_the_line(tmp_path):
     assert data.startswith(b"\x0a")  # field 1 of pprof's Profile: a type of sample
     sizes = [v for k, v in session_memory().items() if "test_memory_profile" in k]
     assert sum(n for _, n in sizes) >= kept.nbytes
+
+
+@pytest.mark.parametrize("block", [jnp.explain, profiler.profile])
+def test_an_interrupt_as_a_block_ends_leaves_nothing_on(block):
+    left, open_ones = 1, []
+    while left > 0:  # an interrupt at each line of the package's, one after the other
+        left = len(open_ones) + 1
+
+        def line(frame, event, _):
+            nonlocal left
+            left -= event == "line" and "accnp" in frame.f_code.co_filename
+            if left == 0:
+                left = -1
+                raise KeyboardInterrupt
+            return line
+
+        with contextlib.suppress(KeyboardInterrupt):
+            with block():
+                sys.settrace(lambda *_: line)
+            sys.settrace(None)
+        sys.settrace(None)
+        left = -left
+        for _ in range(100):
+            if session._open:
+                time.sleep(0.01)  # it ends on a thread of its own
+        open_ones.append(len(session._open))
+        for s in [*session._open]:
+            s.stop()
+    assert len(open_ones) > 5
+    assert sum(open_ones) <= 1  # the very first line
 
 
 def session_memory():

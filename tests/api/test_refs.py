@@ -80,6 +80,7 @@ def test_what_a_reference_is(way):
         aval = accnp.typeof(ref)
         assert isinstance(aval, accnp.ref.AbstractRef)
         assert not isinstance(accnp.typeof(ref[...]), accnp.ref.AbstractRef)
+        assert isinstance(aval, accnp.core.AbstractValue)
         assert aval == accnp.typeof(accnp.new_ref(x + 1))
         assert (aval.shape, aval.ndim, aval.weak_type) == ((2,), 1, False)
         assert isinstance(ref, accnp.core.Tracer) == isinstance(x, accnp.core.Tracer)

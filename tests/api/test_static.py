@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import traceback
 import warnings
+import weakref
 from typing import Any
 
 import jax
@@ -211,3 +213,36 @@ def test_a_copy_outlives_a_donated_array() -> None:
         accnp.jit(lambda x: x + 1, donate_argnums=0)(x)
         assert x.is_deleted()
         np.testing.assert_array_equal(y, [0, 1, 2])
+
+
+@pytest.mark.parametrize("kind", ["object", "partial"])
+def test_objects_that_are_called_are_traced_once(kind) -> None:
+    traced = []
+
+    class Body:
+        scale = 2.0
+
+        def __call__(self, c, x):
+            traced.append(1)
+            return c + self.times(x), None
+
+        def times(self, x):
+            return x * self.scale
+
+    of = Body()
+    body: Any = of if kind == "object" else functools.partial(Body.__call__, of)
+
+    def run(body: Any) -> float:
+        return float(accnp.lax.scan(body, 0.0, jnp.arange(3.0))[0])
+
+    assert [run(body), run(body)] == [6.0, 6.0]
+    assert len(traced) == 1
+    of.scale = 3.0
+    assert run(body) == 9.0
+    if kind == "object":
+        Body.times = lambda self, x: x  # type: ignore[method-assign]
+        assert run(body) == 3.0
+    gone = weakref.ref(body)
+    del body, of
+    gc.collect()
+    assert gone() is None

@@ -189,6 +189,16 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
             )
         ),
     )(X),
+    "constraint, axes of the value's mesh": lambda m, P: m.jit(
+        lambda x: m.lax.with_sharding_constraint(
+            x, m.NamedSharding(mesh(m, 4).abstract_mesh, P("a"))
+        )
+    )(m.device_put(X, m.NamedSharding(mesh(m, 4), P(None, "a")))),
+    "constraint, axes of no mesh": lambda m, P: m.jit(
+        lambda x: m.lax.with_sharding_constraint(
+            x * 2, m.NamedSharding(m.sharding.AbstractMesh((4,), ("a",)), P("a"))
+        )
+    )(X),
     "jit puts trees": lambda m, P: m.jit(
         lambda t: {"x": t["x"] * 2},
         in_shardings=({"x": m.NamedSharding(mesh(m, 4), P("a"))},),

@@ -16,6 +16,7 @@ from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import wrap
 from accnp.api.arrays import manipulation, matrices, placement
+from accnp.api.arrays.bits import bits_of, width_of
 from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
@@ -276,17 +277,17 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     old = self.dtype
     if new == old:
         return self
-    if new.itemsize == old.itemsize and "b" not in (new.kind, old.kind):
+    same = width_of(new) == width_of(old)
+    if same and "b" not in (new.kind, old.kind):
         return wrap(o.bitcast_convert_type(self._node, new_dtype=new))
-    if new.itemsize == old.itemsize and not self.shape:
+    if same and not self.shape:
         return _view(self.reshape(1), new).reshape(())
-    last = self.shape[-1] * old.itemsize if self.shape else 0
-    if not self.shape or last % new.itemsize:
+    if not self.shape or self.shape[-1] * width_of(old) % width_of(new):
         raise ValueError(
             f"view: the last axis must hold whole elements of the new dtype; got {self.shape} "
             f"of {old.name} for {new.name}; reshape first"
         )
-    return wrap(o.view_bytes(self._node, new_dtype=new))
+    return wrap(bits_of(self._node, new))
 
 
 @api_boundary

@@ -74,8 +74,11 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
     return (place,)
 
 
-def put_tree(function: str, x: Any, places: Any) -> Any:
-    """Put the leaves of a tree where a tree prefix says; None leaves them as they are."""
+def put_tree(
+    function: str, x: Any, places: Any, seen: Callable[[Any, Node], Any] | None = None
+) -> Any:
+    """Put the leaves of a tree where a tree prefix says; None leaves them as they are. `seen` may
+    say otherwise of a place, once it knows what is put there."""
     leaves, structure = flatten_arrays(x)
     if is_place(places):
         targets = [places] * len(leaves)
@@ -86,6 +89,7 @@ def put_tree(function: str, x: Any, places: Any) -> Any:
     for node, a, target in zip(
         nodes, structure.shown_leaves([x.aval for x in nodes]), targets, strict=True
     ):
+        target = target if seen is None else seen(target, node)
         where = None if target is None else _where(target, a.shape, function)
         out.append(wrap(node if target is None else put_node(node, where)))
     return structure.unflatten(out)

@@ -17,7 +17,7 @@ from accnp.api.arrays.ref_parts import At, Part, Slice, ds, read, updated
 from accnp.api.flow.bodies import Held, Reference, write
 from accnp.array import Array, wrap
 from accnp.errors import UnexpectedTracerError, api_boundary
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import AbstractValue, Aval, make_aval
 from accnp.ir.node import arg
 from accnp.ir.trace import Trace, state
 
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class AbstractRef:
+class AbstractRef(AbstractValue):
     """The type of a reference, as `typeof` gives it: that of its content.
 
     Attributes are those of the content's type: shape, dtype, ndim, weak_type; others raise.

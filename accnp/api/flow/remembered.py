@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -65,7 +66,7 @@ _known: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictio
 
 def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
     """Return what `make` returns, or what it did for these functions, key and configuration."""
-    if state.named or not all(type(fn) is FunctionType for fn in fns):
+    if state.named or not all(map(_lasting, fns)):
         return make()
     whole = (key, config.key, bound())
     table = _known.setdefault(fns[0], {})
@@ -93,6 +94,25 @@ def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R
     return made
 
 
+def _lasting(fn: Any) -> bool:
+    """Whether calls of what is called can be told from each other by which object it is: functions,
+    `partial`, and objects of the user's classes that are equal to themselves only."""
+    kind = type(fn)
+    if kind is FunctionType or kind is partial:
+        return True
+    return (
+        kind.__eq__ is object.__eq__
+        and kind.__hash__ is object.__hash__
+        and kind.__weakrefoffset__ != 0
+        and not _of_library(kind)
+        and type(kind.__call__) is FunctionType
+    )
+
+
+def _of_library(x: Any) -> bool:
+    return (x.__module__ or "").partition(".")[0] in _LIBRARIES
+
+
 # --- what functions read ---
 
 
@@ -101,6 +121,7 @@ def _look(fns: Sequence[Any]) -> Seen | None:
     what can change unseen."""
     seen: Seen = {}
     queue: list[tuple[Path, Any]] = [((i,), fn) for i, fn in enumerate(fns)]
+    queue += [((i, *path), part) for i, fn in enumerate(fns) for path, part in _methods(fn)]
     entered: set[int] = set()
     while queue:
         path, x = queue.pop()
@@ -123,7 +144,7 @@ def _look(fns: Sequence[Any]) -> Seen | None:
 def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
     """What an object refers to, as far as it is the user's."""
     if isinstance(x, FunctionType):
-        if (x.__module__ or "").partition(".")[0] in _LIBRARIES:
+        if _of_library(x):
             return
         for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
             try:
@@ -134,12 +155,23 @@ def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((("default", k), v) for k, v in (x.__kwdefaults__ or {}).items())
         known = x.__globals__
         yield from ((("global", n), known[n]) for n in _names(x.__code__) if n in known)
+    elif type(x) is partial:
+        yield from (("func", x.func), ("args", x.args), ("keywords", x.keywords))
     elif isinstance(x, dict):
         yield from x.items()
     elif isinstance(x, list | tuple | set | frozenset):
         yield from enumerate(x)
-    elif type(x).__module__.partition(".")[0] not in _LIBRARIES:
+    elif not _of_library(type(x)):
         yield from getattr(x, "__dict__", {}).items()
+
+
+def _methods(fn: Any) -> Iterator[tuple[Path, Any]]:
+    """What a callable object's class has, which its call may use."""
+    if type(fn) in (FunctionType, partial):
+        return
+    for i, kind in enumerate(type(fn).__mro__):
+        if not _of_library(kind):
+            yield from ((("class", i, n), v) for n, v in [*vars(kind).items()])
 
 
 def _names(code: CodeType) -> Iterator[str]:

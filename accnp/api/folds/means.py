@@ -135,8 +135,9 @@ def _var_node(
     result = dtypes.real_part(result) if dtype is None else result
     if where is None and not isinstance(ddof, Array):
         n = _count(x, axes, names) - (int(ddof) if whole else ddof)
-        y = o.div(_total(squares, axes, names), like(squares, n if whole else float(n)))
-        if n <= 0:
+        by = n if whole else float(n) or math.nan  # the slope is as unknown as the value
+        y = o.div(_total(squares, axes, names), like(squares, by))
+        if n < 0 or (whole and not n):
             y = rules.filled(cast(y, result) if whole else y, math.nan)
     else:
         kind = squares.aval.dtype

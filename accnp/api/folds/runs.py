@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, cast, promote, scalar_node
+from accnp.api.arguments.convert import cast, promote, scalar_node, to_shape
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
@@ -93,16 +93,18 @@ class Runs:
         runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
         valid = below(size, counted(keep))
         values = taken(self.ordered, taken(self.start, runs))
+        values = cast(values, values.aval.dtype)
         if fill is None:  # the least value, or 0 if there is none
             least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)
             some = o.gt(counted(keep), scalar_node(0, _INT, False))
             filler = o.select_n(some, like(values, 0), least)
-        else:
-            filler = cast(as_node(fill, self.name), self.dtype)
-        chosen = o.select_n(valid, broadcast_to(filler, (size,)), values)
-        return cast(chosen, chosen.aval.dtype), runs, valid
+        else:  # of a dtype of its own, as in `where`: 2.5 is not cut to 2
+            values, filler = promote(self.name, wrap(values), fill)
+        chosen = o.select_n(valid, to_shape(filler, (size,), self.name), values)
+        return chosen, runs, valid
 
 
 def fillers(runs: Runs, size: int, fill: Any) -> Node:
-    value = as_node(0 if fill is None else fill, runs.name)
-    return broadcast_to(cast(value, runs.dtype), (size,))
+    none = scalar_node(0, runs.dtype, False)
+    value = none if fill is None else promote(runs.name, wrap(none), fill)[1]
+    return to_shape(value, (size,), runs.name)

@@ -15,7 +15,7 @@ from accnp.api.jaxprs.primitives import Primitive
 from accnp.api.jaxprs.tracing import Tracer, mapped_aval, unmapped_aval
 from accnp.array import Array, is_traced
 from accnp.errors import ConcretizationTypeError, api_boundary
-from accnp.ir.aval import Aval
+from accnp.ir.aval import AbstractValue, Aval
 from accnp.ir.equations import Jaxpr, TypedComplex, TypedFloat, TypedInt, jaxprs_in_params
 from accnp.ir.trace import Trace, innermost, state
 from accnp.transforms.axes import bound
@@ -101,7 +101,7 @@ class JaxprPpContext:
         self.var_names = {} if var_names is None else var_names
 
 
-class AbstractToken:
+class AbstractToken(AbstractValue):
     """The type of a token."""
 
     def __repr__(self) -> str:

@@ -30,7 +30,8 @@ __all__ = [
 class _TracerType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if isinstance(instance, Reference):
-            return instance.home is not None
+            content = getattr(instance, "content", None)
+            return instance.home is not None or getattr(content, "_trace", None) is not None
         return type(instance) is Array and instance._trace is not None
 
 

@@ -22,6 +22,7 @@ from accnp.api.observe.pictures import Picture
 from accnp.api.observe.session import Event, Session
 from accnp.engine.steps import Plan
 from accnp.errors import api_boundary
+from accnp.forks import aside
 from accnp.passes.program import Program
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.compile import counters as kernels
@@ -82,6 +83,12 @@ class Explanation:
     def __exit__(
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            aside(self._end)
+        finally:  # also where an interrupt comes
+            self._session.stop()
+
+    def _end(self) -> None:
         self._session.stop()
         self._ended = True
         self._counts = {name: n - self._before[name] for name, n in _counts().items()}

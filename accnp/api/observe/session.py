@@ -21,7 +21,7 @@ from typing import Any
 from accnp import engine, errors
 from accnp.api.compiled import misses
 from accnp.engine import watch
-from accnp.forks import renewed
+from accnp.forks import aside, renewed
 from accnp.ir.node import site_text
 from accnp.runtime.detour import Detour
 from accnp.trace_fn import function_place
@@ -85,6 +85,13 @@ class Session:
 
     def start(self) -> None:
         """Look on from here."""
+        try:
+            aside(self._start)
+        except BaseException:  # an interrupt: whoever would end this does not know of it
+            aside(self._stop)
+            raise
+
+    def _start(self) -> None:
         with _lock:
             if not _open:
                 if not _detours:
@@ -92,7 +99,7 @@ class Session:
                 for d in _detours:
                     d.start()
             _open.append(self)
-        watch.observe(1)
+            watch.observe(1)
         self.began = perf_counter_ns()
 
     def planned(self, program: Any, plan: Any, of: str) -> None:
@@ -100,6 +107,15 @@ class Session:
 
     def stop(self) -> None:
         """Look on no longer; a second time does nothing."""
+        if self not in _open:
+            return
+        try:
+            aside(self._stop)
+        except BaseException:  # an interrupt, maybe before it had begun
+            aside(self._stop)
+            raise
+
+    def _stop(self) -> None:
         with _lock:
             if self not in _open:
                 return
@@ -108,7 +124,7 @@ class Session:
             if not _open:
                 for d in _detours:
                     d.stop()
-        watch.observe(-1)
+            watch.observe(-1)
 
 
 def _wants(kind: str) -> bool:

@@ -101,7 +101,10 @@ class Timeline:
     def __exit__(
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        try:
+            self._session.stop()
+        finally:  # also where an interrupt comes
+            self._session.stop()
 
     @property
     def events(self) -> list[Event]:

@@ -49,9 +49,10 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
     """The key for a seed, of its high and low half."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         wide = int(seed)
-        if not -(2**63) <= wide < 2**64:
+        if not -(2**63) <= wide < (2**64 if type(seed) is np.uint64 else 2**63):
             raise OverflowError(
-                f"{function}: the seed must fit into 64 bits; got {seed}; pass a smaller one"
+                f"{function}: the seed must fit into 64 bits with a sign; got {seed}; "
+                "pass a smaller one, or np.uint64(seed)"
             )
         high = (wide >> 32) & 0xFFFFFFFF if config.x64 else 0
         words = [high, wide & 0xFFFFFFFF]

@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from accnp.api.arrays.placement import is_place, put_tree
-from accnp.api.sharding.mesh import AxisType, mesh_in_use, within
+from accnp.api.sharding.mesh import AbstractMesh, AxisType, Mesh, mesh_in_use, within
+from accnp.api.sharding.specs import NamedSharding
+from accnp.array import is_traced
 from accnp.errors import api_boundary
+from accnp.ir.node import Node
 
 __all__ = ["auto_axes", "explicit_axes", "placed", "reshard", "with_sharding_constraint"]
 
@@ -30,7 +33,20 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         >>> jnp.jit(lambda x: jnp.lax.with_sharding_constraint(x * 2, s))(jnp.ones(2)).sharding.spec
         P('x',)
     """
-    return put_tree("with_sharding_constraint", x, _given("with_sharding_constraint", shardings))
+    name = "with_sharding_constraint"
+    return put_tree(name, x, _given(name, shardings), _on_its_mesh)
+
+
+def _on_its_mesh(sharding: Any, x: Node) -> Any:
+    """Within a program an abstract mesh is that of the value, or says nothing where no mesh is in
+    use."""
+    if not isinstance(getattr(sharding, "mesh", None), AbstractMesh) or not is_traced(x):
+        return sharding
+    mesh = getattr(getattr(x.aval.devices, "sharding", None), "mesh", mesh_in_use())
+    if mesh is None:
+        return None
+    same = isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple
+    return NamedSharding(mesh, sharding.spec) if same else sharding
 
 
 @api_boundary

@@ -185,7 +185,8 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
         sp.gammaln(whole + 1)
         + total(sp.xlogy(counts, chances) - sp.gammaln(counts + 1), axis=-1)
     )  # fmt: skip
-    return where(total(counts, axis=-1) == whole, value, -np.inf)
+    all_counts = total(counts, axis=-1) if counts.ndim else counts
+    return where(all_counts == whole, value, -np.inf)
 
 
 def _solved(factor: Array, off: Array) -> Array:

@@ -14,6 +14,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
+from accnp.api.arrays.bits import bits_of, width_of
 from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_kinds import atan2_any
 from accnp.api.strict.lax_texts import op_text
@@ -416,18 +417,17 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     old, shape = node.aval.dtype, node.aval.shape
     if new == old:
         return wrap(cast(node, old))
-    if new.itemsize == old.itemsize or {new.kind, old.kind} & {"b", "c"}:
+    ratio, parts = divmod(width_of(new), width_of(old))
+    if ratio == 1 or {new.kind, old.kind} & {"b", "c"}:
         return wrap(o.bitcast_convert_type(node, new_dtype=new))
-    if new.itemsize < old.itemsize:
-        wide = o.reshape(node, new_sizes=(*shape, 1), dimensions=None)
-        return wrap(o.view_bytes(wide, new_dtype=new))
-    ratio = new.itemsize // old.itemsize
+    if parts:
+        return wrap(bits_of(o.reshape(node, new_sizes=(*shape, 1), dimensions=None), new))
     if not shape or shape[-1] != ratio:
         raise ValueError(
             f"lax.bitcast_convert_type: the last axis must have {ratio} elements of {old.name} for "
             f"one of {new.name}; got shape {shape}; reshape first"
         )
-    return wrap(o.reshape(o.view_bytes(node, new_dtype=new), new_sizes=shape[:-1], dimensions=None))
+    return wrap(o.reshape(bits_of(node, new), new_sizes=shape[:-1], dimensions=None))
 
 
 @api_boundary

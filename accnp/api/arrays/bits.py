@@ -1,0 +1,70 @@
+"""The bits of arrays under another dtype.
+
+A node comes in; one of the new dtype goes out, whose last axis is shorter or longer by the ratio of
+the widths. Numbers of 2 and 4 bits have a byte each in memory, the lowest bits of it, so that they
+are taken from bytes and put together by shifts. The first is the lowest part of what is wider.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import cast
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
+
+__all__ = ["bits_of", "width_of"]
+
+_BYTE = np.dtype(np.uint8)
+
+
+def width_of(dtype: np.dtype) -> int:
+    """How many bits one value has."""
+    return dtypes.itemsize_bits(dtype)
+
+
+def bits_of(x: Node, new: np.dtype) -> Node:
+    """The bits of the last axis, which holds whole elements of `new`."""
+    old = x.aval.dtype
+    if new == old:
+        return x
+    if width_of(old) < 8 and width_of(new) > width_of(old):
+        return bits_of(_joined(x, min(width_of(new), 8)), new)
+    if width_of(new) < 8 and width_of(old) > width_of(new):
+        return bits_of(_parts(bits_of(x, _BYTE) if width_of(old) > 8 else x, width_of(new)), new)
+    if new.itemsize == old.itemsize and "b" not in (new.kind, old.kind):
+        return o.bitcast_convert_type(x, new_dtype=new)
+    return o.view_bytes(x, new_dtype=new)
+
+
+def _unsigned(bits: int) -> np.dtype:
+    return dtypes.requested_dtype(f"uint{bits}", "view")
+
+
+def _places(shape: tuple[int, ...], bits: int) -> Node:
+    """How far each part is from the lowest bit."""
+    place = o.iota(dtype=_BYTE, shape=shape, dimension=len(shape) - 1)
+    return o.mul(place, like(place, bits))
+
+
+def _parts(x: Node, bits: int) -> Node:
+    width, shape = width_of(x.aval.dtype), x.aval.shape
+    x = cast(bits_of(x, _unsigned(width)), _BYTE)
+    split = (*shape, width // bits)
+    x = broadcast_to(x, split, tuple(range(len(shape))))
+    x = o.and_(o.shift_right_logical(x, _places(split, bits)), like(x, 2**bits - 1))
+    merged = (*shape[:-1], shape[-1] * (width // bits))
+    return cast(o.reshape(x, new_sizes=merged, dimensions=None), _unsigned(bits))
+
+
+def _joined(x: Node, width: int) -> Node:
+    bits, shape = width_of(x.aval.dtype), x.aval.shape
+    x = cast(bits_of(x, _unsigned(bits)), _BYTE)
+    ratio = width // bits
+    split = (*shape[:-1], shape[-1] // ratio, ratio)
+    x = o.reshape(x, new_sizes=split, dimensions=None)
+    x = o.shift_left(x, _places(split, bits))
+    return cast(o.reduce_or(x, axes=(len(split) - 1,)), _unsigned(width))
