@@ -6,9 +6,13 @@ A warp folds a block of 1024 elements: its lanes are the lanes of the processor'
 are folded by halves; the results of the blocks of a row are joined one after the other. So every
 sum has the same order there and here, and the same bits. Rows of one block have a warp each;
 longer ones a block of threads, whose warps take a block of elements each, and leave the results
-in shared memory. An operand that several passes want stays in shared memory between them, each
-element with the thread that reads it again, so that no thread waits for another. Rows of up to 256
-elements stay in registers, and the text has a step for each 32 of them.
+in shared memory. Rows of one block stay in registers between passes, and the text has a step for
+each 32 elements: all loads are under way before the first is used. Where that is too much text, and
+in longer rows, an operand that several passes want stays in shared memory, each element with the
+thread that reads it again, so that no thread waits for another.
+
+A block of threads has few rows, and there are as many blocks as that makes: they end at different
+times, and the device is busy to the end.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from accnp.codegen.folds import accumulator, combined, guard, identity, joined, lanes
 from accnp.codegen.grid_tiles import turned_row
@@ -25,12 +31,14 @@ from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_
 
 __all__ = ["grid_row", "grid_split"]
 
-SIDE = 4  # rows of 32 elements that are written out
-CHEAP = 60  # cost of a kernel up to which they are; beyond it two
+SIDE = ((12, 16), (60, 4))  # cost of a kernel, and rows of 32 elements written out up to there
 WARPS = 8  # of a block of threads
+COMPACT = 4  # the same where rows stay in registers
+ENOUGH = 132 * 16  # blocks of threads beyond which each is given more to do, if they have little
+FEW = 132  # chunks below which the blocks of threads that fold them have twice as many warps
 PARTS = 128  # results of blocks that are joined at a time
-COMPACT = 256  # elements of a row that stays in registers
-WRITTEN = 480  # cost of what is written out for such a row
+STEPS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)  # rows of 32 elements of a row in registers
+WRITTEN = 1280  # cost of what is written out for such a row
 ROOM = 40 << 10  # bytes of shared memory that a block of threads may have for what it keeps
 
 
@@ -57,8 +65,14 @@ def grid_row(e: Any) -> None:
     if alone:
         e.steps = _steps(e, length)
         e.width = 32 if not e.steps or length > 16 else 8 if length <= 8 else 16
-        per = _keep(e, min(BLOCK, 1 << max(7, (length - 1).bit_length())), WARPS)
-        e.out.threads, e.out.blocks = 32 * per, -(-rows // (per * 32 // e.width))
+        e.clear = max((n for n in STEPS if 32 * n <= length), default=0) if e.steps else 0
+        wish = COMPACT if e.steps else WARPS
+        per = _keep(e, min(BLOCK, 1 << max(7, (length - 1).bit_length())), wish)
+        e.out.threads = 32 * per
+        blocks, several = -(-rows // (per * 32 // e.width)), 32 // e.width
+        # Each warp does a block of elements at least, if there is work for all.
+        rounds = max(1, BLOCK // max(1, length * several))
+        e.out.blocks = max(min(blocks, ENOUGH), -(-blocks // rounds))
         first, step = "thread() >> 5", "(threads() >> 5)"
     else:
         _keep(e, 1 << (length - 1).bit_length(), 1)
@@ -98,6 +112,7 @@ def _pass(e: Any, phase: Phase, base: dict[int, str], alone: bool) -> None:
         for f, acc in zip(phase.folds, accs, strict=True):
             w.add(f"{f.name}_acc = {dtype_code(acc)}({f.source})")
     else:
+        _inverses(e, phase)
         # Rows that share a warp go on together.
         test = guard(e, phase, base) if e.width == 32 else None
         with nullcontext() if test is None else w.block(f"if {test}:"):
@@ -125,14 +140,15 @@ def _pass(e: Any, phase: Phase, base: dict[int, str], alone: bool) -> None:
 def _begin(e: Any) -> None:
     e.kept, e.shelf, e.present, e.registers = {}, "", 0, False
     e.steps, e.width = 0, 32
+    e.clear = 0  # steps of a row in registers that are whole in any case
+    e.inverses = {}  # of what elements of a row are divided by
 
 
 def _steps(e: Any, length: int) -> int:
     """The steps of 32 elements that are written out for whole rows; 0 if they are too many."""
-    steps = 1 << max(0, (-(-length // 32) - 1).bit_length())
+    steps = next(n for n in STEPS if length <= 32 * n)
     count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in e.spec.phases)
-    most = steps * max(e.spec.cost, count)
-    return steps if 0 < length <= COMPACT and most <= WRITTEN else 0
+    return steps if length and steps * max(e.spec.cost, count) <= WRITTEN else 0
 
 
 def grid_split(e: Any) -> None:
@@ -144,7 +160,8 @@ def grid_split(e: Any) -> None:
     chunks = max(1, -(-total // CHUNK))
     e.out.extent = prod(spec.outer) * chunks
     e.out.weight = spec.cost * min(total, CHUNK)
-    e.out.threads, e.out.blocks = 32 * min(WARPS, -(-total // BLOCK)), e.out.extent
+    most = WARPS if e.out.extent > FEW else 2 * WARPS
+    e.out.threads, e.out.blocks = 32 * min(most, -(-total // BLOCK)), e.out.extent
     count = e.integer("chunks", "chunks", chunks)
     every = e.integer("extent", "extent", e.out.extent)
     phase = spec.phases[0]
@@ -165,6 +182,7 @@ def grid_split(e: Any) -> None:
         for f in phase.folds:
             acc = accumulator(f.dtype, f.combine)
             w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
+        _inverses(e, phase)
         test = guard(e, phase, base)
         with nullcontext() if test is None else w.block(f"if {test}:"):
             _team(e, phase, base, "start", "stop")
@@ -229,7 +247,7 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
         first = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
         w.add(*[f"{f.name}_{x} = {first}" for x in ("uv" if lanes(f.combine) == 64 else "u")])
     begin = "" if start == "0" else f"{start} + "
-    side = e.steps or (SIDE if e.spec.cost <= CHEAP else 2)
+    side = e.steps or next((n for cost, n in SIDE if e.spec.cost <= cost), 2)
     w.add("j = lane()" if e.width == 32 else f"j = lane() & {e.width - 1}")
     if not e.steps:
         step = 32 * side
@@ -237,15 +255,17 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
         with w.block("while j < whole:"):
             for k in range(side):
                 w.add(f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j")
-            _elements(e, phase, base, side, False)
+            _elements(e, phase, base, side, side)
             w.add(f"j = j + {step}")
     with nullcontext() if e.steps else w.block(f"if whole < {count}:"):
         # What is beyond the end is the last element again, and is not joined.
         live = " & live" if e.width < 32 else ""
-        for k in range(side):
+        for k in range(e.clear):
+            w.add(f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j")
+        for k in range(e.clear, side):
             w.add(f"ok{k} = (j + {32 * k} < {count}){live}")
             w.add(f"q{k} = ({begin}j + {32 * k}) if ok{k} else ({begin}{count} - 1)")
-        _elements(e, phase, base, side, True)
+        _elements(e, phase, base, side, e.clear)
     for f in phase.folds:
         u, d = f"{f.name}_u", e.width // 2
         if lanes(f.combine) == 64:
@@ -255,8 +275,9 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
             d //= 2
 
 
-def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, masked: bool) -> None:
-    """The statements of a pass for the elements q0, q1..., and their folds; loads come first."""
+def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, clear: int) -> None:
+    """The statements of a pass for the elements q0, q1..., and their folds; loads come first.
+    From the one of number `clear` on, they may be beyond the end."""
     w = e.w
     names = {s.name for s in phase.full} | {f.source for f in phase.folds}
     dims = list(e.of_reduced)
@@ -273,23 +294,43 @@ def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, masked: boo
     for k, index in enumerate(where):
         w.add(*[f"{x}_{k} = {x}" for x in sorted(outside)])
         for s in early:
-            _load(e, Copy(e, k, names), s, base, index, masked)
+            _load(e, Copy(e, k, names), s, base, index, k >= clear)
     for k, index in enumerate(where):
         copy = Copy(e, k, names)
         for s in phase.full:
-            if s not in early:
+            if _divides(phase, s) and s.args[1] in e.inverses:
+                code = f"divided({copy.name(s.args[0])}, {e.inverses[s.args[1]]})"
+                w.add(f"{copy.name(s.name)} = {code}")
+                e.dtypes[copy.name(s.name)] = s.dtype
+            elif s not in early:
                 copy.statement(s, base, index)
         for a, name in phase.stores:
             if id(a) in e.kept and e.present < e.last[id(a)]:
-                _put(e, a, k, copy.name(name), masked)
+                _put(e, a, k, copy.name(name), k >= clear)
             else:
-                with w.block(f"if ok{k}:") if masked else nullcontext():
+                with w.block(f"if ok{k}:") if k >= clear else nullcontext():
                     w.add(f"a{a.number}[{e.place(a, base, index)}] = {copy.name(name)}")
     for k in range(side):
         for f in phase.folds:
             lane = f"{f.name}_{'v' if k % 2 and lanes(f.combine) == 64 else 'u'}"
             text = f"{lane} = {_join(f, lane, f'{f.source}_{k}')}"
-            w.add(f"{text} if ok{k} else {lane}" if masked else text)
+            w.add(f"{text} if ok{k} else {lane}" if k >= clear else text)
+
+
+def _inverses(e: Any, phase: Phase) -> None:
+    """Make the inverses of what a pass divides its elements by."""
+    for x in dict.fromkeys(s.args[1] for s in phase.full if _divides(phase, s)):
+        if x not in e.inverses and not 0 < e.steps < 4:
+            e.inverses[x] = f"{x}_inverse"
+            e.w.add(f"{x}_inverse = inverse({x})")
+
+
+def _divides(phase: Phase, s: Statement) -> bool:
+    """Whether a statement divides an element by what all elements of a row are divided by."""
+    if s.text != "{0} / {1}" or s.dtype != np.float32:
+        return False
+    moving = {x.name for x in phase.full}
+    return s.args[0] in moving and s.args[1] not in moving
 
 
 def _load(

@@ -12,6 +12,7 @@ below and all of `intrinsics`.
     load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
     atomic_add(p, i, x) atomic_min atomic_max     p[i] and x put together, whoever else does so
     quotient(x, m, s)             x // n for 0 <= x < 2^31, with m and s from `magic`
+    divided(x, inverse(d))        x / d of float32, for many x and one d
 """
 
 from __future__ import annotations
@@ -237,7 +238,34 @@ def _quotient(x: Any, m: Any, s: Any) -> Any:
     return types.int64, (types.int64,) * 3, emit
 
 
+# A float32 divided by d, in double precision: the inverse is too large by 2^-52 to 3 * 2^-52 of
+# itself, and so is the product by 1 to 7 units in its last place; without its last three bits it is
+# less than 8 units away. Quotients of numbers of 24 bits that are not of 25 bits themselves (a
+# float32, or half-way between two) are 2^-49 or more away from all those, and what is of 25 bits is
+# found again exactly. So the last rounding is that of the true quotient, with no case by itself.
+_ABOVE, _LAST = 1 + 2**-51, ~7
+
+
+def _inverse(d: Any) -> Any:
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        one, above = (ir.Constant(ir.DoubleType(), x) for x in (1.0, _ABOVE))
+        return b.fmul(b.fdiv(one, b.fpext(args[0], ir.DoubleType())), above)
+
+    return (types.float64, (d,), emit) if d is types.float32 else None
+
+
+def _divided(x: Any, r: Any) -> Any:
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        product = b.bitcast(b.fmul(b.fpext(args[0], ir.DoubleType()), args[1]), I64)
+        kept = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), ir.DoubleType())
+        return b.fptrunc(kept, ir.FloatType())
+
+    return (x, (x, types.float64), emit) if x is types.float32 else None
+
+
 define("barrier", 0, _barrier)
+define("inverse", 1, _inverse)
+define("divided", 2, _divided)
 define("part", 2, _part)
 define("aligned", 1, _aligned)
 define("quotient", 3, _quotient)

@@ -107,7 +107,13 @@ class Case:
                     pointers.append(rooms[name][0])
             callees = tuple((name, its) for name, its, _ in t.callees)
             made = ptx_of(
-                t.source, t.signature, tasks=t.tasks, callees=callees, cc=cc, fastmath=fastmath
+                t.source,
+                t.signature,
+                tasks=t.tasks,
+                callees=callees,
+                cc=cc,
+                fastmath=fastmath,
+                threads=t.threads,
             )
             words = [*pointers, *([t.extent] if t.tasks else []), *t.ints]
             n = min(t.blocks, 40) if blocks is None else blocks

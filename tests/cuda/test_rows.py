@@ -5,11 +5,13 @@ import re
 import numpy as np
 import pytest
 from cuda.forms import Case, grids_of
+from cuda.interpreter import Memory, Module
 from cuda.support import same_bits
 
 import accnp as jnp
 from accnp.codegen.cpu import generate
 from accnp.ir.kernel import CHUNK
+from accnp.runtime.ptx import ptx_of
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -48,6 +50,8 @@ PROGRAMS = {
     "softmax of few": (softmax, f4(21, 7)),
     "softmax of some": (softmax, f4(5, 13)),
     "softmax of a block": (softmax, f4(3, 700)),
+    "softmax of a whole block": (softmax, f4(3, 1024)),
+    "softmax of a block in shared memory": (lambda x: softmax(jnp.tanh(x)), f4(3, 900)),
     "softmax of blocks": (softmax, f4(2, 3000)),
     "softmax without room": (softmax, f4(1, 25000)),
     "sum of exponentials": (lambda x: jnp.nn.logsumexp(x, 1), f4(13, 300)),
@@ -55,6 +59,7 @@ PROGRAMS = {
     "sum of blocks of exponentials": (lambda x: jnp.nn.logsumexp(x, 1), f4(2, 3000)),
     "sum of all exponentials": (lambda x: jnp.nn.logsumexp(x), f4(CHUNK + 77)),
     "layer norm": (layer_norm, f4(13, 200), f4(200), f4(200)),
+    "layer norm of a block": (layer_norm, f4(6, 1000), f4(1000), f4(1000)),
     "layer norm of blocks": (layer_norm, f4(2, 3000), f4(3000), f4(3000)),
     "several axes": (lambda x: x[:, ::2, ::3].sum((1, 2)), f4(5, 12, 70)),
     "outer axes": (lambda x: x.sum(2), f4(3, 5, 200)),
@@ -103,6 +108,45 @@ def test_an_operand_is_read_once(name):
     f, *arrays = PROGRAMS[name]
     ((_, text),) = grids_of(f, *arrays)
     loads = re.findall(r"= (a\d+)\[\w+ \+ q0\]", text.source)
-    # Side by side, and the rest; short rows are in registers.
+    # Side by side, and the rest; rows of one block are in registers.
     assert loads == [loads[0]] * (2 if "blocks" in name else 1)
     assert text.source.count("= shared_f4(4096)") == ("blocks" in name)
+
+
+def test_rows_of_a_block_stay_in_registers():
+    ((_, text),) = grids_of(softmax, f4(3, 1024))
+    assert "shared_" not in text.source
+    assert "if ok" not in text.source  # all elements are there
+    ((_, text),) = grids_of(softmax, f4(3, 1000))
+    assert "shared_" not in text.source
+    assert set(re.findall(r"if (ok\d+)", text.source)) == {"ok28", "ok29", "ok30", "ok31"}
+    ((_, text),) = grids_of(lambda x: softmax(jnp.tanh(x)), f4(3, 1000))
+    assert "shared_f4(8192)" in text.source  # that much text is a loop
+
+
+def test_there_are_blocks_of_threads_for_all_rows():
+    for shape, blocks in {(40000, 1024): 10000, (40000, 3000): 40000, (1 << 20, 20): 5141}.items():
+        ((_, text),) = grids_of(softmax, f4(*shape))
+        assert text.blocks == blocks
+
+
+def test_division_by_one_number_gives_the_bits_of_division():
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 1 << 32, (2, 3000), np.uint32)
+    any_x, any_d = bits.view(np.float32)
+    # Quotients that are half-way between two floats: below the normal ones there are such.
+    m, n = rng.integers(1, 1 << 12, (2, 3000)).astype(np.float32)
+    half = np.ldexp(m * n, -149)
+    # Dividends next to the product of a divisor and what is half-way between two floats.
+    d, odd = rng.integers(1 << 23, 1 << 24, (2, 3000)) * [[1], [2]] + [[0], [1]]
+    near, d = (d * odd).astype(np.float32), d.astype(np.float32)
+    edges = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -3, 1e-45, 3.4e38, 1.2e-38], np.float32)
+    x = np.concatenate([any_x, half, -half, near, np.nextafter(near, d), np.repeat(edges, 10)])
+    d = np.concatenate([any_d, n + n, -6 * n, d, d, np.tile(edges, 10)], dtype=np.float32)
+    source = "def kernel(x, d, y):\n    k = thread()\n    y[k] = divided(x[k], inverse(d[k]))\n"
+    made = ptx_of(source, ("f4*",) * 3)
+    memory = Memory()
+    places = [memory.put(a) for a in (x, d, x)]
+    Module(made.text).launch(made.name, x.size // 100, 100, places, memory)
+    with np.errstate(all="ignore"):
+        assert same_bits(memory.get(places[2], x), x / d).all()
