@@ -116,7 +116,12 @@ def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any
     ct_y = [nb + len(x_kept) + i for i in range(len(y_kept))]
     if not first:
         ct_y = [nb + i for i in range(len(y_kept))]
-    out = dot(ct, y, (ct_y, y_kept), (range(nb), yb), x.aval.dtype, p)
+    own = x.aval.dtype
+    kinds = ct.aval.dtype, y.aval.dtype
+    whole = dtype_kind(own) != "c" and "c" in map(dtype_kind, kinds)  # the real part of it all
+    out = dot(ct, y, (ct_y, y_kept), (range(nb), yb), np.result_type(*kinds) if whole else own, p)
+    if whole:
+        out = o.convert_element_type(o.real(out), new_dtype=own, weak_type=False)
     by_y = [xc[i] for i in np.argsort(yc)] if yc else []
     order = np.argsort([*xb, *x_kept, *by_y])
     if list(order) == list(range(x.aval.ndim)):

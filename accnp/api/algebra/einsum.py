@@ -13,8 +13,8 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.algebra.einsum_report import PathInfo, report
-from accnp.api.algebra.products import dot_general, product
-from accnp.api.arguments.convert import cast, promote, to_shape
+from accnp.api.algebra.products import dot_general, fits_no_more, product
+from accnp.api.arguments.convert import as_node, cast, promote, to_shape
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
@@ -104,7 +104,7 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return full_terms, result
 
 
-def _simplify(x: Node, labels: str, needed: set[str]) -> tuple[Node, str]:
+def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node, str]:
     """Take diagonals of repeated labels, and sum those that nobody else needs."""
     while len(set(labels)) != len(labels):
         c = next(c for c in labels if labels.count(c) > 1)
@@ -119,10 +119,19 @@ def _simplify(x: Node, labels: str, needed: set[str]) -> tuple[Node, str]:
         labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
     gone = tuple([d for d, c in enumerate(labels) if c not in needed])
     if gone:
+        x = _widened(x, wanted)
         fold = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
         x = fold(x, axes=gone)
         labels = "".join([c for c in labels if c in needed])
     return x, labels
+
+
+def _widened(x: Node, wanted: np.dtype | None) -> Node:
+    """An operand of sums and products of a dtype that was asked for: int8 would overflow first."""
+    kind = x.aval.dtype
+    if wanted is None or dtypes.promote(((kind, False), (wanted, False)))[0] == kind:
+        return x
+    return cast(x, wanted)
 
 
 def _squeeze_ones(x: Node, labels: str, other: dict[str, int]) -> tuple[Node, str]:
@@ -135,17 +144,17 @@ def _squeeze_ones(x: Node, labels: str, other: dict[str, int]) -> tuple[Node, st
 
 
 def _combine(
-    a: tuple[Node, str], b: tuple[Node, str], needed: set[str], precision: Any
+    a: tuple[Node, str], b: tuple[Node, str], needed: set[str], precision: Any, wanted: Any
 ) -> tuple[Node, str]:
     (x, s), (y, t) = (
-        _simplify(*a, needed | set(b[1])),
-        _simplify(*b, needed | set(a[1])),
+        _simplify(*a, needed | set(b[1]), wanted),
+        _simplify(*b, needed | set(a[1]), wanted),
     )
     sizes = dict(zip(s, x.aval.shape, strict=True)), dict(zip(t, y.aval.shape, strict=True))
     x, s = _squeeze_ones(x, s, sizes[1])
     y, t = _squeeze_ones(y, t, sizes[0])
-    x, s = _simplify(x, s, needed | set(t))
-    y, t = _simplify(y, t, needed | set(s))
+    x, s = _simplify(x, s, needed | set(t), wanted)
+    y, t = _simplify(y, t, needed | set(s), wanted)
     both = [c for c in s if c in t]
     summed = [c for c in both if c not in needed]
     batch = [c for c in both if c in needed]
@@ -156,11 +165,21 @@ def _combine(
             **dict(zip(s, x.aval.shape, strict=True)),
         }
         shape = tuple([size[c] for c in labels])
-        return multiply(_spread(x, s, labels, shape), _spread(y, t, labels, shape)), labels
+        pair = (_spread(x, s, labels, shape), _spread(y, t, labels, shape))
+        return multiply(*_alike(*pair, wanted)), labels
     where = [[[v.index(c) for c in group] for v in (s, t)] for group in (summed, batch)]
-    out = product(x, y, where[0], where[1], precision)
+    out = product(x, y, where[0], where[1], precision, wanted)
     rest = [c for c in s if c not in both] + [c for c in t if c not in both]
     return out, "".join(batch + rest)
+
+
+def _alike(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
+    """Factors, of one dtype, whose product is to be `wanted`."""
+    if wanted is None:
+        return x, y
+    x, y = promote("einsum", wrap(_widened(x, wanted)), wrap(_widened(y, wanted)))
+    fits_no_more(x.aval.dtype, wanted)
+    return x, y
 
 
 def _spread(x: Node, labels: str, whole: str, shape: tuple[int, ...]) -> Node:
@@ -220,7 +239,12 @@ def einsum(
         raise NotImplementedError(
             f"einsum: _dot_general must be lax.dot_general; got {_dot_general!r}; leave it out"
         )
-    nodes = promote("einsum", *operands)
+    wanted = preferred_element_type
+    if wanted is None:
+        nodes = promote("einsum", *operands)
+    else:  # products and sums are of that dtype, whatever the operands are
+        wanted = dtypes.requested_dtype(wanted, "einsum")
+        nodes = [as_node(x, "einsum") for x in operands]
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
     _check_sizes(terms, nodes)
     work = list(zip(nodes, terms, strict=True))
@@ -230,14 +254,11 @@ def einsum(
         done = chosen[0]
         for nth, other in enumerate(chosen[1:]):
             later = "".join(labels for _, labels in (*work, *chosen[nth + 2 :]))
-            done = _combine(done, other, set(result) | set(later), precision)
+            done = _combine(done, other, set(result) | set(later), precision, wanted)
         work.append(done)
-    x, labels = _simplify(*work[0], set(result))
+    x, labels = _simplify(*work[0], set(result), wanted)
     y = transpose_node(x, tuple([labels.index(c) for c in result]))
-    if preferred_element_type is not None:
-        wanted = dtypes.requested_dtype(preferred_element_type, "einsum")
-        y = cast(y, wanted)
-    return wrap(y)
+    return wrap(y if wanted is None else cast(y, wanted))
 
 
 def _path(

@@ -61,18 +61,23 @@ def _dot_general(a: Node, b: Node, dims: Any, precision: Any, out: np.dtype | No
         return o.dot_general(
             a, b, dimension_numbers=dims, precision=keyed, preferred_element_type=out
         )
-    exact = own == b.aval.dtype and not dtypes.issubdtype(own, np.floating)
-    if exact and not hasattr(precision, "check") and _bits(out) < _bits(own):
-        raise TypeError(
-            f"dot_general: sums of {own.name} do not fit into a narrower dtype; got {out.name} "
-            "(preferred_element_type); convert the result"
-        )
+    if own == b.aval.dtype and not hasattr(precision, "check"):
+        fits_no_more(own, out)
     kinds = np.complexfloating if own.kind == "c" else np.inexact
     later = dtypes.issubdtype(own, np.inexact) and not dtypes.issubdtype(out, kinds)
     y = o.dot_general(
         a, b, dimension_numbers=dims, precision=keyed, preferred_element_type=own if later else out
     )
     return cast(y, out) if later else y
+
+
+def fits_no_more(own: np.dtype, out: np.dtype) -> None:
+    """Refuse a dtype of sums that is narrower than that of the whole or complex operands."""
+    if not dtypes.issubdtype(own, np.floating) and _bits(out) < _bits(own):
+        raise TypeError(
+            f"dot_general: sums of {own.name} do not fit into a narrower dtype; got {out.name} "
+            "(preferred_element_type); convert the result"
+        )
 
 
 def _bits(dtype: np.dtype) -> int:
@@ -83,8 +88,13 @@ def _bits(dtype: np.dtype) -> int:
 
 
 def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
-    x, y = promote(name, a, b)
-    wanted = None if preferred is None else dtypes.requested_dtype(preferred, name)
+    if preferred is None:
+        x, y = promote(name, a, b)
+        return x, y, None
+    wanted = dtypes.requested_dtype(preferred, name)
+    x, y = as_node(a, name), as_node(b, name)
+    if x.aval.weak_type == y.aval.weak_type:  # else 2.6 beside 16 bits would be rounded to these
+        x, y = promote(name, wrap(x), wrap(y))
     return x, y, wanted
 
 
