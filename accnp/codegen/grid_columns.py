@@ -22,6 +22,7 @@ __all__ = ["grid_column"]
 
 WARPS = 8  # of a block of threads
 FEW = 2048  # warps below which the parts of the rows have blocks of threads of their own
+PARTS = (32, 8, 1)  # of a column that the second kernel reads at a time
 SIDE = ((12, 16), (40, 8))  # cost of a kernel, and rows that are read at a time up to there
 
 
@@ -95,6 +96,7 @@ class _Second(Grid):
         many = self.integer("parts", "parts", self.parts)
         self.out.pointers += self.rooms
         self.arguments += [r.name for r in self.rooms]
+        self.out.threads = 32  # the results of few columns: each has a multiprocessor
         self.out.blocks = -(-self.columns // self.out.threads)
         self.out.extent, self.out.weight = self.columns, self.parts
         w.add("i = thread()")
@@ -104,12 +106,21 @@ class _Second(Grid):
                 acc = accumulator(f.dtype, f.combine)
                 w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
             w.add("k = 0")
-            with w.block(f"while k < {many}:"):
-                for f, room in zip(phase.folds, self.rooms, strict=True):
-                    _gather(self, f, f"{room.name}[k * {count} + i]")
-                w.add("k = k + 1")
+            for side in PARTS:
+                with w.block(f"while k + {side - 1} < {many}:"):
+                    self._parts(count, side)
+                    w.add(f"k = k + {side}")
             _results(self, base)
             w.add("i = i + threads()")
+
+    def _parts(self, count: str, side: int) -> None:
+        """Join some parts from k on; their loads come first."""
+        folds = list(zip(self.spec.phases[0].folds, self.rooms, strict=True))
+        for k in range(side):
+            self.w.add(*[f"{f.name}_{k} = {r.name}[(k + {k}) * {count} + i]" for f, r in folds])
+        for k in range(side):
+            for f, _ in folds:
+                _gather(self, f, f"{f.name}_{k}")
 
 
 def _rooms(e: Any, size: int) -> list[Room]:

@@ -6,10 +6,10 @@ A warp folds a block of 1024 elements: its lanes are the lanes of the processor'
 are folded by halves; the results of the blocks of a row are joined one after the other. So every
 sum has the same order there and here, and the same bits. Rows of one block have a warp each;
 longer ones a block of threads, whose warps take a block of elements each, and leave the results
-in shared memory. Rows of one block stay in registers between passes, and the text has a step for
-each 32 elements: all loads are under way before the first is used. Where that is too much text, and
-in longer rows, an operand that several passes want stays in shared memory, each element with the
-thread that reads it again, so that no thread waits for another.
+in shared memory. Rows of one block, and of a block for each warp, stay in registers between passes,
+and the text has a step for each 32 elements: all loads are under way before the first is used.
+Where that is too much text, and in other rows, an operand that several passes want stays in shared
+memory, each element with the thread that reads it again, so that no thread waits for another.
 
 A block of threads has few rows, and there are as many blocks as that makes: they end at different
 times, and the device is busy to the end.
@@ -31,8 +31,9 @@ from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_
 
 __all__ = ["grid_row", "grid_split"]
 
-SIDE = ((12, 16), (60, 4))  # cost of a kernel, and rows of 32 elements written out up to there
+CHEAP = 60  # cost of a kernel up to which loops do 4 rows of 32 elements at a time; beyond it two
 WARPS = 8  # of a block of threads
+TEAM = 16  # the same where each has one block of a row in registers
 COMPACT = 4  # the same where rows stay in registers
 ENOUGH = 132 * 16  # blocks of threads beyond which each is given more to do, if they have little
 FEW = 132  # chunks below which the blocks of threads that fold them have twice as many warps
@@ -62,8 +63,9 @@ def grid_row(e: Any) -> None:
     count = e.integer("rows", "rows", rows)
     e.out.extent, e.out.weight = rows, spec.cost * length
     _begin(e)
+    if alone or (length % BLOCK == 0 and length <= TEAM * BLOCK):
+        e.steps = _steps(e, min(length, BLOCK))
     if alone:
-        e.steps = _steps(e, length)
         e.width = 32 if not e.steps or length > 16 else 8 if length <= 8 else 16
         e.clear = max((n for n in STEPS if 32 * n <= length), default=0) if e.steps else 0
         wish = COMPACT if e.steps else WARPS
@@ -75,8 +77,10 @@ def grid_row(e: Any) -> None:
         e.out.blocks = max(min(blocks, ENOUGH), -(-blocks // rounds))
         first, step = "thread() >> 5", "(threads() >> 5)"
     else:
+        e.clear = e.steps
         _keep(e, 1 << (length - 1).bit_length(), 1)
-        e.out.threads, e.out.blocks = 32 * min(WARPS, -(-length // BLOCK)), rows
+        most = TEAM if e.steps else WARPS
+        e.out.threads, e.out.blocks = 32 * min(most, -(-length // BLOCK)), rows
         first, step = "block_of_grid()", "blocks()"
         _parts(e)
     several = 32 // e.width
@@ -215,6 +219,11 @@ def _parts(e: Any) -> None:
 def _team(e: Any, phase: Phase, base: dict[int, str], start: str, stop: str) -> None:
     """A pass of a block of threads over the elements from start to stop."""
     w = e.w
+    if e.steps:
+        w.add(f"b = warp() * {BLOCK}")
+        _block(e, phase, base, "b", "")
+        _left(e, phase, "warp()")
+        return _joined(e, phase, "threads_of_block() >> 5")
     w.add(f"c = {start}")
     with w.block(f"while c < {stop}:"):
         w.add(f"end = c + {PARTS * BLOCK}", f"end = end if end < {stop} else {stop}")
@@ -222,20 +231,28 @@ def _team(e: Any, phase: Phase, base: dict[int, str], start: str, stop: str) -> 
         with w.block("while b < end:"):
             w.add("m = end - b", f"m = m if m < {BLOCK} else {BLOCK}")
             _block(e, phase, base, "b", "m")
-            if phase.folds:
-                with w.block("if lane() == 0:"):
-                    for f in phase.folds:
-                        w.add(f"{f.name}_parts[(b - c) >> 10] = {f.name}_u")
+            _left(e, phase, "(b - c) >> 10")
             w.add(f"b = b + threads_of_block() * {BLOCK // 32}")
-        if phase.folds:
-            w.add("barrier()", "k = 0", f"parts = (end - c + {BLOCK - 1}) >> 10")
-            with w.block("while k < parts:"):
-                for f in phase.folds:
-                    acc = accumulator(f.dtype, f.combine)
-                    _gather(e, f, acc, f"{f.name}_parts[k]")
-                w.add("k = k + 1")
-            w.add("barrier()")
+        _joined(e, phase, f"(end - c + {BLOCK - 1}) >> 10")
         w.add("c = end")
+
+
+def _left(e: Any, phase: Phase, place: str) -> None:
+    """Leave the results of a block where the other warps find them."""
+    if phase.folds:
+        with e.w.block("if lane() == 0:"):
+            e.w.add(*[f"{f.name}_parts[{place}] = {f.name}_u" for f in phase.folds])
+
+
+def _joined(e: Any, phase: Phase, count: str) -> None:
+    """Join what all warps have left."""
+    if phase.folds:
+        e.w.add("barrier()", "k = 0", f"parts = {count}")
+        with e.w.block("while k < parts:"):
+            for f in phase.folds:
+                _gather(e, f, accumulator(f.dtype, f.combine), f"{f.name}_parts[k]")
+            e.w.add("k = k + 1")
+        e.w.add("barrier()")
 
 
 def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -> None:
@@ -247,25 +264,16 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
         first = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
         w.add(*[f"{f.name}_{x} = {first}" for x in ("uv" if lanes(f.combine) == 64 else "u")])
     begin = "" if start == "0" else f"{start} + "
-    side = e.steps or next((n for cost, n in SIDE if e.spec.cost <= cost), 2)
     w.add("j = lane()" if e.width == 32 else f"j = lane() & {e.width - 1}")
-    if not e.steps:
-        step = 32 * side
-        w.add(f"whole = {count} & {-step}")
-        with w.block("while j < whole:"):
-            for k in range(side):
-                w.add(f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j")
-            _elements(e, phase, base, side, side)
-            w.add(f"j = j + {step}")
-    with nullcontext() if e.steps else w.block(f"if whole < {count}:"):
-        # What is beyond the end is the last element again, and is not joined.
-        live = " & live" if e.width < 32 else ""
-        for k in range(e.clear):
-            w.add(f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j")
-        for k in range(e.clear, side):
-            w.add(f"ok{k} = (j + {32 * k} < {count}){live}")
-            w.add(f"q{k} = ({begin}j + {32 * k}) if ok{k} else ({begin}{count} - 1)")
-        _elements(e, phase, base, side, e.clear)
+    if e.steps:
+        _side_by_side(e, phase, base, begin, count, e.steps, e.clear)
+    elif count == "m" and _steps(e, BLOCK):
+        with w.block(f"if m == {BLOCK}:"):
+            _side_by_side(e, phase, base, begin, count, BLOCK // 32, BLOCK // 32)
+        with w.block("else:"):
+            _loop(e, phase, base, begin, count)
+    else:
+        _loop(e, phase, base, begin, count)
     for f in phase.folds:
         u, d = f"{f.name}_u", e.width // 2
         if lanes(f.combine) == 64:
@@ -275,9 +283,33 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
             d //= 2
 
 
+def _loop(e: Any, phase: Phase, base: dict[int, str], begin: str, count: str) -> None:
+    """Go over a block some elements at a time."""
+    w, side = e.w, 4 if e.spec.cost <= CHEAP else 2
+    w.add(f"whole = {count} & {-32 * side}")
+    with w.block("while j < whole:"):
+        _side_by_side(e, phase, base, begin, count, side, side)
+        w.add(f"j = j + {32 * side}")
+    with w.block(f"if whole < {count}:"):
+        _side_by_side(e, phase, base, begin, count, side, 0)
+
+
+def _side_by_side(
+    e: Any, phase: Phase, base: dict[int, str], begin: str, count: str, side: int, clear: int
+) -> None:
+    """Some elements from j on, 32 from each other. From the one of number `clear` on, they may be
+    beyond the end: that is the last element again, and is not joined."""
+    for k in range(side):
+        place = f"{begin}j + {32 * k}" if k else f"{begin}j"
+        if k >= clear:
+            e.w.add(f"ok{k} = (j + {32 * k} < {count}){' & live' if e.width < 32 else ''}")
+            place = f"({place}) if ok{k} else ({begin}{count} - 1)"
+        e.w.add(f"q{k} = {place}")
+    _elements(e, phase, base, side, clear)
+
+
 def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, clear: int) -> None:
-    """The statements of a pass for the elements q0, q1..., and their folds; loads come first.
-    From the one of number `clear` on, they may be beyond the end."""
+    """The statements of a pass for the elements q0, q1..., and their folds; loads come first."""
     w = e.w
     names = {s.name for s in phase.full} | {f.source for f in phase.folds}
     dims = list(e.of_reduced)

@@ -53,6 +53,7 @@ PROGRAMS = {
     "softmax of a whole block": (softmax, f4(3, 1024)),
     "softmax of a block in shared memory": (lambda x: softmax(jnp.tanh(x)), f4(3, 900)),
     "softmax of blocks": (softmax, f4(2, 3000)),
+    "softmax of whole blocks": (softmax, f4(2, 3072)),
     "softmax without room": (softmax, f4(1, 25000)),
     "sum of exponentials": (lambda x: jnp.nn.logsumexp(x, 1), f4(13, 300)),
     "sum of few exponentials": (lambda x: jnp.nn.logsumexp(x, 1), f4(21, 7)),
@@ -61,6 +62,7 @@ PROGRAMS = {
     "layer norm": (layer_norm, f4(13, 200), f4(200), f4(200)),
     "layer norm of a block": (layer_norm, f4(6, 1000), f4(1000), f4(1000)),
     "layer norm of blocks": (layer_norm, f4(2, 3000), f4(3000), f4(3000)),
+    "layer norm of whole blocks": (layer_norm, f4(3, 2048), f4(2048), f4(2048)),
     "several axes": (lambda x: x[:, ::2, ::3].sum((1, 2)), f4(5, 12, 70)),
     "outer axes": (lambda x: x.sum(2), f4(3, 5, 200)),
     "beside": (lambda x, y: (x * y).sum(1), f4(13, 300), f4(300)),
@@ -108,8 +110,8 @@ def test_an_operand_is_read_once(name):
     f, *arrays = PROGRAMS[name]
     ((_, text),) = grids_of(f, *arrays)
     loads = re.findall(r"= (a\d+)\[\w+ \+ q0\]", text.source)
-    # Side by side, and the rest; rows of one block are in registers.
-    assert loads == [loads[0]] * (2 if "blocks" in name else 1)
+    # Whole blocks, side by side, and the rest; rows of one block are in registers.
+    assert loads == [loads[0]] * (3 if "blocks" in name else 1)
     assert text.source.count("= shared_f4(4096)") == ("blocks" in name)
 
 
@@ -150,3 +152,13 @@ def test_division_by_one_number_gives_the_bits_of_division():
     Module(made.text).launch(made.name, x.size // 100, 100, places, memory)
     with np.errstate(all="ignore"):
         assert same_bits(memory.get(places[2], x), x / d).all()
+
+
+def test_rows_of_a_block_for_each_warp_stay_in_registers():
+    for length, threads in {2048: 64, 16384: 512}.items():
+        ((_, text),) = grids_of(softmax, f4(3000, length))
+        assert text.threads == threads
+        assert set(re.findall(r"\w+ = shared_\w+\(\d+\)", text.source)) == {
+            "r2_parts = shared_f4(128)",
+            "r6_parts = shared_f4(128)",
+        }
