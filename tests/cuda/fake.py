@@ -343,8 +343,11 @@ class FakeDriver:
         return (dtype.isbuiltin == 1 and dtype.kind in "biufc") or dtype.name == "bfloat16"
 
     def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
-        whole = self.space.blocks[(memory.ptr - GLOBAL) // _STEP][0]
-        return np.ndarray(shape, dtype, whole, offset, strides).view(Array)
+        number, at = divmod(memory.ptr - GLOBAL, _STEP)
+        whole = self.space.blocks[number][0]
+        found = np.ndarray(shape, dtype, whole, at + offset, strides).view(Array)
+        found.held = memory  # as CuPy's arrays keep what they lie in
+        return found
 
     def adopt(self, array: np.ndarray) -> _Adopted:
         return _Adopted(self.space, array)

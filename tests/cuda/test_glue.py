@@ -411,6 +411,43 @@ def test_dlpack_out(fake):
     np.testing.assert_array_equal(np.asarray(x), [[2, 4]])
 
 
+@pytest.mark.parametrize("how", ["update", "map", "donated", "donated loop"])
+def test_what_others_hold_is_not_written_over(fake, how):
+    """Memory handed over by DLPack stays as it is while somebody has it, also where no array of
+    ours is left, and when it was donated."""
+    values = np.arange(1 << 19, dtype="f4")
+    x = (there(values) + 1).block_until_ready()
+    held = pool.from_dlpack(Reader(x))
+    if how == "update":
+        x = x.at[3].set(70)
+    elif how == "map":
+        x = x * 1.5
+    elif how == "donated":
+        x = jax.jit(lambda x: x * 2, donate_argnums=0)(x)
+    else:
+        x = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + i, x), donate_argnums=0)(x)
+    x.block_until_ready()
+    np.testing.assert_array_equal(held, values + 1)
+    more = [(there(values) * k).block_until_ready() for k in (2, 3)]
+    np.testing.assert_array_equal(held, values + 1)
+    del held, more
+
+
+def test_what_others_were_told_of_lives_as_long_as_the_array(fake):
+    """Who asks for __cuda_array_interface__ keeps the array, whose memory nobody else gets, even
+    if it is donated."""
+    values = np.arange(1 << 19, dtype="f4")
+    x = (there(values) + 1).block_until_ready()
+    address = x.__cuda_array_interface__["data"][0]
+    y = jax.jit(lambda x: x * 2, donate_argnums=0)(x).block_until_ready()
+    assert x.is_deleted()
+    more = [(there(values) * k).block_until_ready() for k in (2, 3)]
+    assert address not in [z.unsafe_buffer_pointer() for z in (y, *more)]
+    before = jax.device_memory_stats()["bytes_in_use"]
+    del x
+    assert jax.device_memory_stats()["bytes_in_use"] == before - values.nbytes
+
+
 class Reader:
     """Reads a capsule as if the memory were the host's, which a fake GPU's is."""
 
