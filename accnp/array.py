@@ -411,7 +411,7 @@ class Array:
                 f"got an array on {where}; use np.asarray(x)"
             )
         value = engine.on_device(self._node)
-        return _exchange().cuda_array_interface(value, self.shape, self.dtype)
+        return _exchange().cuda_array_interface(self, value, self.shape, self.dtype)
 
     def devices(self) -> set[Any]:
         """The set of devices that hold the value."""

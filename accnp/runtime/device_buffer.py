@@ -103,9 +103,9 @@ class DeviceBuffer(Buffer):
         return DeviceBuffer(self.device, self.ptr + offset, nbytes, self._memory, False)
 
     def array(self, shape: Sequence[int], dtype: Any, strides: Any = None, offset: int = 0) -> Any:
-        """An array of the driver's library over the memory, of which a byte is the first."""
-        at = self.ptr + offset - self._memory.ptr
-        return self.driver.array(self._memory, at, shape, dtype, strides)
+        """An array of the driver's library over the memory, of which a byte is the first. It keeps
+        the buffer, so that nobody takes the memory for their own while somebody has the array."""
+        return self.driver.array(self, offset, shape, dtype, strides)
 
     def __repr__(self) -> str:
         return f"DeviceBuffer({self.device}, ptr={self.ptr:#x}, nbytes={self.nbytes})"

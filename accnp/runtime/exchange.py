@@ -7,6 +7,7 @@ made, so that the other side waits on its own stream for ours; the host waits fo
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,16 @@ __all__ = ["cuda_array_interface", "from_other", "on_gpu", "to_dlpack"]
 CUDA, MANAGED = 2, 13  # DLPack's kinds of memory
 
 
+# Buffers whose addresses others were told, by the ids of the arrays whose they are. Who took one
+# keeps the array, which may be donated meanwhile.
+_told: dict[int, tuple[weakref.ref, DeviceBuffer]] = {}
+
+
 def cuda_array_interface(
-    buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype
+    array: Any, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype
 ) -> dict[str, Any]:
-    """What `__cuda_array_interface__` (version 3) says of a buffer.
+    """What `__cuda_array_interface__` (version 3) says of an array's buffer, which then lives as
+    long as the array and is written over by nobody.
 
     Raises:
         TypeError: the protocol has no name for the type.
@@ -33,6 +40,9 @@ def cuda_array_interface(
             f"__cuda_array_interface__: the protocol has no such type; got {dtype.name}; "
             "hand it over by DLPack"
         )
+    key = id(array)
+    if key not in _told:
+        _told[key] = weakref.ref(array, lambda _: _told.pop(key, None)), buffer
     return {
         "shape": shape,
         "typestr": dtype.str,
