@@ -24,9 +24,9 @@ from .factory import (
     widest,
 )
 from .halves import Half, loaded, stored
-from .math import basic, cplx, half, integer
+from .math import basic, cplx, half, integer, units
 from .math.approximate import FAST, FAST_BINARY, fast
-from .math.gpu import GPU, own
+from .math.gpu import GPU
 from .math.ir import F32, F64, I32, V, fma, where
 from .routines import special_symbol
 
@@ -50,7 +50,7 @@ def _int_unary(name: str, t: Any) -> Callable[[V], V] | None:
 
 def _unary(name: str, precise: Callable[[V], V]) -> None:
     def build(x: V) -> V:
-        made = GPU.get(name, precise) if own(x) else precise
+        made = GPU.get(name, precise) if units.own(x) else precise
         return (FAST.get(name, made) if fast(x) else made)(x)
 
     def rule(t: Any) -> Any:

@@ -419,9 +419,11 @@ def _cvt(op: list[str], kind: str) -> Found:
 
 
 def _near(op: list[str], f: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    """The nearest number; of an approximate unit that one or a neighbour, as the bits of the
-    argument have it: forms that take a unit for exact are seen."""
+    """The nearest number; of an approximate unit that one or one beside it, as the bits of the
+    argument have it, so that forms which take a unit for exact are seen: of roots and reciprocals
+    that on the other side of the right number, of other functions either one."""
     t = _dtype(kind)
+    other = op[0] in ("rcp", "sqrt", "rsqrt")
 
     def act(x: Any) -> Any:
         x = np.asarray(x, t)
@@ -430,7 +432,8 @@ def _near(op: list[str], f: Callable[..., Any], kind: str) -> Callable[..., Any]
         if "approx" not in op:
             return y
         turn = (x.view(f"u{t.itemsize}") * 2654435761 >> 7) % 3
-        beside = np.nextafter(y, np.where(turn == 1, t.type(np.inf), t.type(-np.inf)))
+        up = exact > y if other else turn == 1
+        beside = np.nextafter(y, np.where(up, t.type(np.inf), t.type(-np.inf)))
         inside = (turn > 0) & (exact != y) & np.isfinite(y) & (np.abs(y) > np.finfo(t).tiny)
         return np.where(inside, beside, y)
 

@@ -8,7 +8,7 @@ from cuda.assembler import ptxas, refused
 from cuda.fake import gpus
 
 import accnp
-from accnp.kernels.math.gpu import GPU
+from accnp.kernels.math import units
 from accnp.runtime import ptx
 
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"
@@ -48,13 +48,12 @@ def _assembled():
 
 @pytest.fixture(scope="module")
 def one_form():
-    """Functions that GPUs have forms of their own for are computed as on the processor, so that
-    whole kernels can be held against its bits; such texts stay off the disk."""
+    """Functions are computed as on the processor, without the units of GPUs, so that whole kernels
+    can be held against its bits; such texts stay off the disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ptx, "_found", {})
         patch.setattr(ptx, "disk_cache", lambda: None)
-        for name in list(GPU):
-            patch.delitem(GPU, name)
+        patch.setattr(units, "own", lambda x: False)
         with _taken():
             yield
 

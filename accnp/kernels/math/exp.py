@@ -7,6 +7,7 @@ In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no libr
 from __future__ import annotations
 
 from . import coefs as k
+from . import units
 from .forms import piece, scalef, scales
 from .ir import (
     MANT,
@@ -73,7 +74,14 @@ RANGE = {True: (-105.0, 90.0), False: (-747.0, 712.0)}
 
 def exp_halved(x: V, shift: int = 0) -> V:
     """exp(x) * 2^-shift without overflow before the last step."""
-    return _scaled(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
+    return _exp(x, *RANGE[x.single], shift)
+
+
+def _exp(x: V, lowest: float, highest: float, shift: int) -> V:
+    """The same of an argument between two numbers, or the nearer one."""
+    if units.own(x):
+        return units.exp(x, shift)
+    return _scaled(*_exp_parts(clamp(x, lowest, highest)), shift)
 
 
 def _exp_parts(x: V) -> tuple[V, V]:
@@ -103,7 +111,7 @@ def exp_difference(x: V, top: V) -> V:
     """exp(x - top) for x <= top, with what rounding takes from the difference."""
     d, low = two_sum(x, -top)
     lowest, _ = RANGE[x.single]
-    y = _scaled(*_exp_parts(where(d < lowest, lowest, d)))
+    y = units.exp(d) if units.own(d) else _scaled(*_exp_parts(where(d < lowest, lowest, d)))
     # not a number where x is infinite, and y is 0: any number serves
     return fma(y, where(low < 1.0, low, 1.0), y)
 
@@ -134,7 +142,7 @@ def logistic(x: V) -> V:
     e = exp_halved(-fabs(x))
     n = where(x < 0.0, e, 1.0)
     d = e + 1.0
-    r = 1.0 / d
+    r = units.inverse(d)
     y = n * r
     # the remainder of the division, with what the sum 1 + e lost
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
@@ -147,9 +155,10 @@ def silu(x: V) -> V:
     """
     lowest, highest, shift = (-105.0, 120.0, 32) if x.single else (-747.0, 760.0, 64)
     s = 2.0**-shift
-    e = _scaled(*_exp_parts(clamp(-x, lowest, highest)), shift)
+    e = _exp(-x, lowest, highest, shift)
     low = x < -1.0
-    return where(low, x * s, s) / (e + s) * where(low, 1.0, x)
+    n, d = where(low, x * s, s), e + s
+    return (units.inverse(d) * n if units.own(d) else n / d) * where(low, 1.0, x)
 
 
 def mish(x: V) -> V:
@@ -159,10 +168,10 @@ def mish(x: V) -> V:
     """
     lowest, shift = (-115.0, 40) if x.single else (-760.0, 80)
     c = clamp(x, lowest, 20.0)  # from 20 on it is x
-    e = _scaled(*_exp_parts(c), -shift)
+    e = units.exp(c, -shift) if units.own(c) else _scaled(*_exp_parts(c), -shift)
     n = fma(e, e * 2.0**-shift, e + e)
     d = n + 2.0 ** (shift + 1)
-    r = 1.0 / d
+    r = units.inverse(d)
     p, p_lo = two_prod(c, n)
     y = p * r
     y = fma(fma(-y, d, p) + p_lo, r, y)
@@ -191,9 +200,12 @@ def tanh_law(x: V) -> V:
     g = fma(n, step_lo, fma(x, w, n * step))
     g = fma(x, w_lo, g)
     # exp(-RATE g), times 2^-shift: exp(-2 u) itself overflows where the result is not 0
+    if units.own(x):
+        power = unbits((bits(t) - (127 + 40)) << MANT[True])  # t has the bias twice
+        return units.inverse(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * 2.0**-40
+    shift = 24 if single else 64
     series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
     y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
-    shift = 24 if single else 64
     e = _scaled(y, t, shift)
     return 2.0**-shift / (e + 2.0**-shift)
 
@@ -218,10 +230,13 @@ def sinh(x: V) -> V:
     a = fabs(x)
     z = x * x
     small = fma(z * x, poly(z, k.SINH_32 if x.single else k.SINH_64), x)
-    e = exp_halved(a, 1)
-    return where(a < 1.0, small, copysign(e - 0.25 / e, x))
+    # a difference takes the exact exp, and the quotient is small
+    e = _scaled(*_exp_parts(clamp(a, *RANGE[x.single])), 1)
+    return where(
+        a < 1.0, small, copysign(e - (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e), x)
+    )
 
 
 def cosh(x: V) -> V:
     e = exp_halved(fabs(x), 1)
-    return e + 0.25 / e
+    return e + (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e)

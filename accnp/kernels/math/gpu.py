@@ -1,36 +1,34 @@
-"""Functions of float32 that GPUs compute in a way of their own: exp log tanh erf.
+"""Functions of float32 that GPUs compute in a way of their own: exp2 log log2 log10 log1p tanh erf.
 
 In: a float ``V`` of a module for a GPU. Out: a ``V``. A GPU has a unit for powers of two, and no
 instruction that looks up a coefficient for each lane, as the forms for processors do. Both forms
-are within 2 ulp of the right number, and so may differ; float64 has one form for both.
+are within 2 ulp of the right number, and so may differ; float64 has one form for both. What is made
+of exp and quotients has its units by `units.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
+from .ir import MAGIC, MAGIC_BITS, V, bits, copysign, fabs, fma, poly, unbits, where
+from .units import ex2, lg2, rcp, unit
 
-from .approximate import ex2, rcp
-from .ir import F32, MAGIC, MAGIC_BITS, V, bits, copysign, fabs, fma, on_gpu, poly, unbits, where
-
-__all__ = ["GPU", "own"]
+__all__ = ["GPU"]
 
 INF = float("inf")
-# log2(e) in two pieces, and the exponents of normal numbers, of which exp takes 2^n
-LOG2E_32 = (1.4426950216293335, 1.925963033500011e-08)
-LOWEST, HIGHEST = -126, 127
 LN2 = 0.6931471824645996
-# (log1p(f) - f) / f^2 in f, |f| <= 1/3
+LOG2E = 1.4426950216293335
+LOG10E, LOG10_2 = 0.4342944920063019, (0.301025390625, 4.605039066518657e-06)
+# (log1p(f) - f) / f^2 in f, sqrt(1/2) <= 1 + f <= sqrt(2)
 LOG = (
-    -0.49999937,
-    0.333332,
-    -0.25007749,
-    0.20011073,
-    -0.1641703,
-    0.13997135,
-    -0.153836,
-    0.14020579,
+    -0.4999999,
+    0.33333948,
+    -0.25001785,
+    0.19962156,
+    -0.16570048,
+    0.1491682,
+    -0.14309664,
+    0.087400086,
 )
 # (tanh x - x) / x^3 in x^2, |x| <= 1
 TANH = (
@@ -49,37 +47,46 @@ ERF = (0.12837914, -0.3761241, 0.112810135, -0.026739476, 0.004955833, -0.000581
 ERFC = (-0.0031678279, -1.614481, -0.9410568, -0.12995733, 0.021990087, -0.0017436993)
 
 
-def own(x: V) -> bool:
-    """Whether a value is of a module and a type for which these are."""
-    return x.single and on_gpu(x.b.module)
+def _fraction(f: V) -> V:
+    """log(1 + f)"""
+    return fma(f * f, poly(f, LOG), f)
 
 
-def _saturated(x: V, y: float, z: float) -> V:
-    """x y + z between 0 and 1; 0 for what is no number."""
-    kind = ir.FunctionType(F32, [F32] * 3)
-    asm = ir.InlineAsm(kind, "fma.rn.sat.f32 $0, $1, $2, $3;", "=f,f,f,f")
-    return V(x.b, x.b.call(asm, [x.v, x.const(y).v, x.const(z).v]))
-
-
-def exp(x: V) -> V:
-    """2^n 2^r of a normal 2^n; far out, r is what is too large, or leaves too little."""
-    hi, lo = LOG2E_32
-    count, bias = HIGHEST - LOWEST, MAGIC[True] + 127
-    t = fma(_saturated(x, hi / count, -LOWEST / count), x.const(count), bias + LOWEST)
-    r = fma(x, x.const(lo), fma(x, x.const(hi), bias - t))
-    return ex2(r) * unbits(bits(t) << 23)
+def _parts(x: V) -> tuple[V, V]:
+    """(log(m), t): x = 2^t m with m from about sqrt(1/2) to sqrt(2). What is no positive finite
+    number has its logarithm as t, and any as that of m."""
+    tiny = x < 2.0**-126
+    n = where(tiny, x * 2.0**25, x)
+    s = lg2(n) + MAGIC[True]
+    m = unbits(bits(n) - (bits(s) << 23))
+    return _fraction(m - 1.0), s - where(tiny, x.const(MAGIC[True] + 25), MAGIC[True])
 
 
 def log(x: V) -> V:
-    tiny = x < 2.0**-126
-    n = where(tiny, x * 2.0**25, x)
-    i = bits(n) - 0x3F2AAAAB  # of 2/3: 2/3 <= 1 + f < 4/3
-    f = unbits(bits(n) - (i & -0x800000)) - 1.0
-    t = unbits((i >> 23) + MAGIC_BITS[True]) - where(tiny, x.const(MAGIC[True] + 25), MAGIC[True])
-    y = fma(t, x.const(LN2), fma(f * f, poly(f, LOG), f))
-    # negative numbers and what is none are above infinity as integers
-    y = where(bits(x).cmp(">=", 0x7F800000, signed=False), fma(x, x.const(INF), INF), y)
-    return where(x.eq(0.0), -INF, y)
+    h, t = _parts(x)
+    return fma(t, x.const(LN2), h)
+
+
+def log2(x: V) -> V:
+    h, t = _parts(x)
+    return fma(h, x.const(LOG2E), t)
+
+
+def log10(x: V) -> V:
+    h, t = _parts(x)
+    hi, lo = LOG10_2
+    return fma(t, x.const(hi), fma(t, x.const(lo), h * LOG10E))
+
+
+def log1p(x: V) -> V:
+    e = (bits(x + 1.0) - 0x3F3504F3) & -0x800000  # of sqrt(1/2)
+    # 2^-e x + (2^-e - 1), the first by its exponent: small numbers have an e of 0
+    unity = unbits(0x40800000 - e) * 0.25 - 1.0  # 2^-128 is not normal
+    y = _fraction(unbits(bits(x) - e) + unity)
+    y = fma(unbits((e >> 23) + MAGIC_BITS[True]) - MAGIC[True], x.const(LN2), y)
+    y = where(x < INF, y, x)
+    y = where(x < -1.0, float("nan"), y)
+    return copysign(where(x.eq(-1.0), -INF, y), x)
 
 
 def tanh(x: V) -> V:
@@ -96,4 +103,12 @@ def erf(x: V) -> V:
     return copysign(where(a > ERF_ENDS, far, near), x)
 
 
-GPU: dict[str, Callable[[V], V]] = {"exp": exp, "log": log, "tanh": tanh, "erf": erf}
+GPU: dict[str, Callable[[V], V]] = {
+    "exp2": unit("ex2.approx"),
+    "log": log,
+    "log2": log2,
+    "log10": log10,
+    "log1p": log1p,
+    "tanh": tanh,
+    "erf": erf,
+}

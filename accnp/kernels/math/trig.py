@@ -25,6 +25,7 @@ from .ir import (
     floor,
     fma,
     nearest,
+    on_gpu,
     poly,
     pow2,
     rint,
@@ -171,12 +172,17 @@ def _wave(x: V, name: str, shift: int, finish: Finish) -> V:
     n = t - MAGIC[True]
     a, b, c = DOWN_32
     r = fma(n, -c, fma(n, -b, fma(n, -a, x)))
-    table = [lookup([row[(j + shift) % 4] for j in range(4)], q) for row in k.WAVE_32]
     z = r * r
-    u = fma(r, table[0], table[1])
-    p = table[5]
-    for coefficient in table[4:1:-1]:
-        p = fma(p, z, coefficient)
+    if on_gpu(x.b.module):  # the same without tables, which would be in memory
+        turn = q + shift
+        odd = (turn & 1).ne(0)
+        u = unbits(bits(where(odd, 1.0, r)) ^ ((turn & 2) << 30))
+        sine, cosine = ([row[j] for row in k.WAVE_32[2:]] for j in range(2))
+        p = where(odd, poly(z, cosine), poly(z, sine))
+    else:
+        table = [lookup([row[(j + shift) % 4] for j in range(4)], q) for row in k.WAVE_32]
+        u = fma(r, table[0], table[1])
+        p = poly(z, table[2:])
     return _beyond(x, copysign(fma(u * z, p, u), u), name, finish)
 
 
