@@ -2,8 +2,7 @@
 jax's class, whose text names the function as the user called it and what was wrong about which
 value, and says what to do.
 
-In: `bad_calls.py`, and `bad_calls_exceptions.txt`: a pattern of names, what differs ("none": no
-bad call is known; "accepted"; "class"; "text"; "value"), a pattern of calls, why. Out: assertions.
+In: `bad_calls.py`, and what differs on purpose (`exceptions.txt`). Out: assertions.
 What jax does is stored (`oracle.py`).
 """
 
@@ -18,12 +17,12 @@ import importlib
 import re
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from api.bad_calls import OURS, TABLE, calls, given, outcome, value
+from api.exceptions import exceptions
 from api.oracle import stored
 from api.test_names import NAMES, find
 
@@ -31,11 +30,7 @@ import accnp
 import accnp.numpy as jnp
 
 FAMILIES = ("numpy.", "lax.", "nn.", "scipy.", "image.", "ops.", "random.", "tree.", "Array.")
-EXCEPTIONS = [
-    tuple(part.strip() for part in row.split(" | "))
-    for row in (Path(__file__).parent / "bad_calls_exceptions.txt").read_text().splitlines()
-    if row.strip() and not row.startswith("#")
-]
+EXCEPTIONS = exceptions("bad calls")
 LETTERS = {
     "T": "TypeError", "V": "ValueError", "I": "IndexError", "N": "NotImplementedError",
     "O": "OverflowError",

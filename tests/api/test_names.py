@@ -1,7 +1,6 @@
 """Every public name of jax 0.10 is here, with its signature: `names.tsv` lists them.
 
-`names_exceptions.txt` says which are not, and why: a pattern of names, what is different ("absent";
-"signature"; "more" where parameters are added that jax does not have), a reason.
+`exceptions.txt` says which are not, and why.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api.exceptions import exceptions
 
 import accnp
 
@@ -25,11 +25,7 @@ NAMES = {
         line.split("\t") for line in (FOLDER / "names.tsv").read_text().splitlines()
     )
 }
-EXCEPTIONS = [
-    tuple(part.strip() for part in line.split(" | "))
-    for line in (FOLDER / "names_exceptions.txt").read_text().splitlines()
-    if line.strip() and not line.startswith("#")
-]
+EXCEPTIONS = exceptions("names")
 # Defaults that jax has an object of its own for, which means "not given".
 SENTINELS = {
     "DeprecatedArg", "NoDefault", "NotSpecified", "Unspecified", "UnspecifiedValue", "object",
@@ -40,7 +36,7 @@ WITHOUT_SIGNATURE = {"constant", "dunder", "exception", "module", "primitive", "
 
 def excused(name: str) -> dict[str, str]:
     """What is different about a name by the file of exceptions, and why."""
-    return {what: why for pattern, what, why in EXCEPTIONS if fnmatch.fnmatchcase(name, pattern)}
+    return {what: why for pattern, what, _, why in EXCEPTIONS if fnmatch.fnmatchcase(name, pattern)}
 
 
 def find(name: str) -> Any:
@@ -137,7 +133,7 @@ def test_name(name: str) -> None:
 
 def test_exceptions_are_needed_and_have_reasons() -> None:
     different = {n: differences(n, *row)[0] for n, row in NAMES.items()}
-    for pattern, what, why in EXCEPTIONS:
+    for pattern, what, _, why in EXCEPTIONS:
         found = {different[n] for n in fnmatch.filter(NAMES, pattern)}
         assert what in found - {""}, f"{pattern} is {what} no more: the line can go"
         assert len(why.split()) > 3, pattern

@@ -3,7 +3,7 @@ that are weak arrays, all of them or one.
 
 In: the recipes of `recipes.py`. Out: of each call the dtypes of its results, `~` before one that is
 weak, compared with what jax answers (`expected/weak_types.json`). Only types are asked for, so that
-nothing is compiled. `weak_types_exceptions.txt`: names | calls | why accnp differs on purpose.
+nothing is compiled. `exceptions.txt` says where accnp differs on purpose.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ from __future__ import annotations
 import fnmatch
 import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from api.answers import call, flat
+from api.exceptions import exceptions
 from api.oracle import stored
 from api.recipes import Case, cases, operands, recipes
 
 import accnp
 
-EXCEPTIONS = [
-    tuple(part.strip() for part in line.split(" | "))
-    for line in (Path(__file__).with_name("weak_types_exceptions.txt")).read_text().splitlines()
-    if line.strip() and not line.startswith("#")
-]
+EXCEPTIONS = exceptions("weak types")
 FAMILIES = (
     "numpy.", "nn.", "ops.", "Array.", "random.", "scipy.fft.", "scipy.signal.", "scipy.special.",
 )  # fmt: skip
@@ -93,7 +89,7 @@ def excuses(name: str, text: str | None = None) -> list[tuple[str, ...]]:
         line
         for line in EXCEPTIONS
         if fnmatch.fnmatchcase(name, line[0])
-        and (text is None or fnmatch.fnmatchcase(text, line[1]))
+        and (text is None or fnmatch.fnmatchcase(text, line[2]))
     ]
 
 
