@@ -38,6 +38,7 @@ def test_within_two_ulp(name):
     limits = np.array([0.95, 1.0, 0.70710678, 1.41421356, 88.72, -87.34, -103.27], np.float32)
     beside = [np.nextafter(limits, np.float32(way)) for way in (-np.inf, np.inf)]
     x = np.concatenate([x, limits, -limits, *beside, *(-b for b in beside)])
+    x = x[x != 0] if name == "rsqrt" else x
     want = [REFERENCE[name](float(v)) for v in x]
     found, text = mapped(name, x)
     assert not re.search(r"\.global \.align 4", text)  # tables
@@ -61,6 +62,13 @@ def test_fast_kernels_have_them_too(name):
     want = [float(REFERENCE[name](float(v))) for v in x]
     found, _ = mapped(name, x, fastmath=True)
     np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
+
+
+def test_inverse_roots_at_the_edges():
+    x = np.array([0.0, -0.0, np.inf, -np.inf, -1.0, np.nan, 1e-45], np.float32)
+    found, _ = mapped("rsqrt", x)
+    np.testing.assert_array_equal(found[:6], [np.inf, -np.inf, 0, np.nan, np.nan, np.nan])
+    np.testing.assert_allclose(found[6], 2.6713738e22, rtol=3e-7)
 
 
 def test_doubles_have_one_form():

@@ -1,4 +1,5 @@
-"""Functions of float32 that GPUs compute in a way of their own: exp2 log log2 log10 log1p tanh erf.
+"""Functions of float32 that GPUs compute in a way of their own: exp2 log log2 log10 log1p rsqrt
+tanh erf.
 
 In: a float ``V`` of a module for a GPU. Out: a ``V``. A GPU has a unit for powers of two, and no
 instruction that looks up a coefficient for each lane, as the forms for processors do. Both forms
@@ -109,6 +110,7 @@ GPU: dict[str, Callable[[V], V]] = {
     "log2": log2,
     "log10": log10,
     "log1p": log1p,
+    "rsqrt": unit("rsqrt.approx"),
     "tanh": tanh,
     "erf": erf,
 }
