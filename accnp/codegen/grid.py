@@ -1,9 +1,8 @@
 """KernelSpec to the source of a kernel for GPUs: `def kernel(pointers, sizes, strides)`.
 
 In: a KernelSpec. Out: `Generated` with two more fields filled: `threads` of a block, and `blocks`,
-as many as there is work for; every kernel does all of its work on any grid of such blocks. The
-text holds no size, and every sum has the order that the processor's kernels have: it depends on
-shapes alone, so that both give the same bits.
+as many as there is work for. The text holds no size, and every sum has the order that the
+processor's kernels have: it depends on shapes alone, so that both give the same bits.
 
 `grid_maps.py` has the maps, `grid_rows.py` the folds along rows, `grid_columns.py` those down
 columns. What has no form of its own is the
@@ -29,9 +28,10 @@ FORMS = {"map": grid_map, "row": grid_row, "split": grid_split, "column": grid_c
 def generate_grid(spec: KernelSpec, name: str = "kernel") -> Generated:
     """Write the source of a kernel for GPUs.
 
-    `blocks` is a wish: any number of blocks of `threads` threads gives the result, and fewer than
-    the device can hold at a time leave a part of it idle. Where `tasks` is set, the source is one
-    for the processor: compile it so, and launch it with the extent before the ints.
+    `blocks` is a wish, except where `once` is set: any number of blocks of `threads` threads gives
+    the result, and fewer than the device can hold at a time leave a part of it idle. Where `tasks`
+    is set, the source is one for the processor: compile it so, and launch it with the extent before
+    the ints.
     """
     if spec.form != "row" or not is_short(spec):
         return _Form(spec, name).run()

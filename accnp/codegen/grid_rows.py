@@ -33,10 +33,9 @@ __all__ = ["grid_row", "grid_split"]
 
 CHEAP = 60  # cost of a kernel up to which loops do 4 rows of 32 elements at a time; beyond it two
 WARPS = 8  # of a block of threads
-TEAM = 16  # the same where each has one block of a row in registers
+TEAM = 16  # the same where each has one block of a row in registers, and in folds of chunks
 COMPACT = 4  # the same where rows stay in registers
 ENOUGH = 132 * 16  # blocks of threads beyond which each is given more to do, if they have little
-FEW = 132  # chunks below which the blocks of threads that fold them have twice as many warps
 PARTS = 128  # results of blocks that are joined at a time
 STEPS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)  # rows of 32 elements of a row in registers
 WRITTEN = 1280  # cost of what is written out for such a row
@@ -75,18 +74,22 @@ def grid_row(e: Any) -> None:
         # Each warp does a block of elements at least, if there is work for all.
         rounds = max(1, BLOCK // max(1, length * several))
         e.out.blocks = max(min(blocks, ENOUGH), -(-blocks // rounds))
+        e.out.once = rounds == 1 and 0 < rows < NARROW
         first, step = "thread() >> 5", "(threads() >> 5)"
     else:
         e.clear = e.steps
         _keep(e, 1 << (length - 1).bit_length(), 1)
         most = TEAM if e.steps else WARPS
         e.out.threads, e.out.blocks = 32 * min(most, -(-length // BLOCK)), rows
+        e.out.once = 0 < rows < NARROW
         first, step = "block_of_grid()", "blocks()"
         _parts(e)
     several = 32 // e.width
     if several == 1:
         w.add(f"o = {first}")
         head, last = f"while o < {count}:", f"o = o + {step}"
+        if e.out.once:  # without a loop compilers know that the threads of a warp are together
+            head = f"if o < {count}:"
     else:
         w.add(f"u = ({first}) * {several}", f"head = lane() & {-e.width}")
         head, last = f"while u < {count}:", f"u = u + {step} * {several}"
@@ -102,7 +105,8 @@ def grid_row(e: Any) -> None:
         for p, phase in enumerate(spec.phases):
             e.present = p
             _pass(e, phase, base, alone)
-        w.add(last)
+        if not e.out.once:
+            w.add(last)
 
 
 def _pass(e: Any, phase: Phase, base: dict[int, str], alone: bool) -> None:
@@ -164,8 +168,9 @@ def grid_split(e: Any) -> None:
     chunks = max(1, -(-total // CHUNK))
     e.out.extent = prod(spec.outer) * chunks
     e.out.weight = spec.cost * min(total, CHUNK)
-    most = WARPS if e.out.extent > FEW else 2 * WARPS
-    e.out.threads, e.out.blocks = 32 * min(most, -(-total // BLOCK)), e.out.extent
+    e.out.threads, e.out.blocks = 32 * min(TEAM, -(-total // BLOCK)), e.out.extent
+    if chunks == 1 and total % BLOCK == 0 and total <= TEAM * BLOCK:
+        e.steps = e.clear = _steps(e, BLOCK)
     count = e.integer("chunks", "chunks", chunks)
     every = e.integer("extent", "extent", e.out.extent)
     phase = spec.phases[0]
@@ -267,7 +272,7 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
     w.add("j = lane()" if e.width == 32 else f"j = lane() & {e.width - 1}")
     if e.steps:
         _side_by_side(e, phase, base, begin, count, e.steps, e.clear)
-    elif count == "m" and _steps(e, BLOCK):
+    elif e.spec.form == "split" and _steps(e, BLOCK):
         with w.block(f"if m == {BLOCK}:"):
             _side_by_side(e, phase, base, begin, count, BLOCK // 32, BLOCK // 32)
         with w.block("else:"):

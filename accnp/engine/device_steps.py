@@ -50,7 +50,7 @@ class DeviceStep(KernelStep):
         self.guard = ""
         self.threads = text.threads
         wanted = -(-self.extent // text.threads) if text.tasks else text.blocks
-        self.blocks = min(MOST, max(1, wanted))
+        self.blocks = wanted if text.once else min(MOST, max(1, wanted))
         # Whom an error is about; see `HostStep`.
         self.node: Any = None
         self.op: Any = None

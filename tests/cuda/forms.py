@@ -116,7 +116,7 @@ class Case:
                 threads=t.threads,
             )
             words = [*pointers, *([t.extent] if t.tasks else []), *t.ints]
-            n = min(t.blocks, 40) if blocks is None else blocks
+            n = t.blocks if t.once else blocks or min(t.blocks, 40)
             self.ptx = made
             self.machines.append(Module(made.text).launch(made.name, n, t.threads, words, memory))
         self.rooms = {k: memory.get(*v) for k, v in rooms.items()}
