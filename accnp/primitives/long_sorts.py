@@ -121,9 +121,23 @@ def _words(keys: Keys, axis: int) -> OwnKernel:
     return text.own(count, 2 * n * max(1, n.bit_length()) * count)
 
 
+def _packed(operands: Sequence[Operand], axis: int) -> tuple[list[Operand], int]:
+    """The operands without other axes of one element: whether lines lie side by side is asked of
+    the last axis."""
+    keep = [d for d, n in enumerate(operands[0].shape) if n != 1 or d == axis]
+    packed = [
+        Operand(
+            tuple([x.shape[d] for d in keep]), x.dtype, tuple([x.strides[d] for d in keep]), x.fine
+        )
+        for x in operands
+    ]
+    return packed, keep.index(axis)
+
+
 def long_sort(operands: Sequence[Operand], axis: int) -> OwnKernel | None:
     """The kernel of a sort by the first operand, which the others follow; None where keys and
     places do not fit into 64 bits."""
+    operands, axis = _packed(operands, axis)
     keys = Keys(operands)
     shape = operands[0].shape
     if not keys.possible or not prod(shape) or shape[axis] >= 1 << 31:
