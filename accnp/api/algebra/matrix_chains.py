@@ -16,7 +16,7 @@ from accnp.api.algebra import products
 from accnp.api.algebra.linalg import inv, solve_nodes
 from accnp.api.algebra.products import matmul_nodes
 from accnp.api.arguments.convert import as_node, promote_inexact
-from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
@@ -46,7 +46,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     name = "linalg.tensorsolve"
     x, y = promote_inexact(name, a, b)
     if axes is not None:
-        moved = [d % x.aval.ndim for d in axes]
+        moved = [as_axis(d, x.aval.ndim, name) for d in axes]
         order = [d for d in range(x.aval.ndim) if d not in moved] + moved
         x = transpose_node(x, tuple(order))
     shape = x.aval.shape[y.aval.ndim :]

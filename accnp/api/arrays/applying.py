@@ -194,7 +194,7 @@ def fromfunction(
 
     The function gets numbers, so what it makes of them stands behind the axes of the grid.
 
-    The numbers are of `dtype`, by default float32.
+    The numbers are of `dtype`, by default float32; None for integers.
 
     Raises:
         TypeError: a size is negative or no static integer.
@@ -204,7 +204,7 @@ def fromfunction(
     Array([0., 2., 4.], dtype=float32)
     """
     sizes = as_shape(shape, "jnp.fromfunction")
-    kind = dtypes.requested_dtype(dtype, "jnp.fromfunction")
+    kind = None if dtype is None else dtypes.requested_dtype(dtype, "jnp.fromfunction")
     rank = len(sizes)
     steps = [arange(n, dtype=kind) for n in sizes]
     each = partial(function, **kwargs)

@@ -178,7 +178,7 @@ def randint(
     """
     words = key_words(key, "randint")
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "randint")
-    if kind.kind not in "iu":
+    if not dtypes.issubdtype(kind, np.integer):
         raise TypeError(
             f"random.randint: the dtype must be of integers; got {kind.name}; use "
             "random.uniform for others"
@@ -202,7 +202,7 @@ def randint_node(words: Words, shape: Any, low: Node, high: Node, kind: np.dtype
     default = dtypes.default_int()
     low, high = (v if v.aval.dtype.kind in "iu" else cast(v, default) for v in (low, high))
     if kind.itemsize < 4:  # narrow ones are drawn wide, with room for their largest value
-        info = np.iinfo(kind)
+        info = dtypes.iinfo(kind)
         low, high = (_clip_to(v, dtypes.int32) for v in (low, high))
         low = o.clamp(like(low, info.min), low, like(low, info.max))
         high = o.clamp(like(high, info.min), high, like(high, info.max + 1))

@@ -315,7 +315,7 @@ def _within(f: Any, below: float, above: float, low: Any = uf.greater_equal,
     """A function of the places above `a` by `low`, and below `b` by `high`."""
 
     def run(z: Any, a: Any, b: Any) -> Any:
-        inside = low(z, a) & high(z, b)
+        inside = low(z, a) & high(z, b) & ~uf.isinf(z)  # that is an end, too: no differences
         value = f(where(inside, z, _between(a, b)), a, b)
         return where(a >= b, np.nan, where(inside, value, where(z <= a, below, above)))
 
