@@ -23,7 +23,15 @@ from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.compile import counters
 from accnp.runtime.device import Device
-from accnp.runtime.device_buffer import DeviceBuffer, adopt, copy, driver_of, empty, move
+from accnp.runtime.device_buffer import (
+    DeviceBuffer,
+    adopt,
+    copy,
+    driver_of,
+    empty,
+    move,
+    with_memory,
+)  # fmt: skip
 from accnp.runtime.stream import Stream
 
 __all__ = ["bring", "copy", "run", "stream_of"]
@@ -148,7 +156,9 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -
         for slot, shape, dtype, strides, offset, _ in step.operands
     ]
 
-    found = driver.call(lambda: step.call(driver, arrays))
+    found = with_memory(
+        device, lambda: driver.call(lambda: step.call(driver, arrays)), who=step.op.name
+    )
     if found is None:
         return False
     for (slot, _), value in zip(step.results, found, strict=True):

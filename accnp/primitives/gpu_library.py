@@ -243,11 +243,24 @@ def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
 # --- orders --------------------------------------------------------------------------------------
 
 
+def _rank(xp: Any, x: Any) -> Any:
+    """Integers in the order of floating numbers: zeros are equal, NaN come last. CuPy's own kernels
+    take subnormal numbers for zeros."""
+    if x.dtype.kind != "f":
+        return x
+    bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
+    info = np.iinfo(bits.dtype)
+    bits = xp.where(bits == info.min, bits.dtype.type(0), bits)
+    rank = bits ^ ((bits >> (info.bits - 1)) & bits.dtype.type(info.max))
+    infinite = int(np.array(np.inf, x.dtype).view(bits.dtype))
+    return xp.where((bits & bits.dtype.type(info.max)) > infinite, bits.dtype.type(info.max), rank)
+
+
 def _order(xp: Any, keys: Sequence[Any], axis: int) -> Any:
     """The stable order by several keys, the first of which weighs most."""
     order: Any = None
     for key in reversed(keys):
-        key = key + key.dtype.type(0) if key.dtype.kind == "f" else key  # -0 and 0 are equal
+        key = _rank(xp, key)
         seen = key if order is None else xp.take_along_axis(key, order, axis)
         step = xp.argsort(seen, axis=axis, kind="stable")
         order = step if order is None else xp.take_along_axis(order, step, axis)
@@ -282,7 +295,7 @@ def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
     """Places in a sorted vector."""
     if a.dtype.kind not in "biuf":
         return None
-    return xp.searchsorted(a, v, side=side).astype(np.int32)
+    return xp.searchsorted(_rank(xp, a), _rank(xp, v), side=side).astype(np.int32)
 
 
 def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:

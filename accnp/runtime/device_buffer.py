@@ -18,7 +18,10 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.driver import Driver, drivers
 
-__all__ = ["DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move"]
+__all__ = [
+    "DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move",
+    "with_memory",
+]  # fmt: skip
 
 SMALL = 16  # bytes up to which values are kept on the device: the literals of programs
 KEPT = 4096  # of these
@@ -120,34 +123,43 @@ def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
         MemoryError: there is not enough; the text says how much was asked for, and what holds it.
     """
     alloc = driver_of(device).alloc
-    try:
-        memory = alloc(nbytes or 1)
-    except MemoryError:
-        memory = _again(device, nbytes, lambda: alloc(nbytes or 1))
+    memory = with_memory(device, lambda: alloc(nbytes or 1), nbytes)
     return DeviceBuffer(device, memory.ptr, nbytes, memory, True, made_by)
 
 
-def _again(device: Device, nbytes: int, make: Callable[[], Any]) -> Any:
-    """Make something for which there was not enough memory, once more with all that is kept for
-    reuse given back."""
-    _small.clear()
-    driver_of(device).free_all()
+def with_memory(
+    device: Device, make: Callable[[], Any], asked: int | None = None, who: str = "empty"
+) -> Any:
+    """Make something that takes memory. Where there is not enough, memory kept for reuse is given
+    back, and it is tried once more.
+
+    Raises:
+        MemoryError: there is not enough; the text says who asked for how much, if that is known,
+            and what holds it.
+    """
+    try:
+        return make()
+    except MemoryError:
+        _small.clear()
+        driver_of(device).free_all()
     try:
         return make()
     except MemoryError as error:
-        raise MemoryError(_too_large(device, nbytes)) from error
+        raise MemoryError(_too_large(device, asked, who, str(error))) from error
 
 
-def _too_large(device: Device, asked: int) -> str:
+def _too_large(device: Device, asked: int | None, who: str, why: str) -> str:
     stats = driver_of(device).stats()
     held: Counter[str] = Counter()
     for where, nbytes, made_by in list(_live.values()):
         if where == device:
             held[made_by or "arrays from the host"] += nbytes
     most = "; ".join([f"{_size(n)} by {name}" for name, n in held.most_common(5)])
+    what = "an array" if asked is not None else "a call of the GPU's library"
+    request = f"a request of {asked} bytes ({_size(asked)})" if asked is not None else f"'{why}'"
     return (
-        f"empty: not enough memory on {device} for an array; got a request of {asked} bytes "
-        f"({_size(asked)}) where {_size(stats['free'])} of {_size(stats['total'])} are free, after "
+        f"{who}: not enough memory on {device} for {what}; got {request} where "
+        f"{_size(stats['free'])} of {_size(stats['total'])} are free, after "
         f"memory kept for reuse was given back; held: {most or 'nothing by accnp'}; delete arrays, "
         "donate arguments that are not needed any more, or work in pieces"
     )
@@ -177,10 +189,7 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
         if not nbytes:
             return empty(device, 0, made_by)
         upload = driver_of(device).upload
-        try:
-            memory = upload(data)
-        except MemoryError:
-            memory = _again(device, nbytes, lambda: upload(data))
+        memory = with_memory(device, lambda: upload(data), nbytes)
         # A small one is shared: nobody may write to it.
         found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
         if key is not None:

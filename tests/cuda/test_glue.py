@@ -349,6 +349,31 @@ def test_no_memory_left():
         np.testing.assert_array_equal((x + 1)[:2], [2, 2])  # it goes on
 
 
+def test_no_memory_left_for_the_library(fake, monkeypatch):
+    """A call of the library's is made once more without what is kept; else it says who asked."""
+    x = there(np.arange(3000, dtype="f4")[::-1].copy())
+    call, failures = fake.call, [1]
+
+    def failing(function, *arrays, **params):
+        failures[0] -= 1
+        if failures[0] >= 0:
+            raise MemoryError("Out of memory allocating 77 bytes")
+        return call(function, *arrays, **params)
+
+    monkeypatch.setattr(fake, "call", failing)
+    np.testing.assert_array_equal(jnp.sort(x), np.arange(3000))
+    assert fake.calls["free_all"] == 1
+    failures[0] = 9
+    with pytest.raises(MemoryError) as caught:
+        jnp.cumsum(x).block_until_ready()
+    text = str(caught.value)
+    assert "cumsum: not enough memory on cuda:0 for a call of the GPU's library" in text
+    assert "got 'Out of memory allocating 77 bytes'" in text
+    assert "11.72 KiB by arrays from the host" in text
+    failures[0] = 0
+    assert float(jnp.cumsum(x)[-1]) == 2999 * 1500
+
+
 def test_a_fault_is_told_where_it_is_waited_for(fake):
     x = there(np.ones(5000, "f4"))
     y = x * 3

@@ -154,3 +154,17 @@ def test_sums_by_place_are_shared_by_threads(fake, dtype):
     np.testing.assert_array_equal(jax.jit(put)(there(table), there(rows)), put(table, rows))
     kernels = jax.inspect(jax.jit(put))(there(table), there(rows)).kernels
     assert kernels[-1].extent == 24
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_ranks_are_integers_in_the_order_of_numbers(dtype):
+    """CuPy's kernels take subnormal numbers for zeros; their bits are another matter."""
+    info = np.finfo(dtype)
+    small = info.smallest_subnormal
+    x = np.array([-np.inf, info.min, -1, -info.tiny, -small, -0.0, 0.0, small, info.tiny, 1,
+                  info.max, np.inf, np.nan, -np.nan], dtype)  # fmt: skip
+    rank = gpu_library._rank(np, x)
+    assert rank.dtype == f"i{x.itemsize}"
+    assert (np.diff(rank) > 0).tolist() == [True] * 5 + [False] + [True] * 6 + [False]
+    assert rank[5] == rank[6] == 0
+    assert rank[-1] == rank[-2]
