@@ -62,11 +62,11 @@ def grid_row(e: Any) -> None:
     count = e.integer("rows", "rows", rows)
     e.out.extent, e.out.weight = rows, spec.cost * length
     _begin(e)
-    if alone or (length % BLOCK == 0 and length <= TEAM * BLOCK):
+    if length <= TEAM * BLOCK:
         e.steps = _steps(e, min(length, BLOCK))
     if alone:
         e.width = 32 if not e.steps or length > 16 else 8 if length <= 8 else 16
-        e.clear = max((n for n in STEPS if 32 * n <= length), default=0) if e.steps else 0
+        e.clear = _clear(length) if e.steps else 0
         wish = COMPACT if e.steps else WARPS
         per = _keep(e, min(BLOCK, 1 << max(7, (length - 1).bit_length())), wish)
         e.out.threads = 32 * per
@@ -77,7 +77,8 @@ def grid_row(e: Any) -> None:
         e.out.once = rounds == 1 and 0 < rows < NARROW
         first, step = "thread() >> 5", "(threads() >> 5)"
     else:
-        e.clear = e.steps
+        e.clear, rest = e.steps, length % BLOCK
+        e.rest = (_steps(e, rest), _clear(rest)) if e.steps and rest else ()
         _keep(e, 1 << (length - 1).bit_length(), 1)
         most = TEAM if e.steps else WARPS
         e.out.threads, e.out.blocks = 32 * min(most, -(-length // BLOCK)), rows
@@ -149,6 +150,7 @@ def _begin(e: Any) -> None:
     e.kept, e.shelf, e.present, e.registers = {}, "", 0, False
     e.steps, e.width = 0, 32
     e.clear = 0  # steps of a row in registers that are whole in any case
+    e.rest = ()  # and both of its last block of elements, if that is shorter
     e.inverses = {}  # of what elements of a row are divided by
 
 
@@ -157,6 +159,11 @@ def _steps(e: Any, length: int) -> int:
     steps = next(n for n in STEPS if length <= 32 * n)
     count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in e.spec.phases)
     return steps if length and steps * max(e.spec.cost, count) <= WRITTEN else 0
+
+
+def _clear(length: int) -> int:
+    """How many of these are whole in any row of so many steps."""
+    return max((n for n in STEPS if 32 * n <= length), default=0)
 
 
 def grid_split(e: Any) -> None:
@@ -225,8 +232,8 @@ def _team(e: Any, phase: Phase, base: dict[int, str], start: str, stop: str) -> 
     """A pass of a block of threads over the elements from start to stop."""
     w = e.w
     if e.steps:
-        w.add(f"b = warp() * {BLOCK}")
-        _block(e, phase, base, "b", "")
+        w.add(f"b = warp() * {BLOCK}", f"m = {stop} - b", f"m = m if m < {BLOCK} else {BLOCK}")
+        _block(e, phase, base, "b", "m")
         _left(e, phase, "warp()")
         return _joined(e, phase, "threads_of_block() >> 5")
     w.add(f"c = {start}")
@@ -270,13 +277,16 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
         w.add(*[f"{f.name}_{x} = {first}" for x in ("uv" if lanes(f.combine) == 64 else "u")])
     begin = "" if start == "0" else f"{start} + "
     w.add("j = lane()" if e.width == 32 else f"j = lane() & {e.width - 1}")
-    if e.steps:
+    if e.steps and not e.rest:
         _side_by_side(e, phase, base, begin, count, e.steps, e.clear)
-    elif e.spec.form == "split" and _steps(e, BLOCK):
+    elif e.rest or (e.spec.form == "split" and _steps(e, BLOCK)):
         with w.block(f"if m == {BLOCK}:"):
             _side_by_side(e, phase, base, begin, count, BLOCK // 32, BLOCK // 32)
         with w.block("else:"):
-            _loop(e, phase, base, begin, count)
+            if e.rest:
+                _side_by_side(e, phase, base, begin, count, *e.rest)
+            else:
+                _loop(e, phase, base, begin, count)
     else:
         _loop(e, phase, base, begin, count)
     for f in phase.folds:
