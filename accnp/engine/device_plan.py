@@ -200,6 +200,7 @@ class DevicePlanner(Planner):
             step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
             step.results += self.parts(v)
             why = why_not([step])
+            step.by_python = bool(why)
             by = f"Python, since {why}" if why else "machine code"
             step.reason = f"its kernels are launched from there, by {by}"
             if self.guarded(step):

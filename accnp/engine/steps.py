@@ -288,6 +288,7 @@ class ControlStep:
     __slots__ = (
         "avals",
         "bodies",
+        "by_python",
         "frees",
         "guard",
         "inputs",
@@ -316,6 +317,7 @@ class ControlStep:
         self.frees: list[int] = []
         self.nbytes = value_bytes(value)
         self.reason = ""  # why it is no native loop
+        self.by_python = True  # whether Python goes through it at each turn, if it is none
         self.walk: Any = None  # on a GPU: what runs it without Python, once that is made
         self.guard = ""  # likewise: the type of the index that kernels of branches look at
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))

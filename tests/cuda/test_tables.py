@@ -285,3 +285,18 @@ def test_arguments_are_written_over_only_where_they_may_be(fake):
     found, _ = f(small, jax.device_put(np.float32([1, 2]), gpu))
     np.testing.assert_array_equal(jax.device_put(np.float32([1, 2]), gpu), [1, 2])
     np.testing.assert_array_equal(found, [2, 2])
+
+
+def test_advice_is_about_loops_of_python(fake):
+    """A loop that machine code launches is none of Python's, though no kernel holds it."""
+
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, c: jax.nn.softmax(c, 1) + i, x)
+
+    def g(x):
+        return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.eigvals(c[:3, :3]).real.sum() + c, x)
+
+    x = jax.device_put(np.eye(40, dtype="f4"), jax.devices("gpu")[0])
+    assert jax.explain(jax.jit(f), x).advice == []
+    (text,) = jax.explain(jax.jit(g), x).advice
+    assert "is a loop of Python's, because its kernels are launched from there, by Python" in text

@@ -105,7 +105,9 @@ class Picture:
             if isinstance(step, KernelStep):
                 self.copies += _copies(step)
         self.host_loops = [
-            (s.op.name, s.reason) for s in plan.steps if isinstance(s, ControlStep) and s.reason
+            (s.op.name, s.reason)
+            for s in plan.steps
+            if isinstance(s, ControlStep) and s.reason and s.by_python
         ]
         self.calls = sum(isinstance(s, HostStep) for s in plan.steps)
 
