@@ -433,7 +433,8 @@ def _near(op: list[str], f: Callable[..., Any], kind: str) -> Callable[..., Any]
             return y
         turn = (x.view(f"u{t.itemsize}") * 2654435761 >> 7) % 3
         up = exact > y if other else turn == 1
-        beside = np.nextafter(y, np.where(up, t.type(np.inf), t.type(-np.inf)))
+        unit = np.ldexp(1.0, np.frexp(exact)[1] - np.finfo(t).nmant - 1)
+        beside = (y + np.where(up, unit, -unit)).astype(t)
         inside = (turn > 0) & (exact != y) & np.isfinite(y) & (np.abs(y) > np.finfo(t).tiny)
         return np.where(inside, beside, y)
 

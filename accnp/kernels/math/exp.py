@@ -74,14 +74,7 @@ RANGE = {True: (-105.0, 90.0), False: (-747.0, 712.0)}
 
 def exp_halved(x: V, shift: int = 0) -> V:
     """exp(x) * 2^-shift without overflow before the last step."""
-    return _exp(x, *RANGE[x.single], shift)
-
-
-def _exp(x: V, lowest: float, highest: float, shift: int) -> V:
-    """The same of an argument between two numbers, or the nearer one."""
-    if units.own(x):
-        return units.exp(x, shift)
-    return _scaled(*_exp_parts(clamp(x, lowest, highest)), shift)
+    return _scaled(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
 
 
 def _exp_parts(x: V) -> tuple[V, V]:
@@ -104,7 +97,7 @@ def _scaled(y: V, t: V, shift: int = 0) -> V:
 
 
 def exp(x: V) -> V:
-    return exp_halved(x)
+    return units.exp(x) if units.own(x) else exp_halved(x)
 
 
 def exp_difference(x: V, top: V) -> V:
@@ -155,7 +148,10 @@ def silu(x: V) -> V:
     """
     lowest, highest, shift = (-105.0, 120.0, 32) if x.single else (-747.0, 760.0, 64)
     s = 2.0**-shift
-    e = _exp(-x, lowest, highest, shift)
+    if units.own(x):
+        e = units.exp(-x, shift)
+    else:
+        e = _scaled(*_exp_parts(clamp(-x, lowest, highest)), shift)
     low = x < -1.0
     n, d = where(low, x * s, s), e + s
     return (units.inverse(d) * n if units.own(d) else n / d) * where(low, 1.0, x)
@@ -168,7 +164,7 @@ def mish(x: V) -> V:
     """
     lowest, shift = (-115.0, 40) if x.single else (-760.0, 80)
     c = clamp(x, lowest, 20.0)  # from 20 on it is x
-    e = units.exp(c, -shift) if units.own(c) else _scaled(*_exp_parts(c), -shift)
+    e = _scaled(*_exp_parts(c), -shift)
     n = fma(e, e * 2.0**-shift, e + e)
     d = n + 2.0 ** (shift + 1)
     r = units.inverse(d)
@@ -230,8 +226,7 @@ def sinh(x: V) -> V:
     a = fabs(x)
     z = x * x
     small = fma(z * x, poly(z, k.SINH_32 if x.single else k.SINH_64), x)
-    # a difference takes the exact exp, and the quotient is small
-    e = _scaled(*_exp_parts(clamp(a, *RANGE[x.single])), 1)
+    e = exp_halved(a, 1)
     return where(
         a < 1.0, small, copysign(e - (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e), x)
     )

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .ir import MAGIC, MAGIC_BITS, V, bits, copysign, fabs, fma, poly, unbits, where
-from .units import ex2, lg2, rcp, unit
+from .log import LOG2E_32, LOG10_2_32
+from .units import ex2, exp2, lg2, rcp, unit
 
 __all__ = ["GPU"]
 
 INF = float("inf")
 LN2 = 0.6931471824645996
-LOG2E = 1.4426950216293335
-LOG10E, LOG10_2 = 0.4342944920063019, (0.301025390625, 4.605039066518657e-06)
+# log10(e) in two pieces of one sign: both are infinite times infinity
+LOG10E = (0.4342944622039795, 1.9699271547324315e-08)
 # (log1p(f) - f) / f^2 in f, sqrt(1/2) <= 1 + f <= sqrt(2)
 LOG = (
     -0.4999999,
@@ -70,13 +71,15 @@ def log(x: V) -> V:
 
 def log2(x: V) -> V:
     h, t = _parts(x)
-    return fma(h, x.const(LOG2E), t)
+    hi, lo = LOG2E_32
+    return fma(h, x.const(hi), fma(h, x.const(lo), t))
 
 
 def log10(x: V) -> V:
     h, t = _parts(x)
-    hi, lo = LOG10_2
-    return fma(t, x.const(hi), fma(t, x.const(lo), h * LOG10E))
+    (hi, lo), (two, two_lo) = LOG10E, LOG10_2_32
+    y = fma(h, x.const(hi), h * lo)
+    return fma(t, x.const(two), fma(t, x.const(two_lo), y))
 
 
 def log1p(x: V) -> V:
@@ -105,7 +108,7 @@ def erf(x: V) -> V:
 
 
 GPU: dict[str, Callable[[V], V]] = {
-    "exp2": unit("ex2.approx"),
+    "exp2": exp2,
     "log": log,
     "log2": log2,
     "log10": log10,
