@@ -16,7 +16,6 @@ from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import wrap
 from accnp.api.arrays import manipulation, matrices, placement
-from accnp.api.arrays.bits import bits_of, width_of
 from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
@@ -277,17 +276,19 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     old = self.dtype
     if new == old:
         return self
-    same = width_of(new) == width_of(old)
+    bits = imported("accnp.api.arrays.bits")
+    width = bits.width_of
+    same = width(new) == width(old)
     if same and "b" not in (new.kind, old.kind):
         return wrap(o.bitcast_convert_type(self._node, new_dtype=new))
     if same and not self.shape:
         return _view(self.reshape(1), new).reshape(())
-    if not self.shape or self.shape[-1] * width_of(old) % width_of(new):
+    if not self.shape or self.shape[-1] * width(old) % width(new):
         raise ValueError(
             f"view: the last axis must hold whole elements of the new dtype; got {self.shape} "
             f"of {old.name} for {new.name}; reshape first"
         )
-    return wrap(bits_of(self._node, new))
+    return wrap(bits.bits_of(self._node, new))
 
 
 @api_boundary
