@@ -317,6 +317,34 @@ def test_ranks_are_promoted_only_where_allowed() -> None:
         _ = a - b
 
 
+INSIDE: dict[str, Any] = {
+    "csd": lambda x, y: accnp.scipy.signal.csd(x[0], y[0], nperseg=2)[1],
+    "stft": lambda x, y: accnp.scipy.signal.stft(x[0], nperseg=2)[2],
+    "dct": lambda x, y: accnp.scipy.fft.dctn(x),
+    "lu": lambda x, y: accnp.scipy.linalg.lu(x[:, :2])[1],
+    "mode": lambda x, y: accnp.scipy.stats.mode(x)[0],
+    "multinomial": lambda x, y: accnp.scipy.stats.multinomial.pmf(
+        np.array([1, 1]), 2, jnp.array([0.5, 0.5])
+    ),
+    "packbits": lambda x, y: jnp.packbits(x > 1),
+    "where": lambda x, y: jnp.sum(x, where=np.array([True, False, True])),
+    "sort_complex": lambda x, y: jnp.sort_complex(x),
+    "resize": lambda x, y: accnp.image.resize(x, (4, 4), "linear"),
+    "dot": lambda x, y: accnp.lax.dot(x, y.T),
+    "matmul": lambda x, y: jnp.matmul(x, y.T, preferred_element_type="float32"),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_functions_may_promote_inside(name) -> None:
+    """As jax's do: the switches are about what users write."""
+    x = jnp.array([[3.0, 1, 2], [0, 5, 4]])
+    y = x.astype("bfloat16") if name in ("dot", "matmul") else x * 2
+    expected = np.asarray(INSIDE[name](x, y))
+    with accnp.numpy_rank_promotion("raise"), accnp.numpy_dtype_promotion("strict"):
+        np.testing.assert_array_equal(np.asarray(INSIDE[name](x, y)), expected)
+
+
 def test_python_integers_wrap_into_narrow_dtypes() -> None:
     same(jnp.int8(1) + 1000, jax.numpy.int8(1) + 1000)
     same(jnp.uint8(1) * -1, jax.numpy.uint8(1) * -1)

@@ -27,6 +27,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, wrap
+from accnp.config import numpy_dtype_promotion
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -92,10 +93,7 @@ def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
         x, y = promote(name, a, b)
         return x, y, None
     wanted = dtypes.requested_dtype(preferred, name)
-    x, y = as_node(a, name), as_node(b, name)
-    if x.aval.weak_type == y.aval.weak_type:  # else 2.6 beside 16 bits would be rounded to these
-        x, y = promote(name, wrap(x), wrap(y))
-    return x, y, wanted
+    return as_node(a, name), as_node(b, name), wanted  # 2.6 beside 16 bits is not rounded to these
 
 
 @api_boundary
@@ -136,7 +134,8 @@ def dot_general(
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, "lax.dot_general")
     elif x.aval.dtype != y.aval.dtype:
-        wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
+        with numpy_dtype_promotion("standard"):
+            wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
     return wrap(_dot_general(x, y, dims, precision, wanted))
 
 

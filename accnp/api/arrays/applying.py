@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.creation import arange, asarray, zeros_like
 from accnp.api.arrays.manipulation import broadcast_to, expand_dims
@@ -147,6 +148,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 @api_boundary
+@promotes_inside
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     """Return a copy with values put where a mask holds; needs inplace=False.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
@@ -35,6 +36,7 @@ def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
 
 
 @api_boundary
+@promotes_inside
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack eight truth values into a byte each.
 
@@ -68,6 +70,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 
 
 @api_boundary
+@promotes_inside
 def unpackbits(
     a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:

@@ -19,6 +19,7 @@ from accnp.api.arguments.convert import (
     to_shape,
     wrap,
 )
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import node_of
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
@@ -108,6 +109,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
 
 
 @api_boundary
+@promotes_inside
 def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether two arrays have the same elements once broadcast.
 

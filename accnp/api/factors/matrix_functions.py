@@ -16,6 +16,7 @@ from accnp import dtypes
 from accnp.api.algebra import linalg
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import promote_inexact
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
 from accnp.api.arrays.matrices import diag, triu
@@ -232,6 +233,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
 
 
 @api_boundary
+@promotes_inside
 def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     """Return a function of a matrix, complex, by Parlett's recurrence.
 
@@ -279,6 +281,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
 
 
 @api_boundary
+@promotes_inside
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     """Make the complex Schur form of the real one: rotations make blocks of 2 by 2 triangular.
 
@@ -346,6 +349,7 @@ def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
 
 
 @api_boundary
+@promotes_inside
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """Solve A @ X + X @ B = C.
 

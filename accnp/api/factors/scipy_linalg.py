@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp.api.algebra import linalg
 from accnp.api.arguments.convert import broadcast_shapes, to_shape
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, eye
 from accnp.api.arrays.matrices import tril, triu
@@ -229,6 +230,7 @@ def lu_solve(
 
 @api_boundary
 @shown()
+@promotes_inside
 def lu(
     a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:

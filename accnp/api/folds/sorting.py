@@ -12,6 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_node
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain
@@ -200,6 +201,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 
 @api_boundary
 @shown()
+@promotes_inside
 def sort_complex(a: Any) -> Array:
     """Sort along the last axis, and convert to complex.
 

@@ -14,6 +14,7 @@ from accnp.api.arguments.convert import (
     promote_inexact,
     wrap,
 )
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_2d, moveaxis
@@ -134,6 +135,7 @@ def cov(
 
 @api_boundary
 @shown()
+@promotes_inside
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
     """Return the correlation coefficients of variables: `cov`, divided by standard deviations.
 

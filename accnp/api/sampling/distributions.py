@@ -384,6 +384,9 @@ def truncated_normal(
     u = uniform_node(words, sizes, kind, a, b)
     x = o.mul(root, erf_inv_single(u) if kind == np.float32 else o.erf_inv(u))
     inf = like(x, math.inf)
+    far = [spread(like(x, v), sizes) for v in (math.inf, -math.inf)]  # both bounds in one tail
+    ends = o.select_n(o.lt(u, like(u, 0)), *far)
+    x = o.select_n(o.eq(o.abs(u), like(u, 1)), x, ends)
     first = o.nextafter(o.stop_gradient(low), inf)
     last = o.nextafter(o.stop_gradient(high), like(x, -math.inf))
     first, last = (spread(v, sizes) for v in (first, last))

@@ -15,6 +15,7 @@ import numpy as np
 
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.joining import concatenate, stack
@@ -146,6 +147,7 @@ def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> 
 
 
 @api_boundary
+@promotes_inside
 def dct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
@@ -173,6 +175,7 @@ def dct(
 
 
 @api_boundary
+@promotes_inside
 def idct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
@@ -192,6 +195,7 @@ def idct(
 
 
 @api_boundary
+@promotes_inside
 def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The discrete cosine transform of type 2 along several axes.
 
@@ -215,6 +219,7 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
 
 
 @api_boundary
+@promotes_inside
 def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `dctn`; arguments, shapes, dtypes and errors as there.
 

@@ -16,6 +16,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.creation import arange, asarray
 from accnp.api.arrays.padding import pad
@@ -190,6 +191,7 @@ def _sized(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
 
 
 @api_boundary
+@promotes_inside
 def resize(
     image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True,
     precision: Any = Precision.HIGHEST,
@@ -234,6 +236,7 @@ def resize(
 
 
 @api_boundary
+@promotes_inside
 def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any,
     method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST,

@@ -1,8 +1,7 @@
 """Spectra of signals: overlapping segments, each without its trend and under a window, and their
 Fourier transforms. Real or complex signals come in; frequencies, times and spectra go out.
 
-Method: P. D. Welch, The use of fast Fourier transform for the estimation of power spectra,
-IEEE Trans. Audio Electroacoust. 15 (1967).
+Method: P. D. Welch, IEEE Trans. Audio Electroacoust. 15 (1967).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, zeros
@@ -193,8 +193,6 @@ class _Segments:
             return detrend(cut, type=trend, axis=-1)
         if not callable(trend):
             return cut
-        if self.axis == -1:
-            return trend(cut)
         return moveaxis(trend(moveaxis(cut, self.axis, -1)), -1, self.axis)
 
 
@@ -214,6 +212,7 @@ def _outer(name: str, x: Array, y: Array, d: int) -> tuple[int, ...]:
         ) from None
 
 
+@promotes_inside
 def _spectral(
     name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
     trend: Detrend, one_sided: bool, scaling: str, axis: Any, short_time: bool = False,
@@ -416,6 +415,7 @@ def _added(segments: Array, step: int) -> Array:
 
 
 @api_boundary
+@promotes_inside
 def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,

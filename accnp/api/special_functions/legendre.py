@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, as_nodes, cast, promote_inexact, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
@@ -189,6 +190,7 @@ def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
 
 
 @api_boundary
+@promotes_inside
 def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
     """The associated Legendre functions of the first kind, and their derivatives.
 
@@ -220,6 +222,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
 
 
 @api_boundary
+@promotes_inside
 def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
     """The associated Legendre functions of the first kind.
 
@@ -252,6 +255,7 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
 
 
 @api_boundary
+@promotes_inside
 def sph_harm_y(
     n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max: int | None = None
 ) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 
 from accnp.api.algebra.linalg import cholesky
 from accnp.api.arguments.convert import as_nodes, promote_inexact, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to
@@ -154,6 +155,7 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
 
 
 @api_boundary
+@promotes_inside
 def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
     """The logarithm of the probability of counts under the multinomial distribution.
 

@@ -10,6 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.linalg import cholesky, inv
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.creation import arange, full, ones, zeros
 from accnp.api.arrays.joining import concatenate
@@ -98,6 +99,7 @@ def _same_as_before(x: Array) -> Array:
 
 
 @api_boundary
+@promotes_inside
 def mode(
     a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
