@@ -7,7 +7,6 @@ stream, leaving a task in each node until its buffer is there.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
 from sys import getrefcount
 from typing import Any
@@ -15,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config, epoch
-from accnp.engine import execute, watch
+from accnp.engine import execute, values, watch
 from accnp.engine.execute import brought
 from accnp.engine.pending import (
     IN_TWO_LISTS,
+    Pending,
     apart,
     by_place,
     collect,
@@ -32,13 +32,21 @@ from accnp.engine.pending import (
 )  # fmt: skip
 from accnp.engine.plan import make_plan
 from accnp.engine.steps import KernelStep, Plan, forget_nodes, often
-from accnp.forks import imported, renewed
+from accnp.engine.values import (
+    DELETED,
+    Claim,
+    at_hand,
+    claimed,
+    deliver,
+    looking,
+    promise,
+)
+from accnp.forks import imported
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
 from accnp.ir.op import ZERO
 from accnp.passes.program import Program, build, from_graph
 from accnp.primitives.unrolled import differentiated
-from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
@@ -58,24 +66,7 @@ MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # What computes nodes of a form in machine code, and its records (see `repeated.py`).
 _repeats: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
-# Held while pending nodes are looked through, and while their inputs are dropped; never while
-# waiting.
-_graph = renewed(threading.RLock())
 counters = {"plans": 0, "plan_hits": 0}
-
-
-class _Deleted:
-    """Stands in for the buffer of a donated or deleted array."""
-
-
-DELETED = _Deleted()
-
-
-def _gone() -> RuntimeError:
-    return RuntimeError(
-        "Array has been deleted: its buffer was donated or given back; "
-        "keep a copy before donating it"
-    )
 
 
 def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
@@ -92,41 +83,62 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
 
 
 def _materialise(nodes: Sequence[Node], wait: bool) -> None:
-    with _graph:
-        now = epoch["now"]
-        found = collect(nodes)
-        order, leaves = found.order, found.leaves
-        if not order:
-            return
-        device = place_of(nodes, leaves) if devices.reach else None
-        outputs, places = wanted(found)
-        lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
-        rest = (*_switches(), device)
-        full_key = (*found.key, places, lost, *rest)
-        plan = _plans.get(full_key)
-        if plan is not None and plan.spare and not watch.one_by_one:
-            # Large results are written over operands that nobody else has.
-            more = lost_leaves(found, {*found.taken, *plan.spare})
-            if more != lost:
-                lost, full_key = more, (*found.key, places, more, *rest)
-                plan = _plans.get(full_key)
-        if len(order) == 1 and plan is not None and not watch.unusual and device is None:
-            _remember(order[0], plan)
-        program = build(sorted_order(found.order), leaves, outputs) if plan is None else None
-    if plan is None:
-        assert program is not None
-        counters["plans"] += 1
-        plan = _plan(program, len(leaves), order, lost, device)
-        if len(_plans) >= MAX_PLANS:
-            _plans.clear()
-            _repeats.clear()
-        _plans[full_key] = plan
-    else:
-        counters["plan_hits"] += 1
-        plan.hits += 1
-        if often(plan.hits) and rest == (*_switches(), device):
-            imported("accnp.engine.repeated").arm(now, found, places, plan, _repeats)
-    _launch(plan, leaves, outputs, wait, order)
+    mine: Claim | None = None
+    try:
+        while True:
+            with looking:
+                now = epoch["now"]
+                found = collect(nodes)
+                theirs = values.claim_among((*nodes, *found.leaves)) if claimed else None
+                if theirs is None:
+                    order, leaves = found.order, found.leaves
+                    if not order:
+                        return
+                    device = place_of(nodes, leaves) if devices.reach else None
+                    outputs, places = wanted(found)
+                    rest = (*_switches(), device)
+                    plan, lost, full_key = _known(found, places, rest)
+                    if lost:
+                        mine = Claim(outputs)
+                        mine.take()
+                    if len(order) == 1 and plan and not watch.unusual and device is None:
+                        _remember(order[0], plan)
+                    program = build(sorted_order(order), leaves, outputs) if plan is None else None
+                    break
+            theirs.wait()
+        if plan is None:
+            assert program is not None
+            counters["plans"] += 1
+            plan = _plan(program, len(leaves), order, lost, device)
+            if len(_plans) >= MAX_PLANS:
+                _plans.clear()
+                _repeats.clear()
+            _plans[full_key] = plan
+        else:
+            counters["plan_hits"] += 1
+            plan.hits += 1
+            if often(plan.hits) and rest == (*_switches(), device):
+                imported("accnp.engine.repeated").arm(now, found, places, plan, _repeats)
+        _launch(plan, leaves, outputs, wait, order)
+    finally:
+        if mine is not None:
+            mine.end()
+
+
+def _known(
+    found: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
+) -> tuple[Plan | None, tuple[int, ...], Any]:
+    """The plan of a pending graph if it is known, leaves that it writes over, and its key."""
+    lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
+    key = (*found.key, places, lost, *rest)
+    plan = _plans.get(key)
+    if plan is not None and plan.spare and not watch.one_by_one:
+        # Large results are written over operands that nobody else has.
+        more = lost_leaves(found, {*found.taken, *plan.spare})
+        if more != lost:
+            lost, key = more, (*found.key, places, more, *rest)
+            plan = _plans.get(key)
+    return plan, lost, key
 
 
 def _switches() -> tuple[Any, ...]:
@@ -149,8 +161,8 @@ def _again(node: Node) -> bool:
     if found is None:
         return False
     repeat, records = found
-    with _graph:
-        return repeat(records, node)
+    with looking:  # unless somebody has claimed or computed it meanwhile
+        return node.value is None and repeat(records, node)
 
 
 def _compute_one(node: Node, most: float = float("inf")) -> bool:
@@ -174,7 +186,10 @@ def _compute_one(node: Node, most: float = float("inf")) -> bool:
     for buffer in buffers:
         if type(buffer) is not Buffer:
             return False
-    _deliver([node], plan.quick(buffers))  # type: ignore[misc]
+    # Held here, operands are written over by nobody, but by who has claimed the node before.
+    if node.value is not None:
+        return False
+    deliver([node], plan.quick(buffers))  # type: ignore[misc]
     return True
 
 
@@ -223,7 +238,7 @@ def _launch(
     there: list[Any] = [x.value for x in leaves]
     for value in there:
         if type(value) is not Buffer:
-            there = [_at_hand(x) for x in leaves]
+            there = [at_hand(x) for x in leaves]
             break
     if devices.reach:
         there = execute.bring(plan, leaves, there)
@@ -232,7 +247,7 @@ def _launch(
     if at_once and stream.idle and None not in there:
         # An interrupt behind kernels that write over operands must be seen; see `_run`.
         if quick is not None and not plan.overwritten:
-            _deliver(outputs, quick(there + plan.constants))
+            deliver(outputs, quick(there + plan.constants))
         else:
             _run(plan, there, leaves, outputs, order)
         return
@@ -242,9 +257,7 @@ def _launch(
         _run(plan, execute.bring(plan, leaves, buffers), leaves, outputs, order)
 
     task = stream.submit(work)
-    for node in outputs:
-        if node.value is None:
-            node.value = task
+    promise(outputs, task)
     if wait:
         task.wait()
 
@@ -257,7 +270,7 @@ def _run(
     order: Sequence[Node],
 ) -> None:
     try:
-        _deliver(outputs, execute.run(plan, buffers + plan.constants))
+        deliver(outputs, execute.run(plan, buffers + plan.constants))
     except BaseException as error:
         for k in plan.overwritten:  # half done: it must not be read again
             leaves[k].value = DELETED
@@ -273,7 +286,7 @@ def _launch_watched(
 
     def work() -> None:
         buffers = execute.bring(plan, leaves, [ready(x) for x in leaves]) + plan.constants
-        _deliver(outputs, watch.run(plan, buffers, program, kinds))
+        deliver(outputs, watch.run(plan, buffers, program, kinds))
 
     if default_stream().idle:
         work()
@@ -283,7 +296,7 @@ def _launch_watched(
 
 def pending(node: Node) -> tuple[Any, ...]:
     """For looking at it: nodes, leaves, what is stored; leaves that nobody else has; the plan."""
-    with _graph:
+    with looking:
         found = collect([node])
         outputs, places = wanted(found)
         lost = lost_leaves(found, found.taken) if found.taken else ()
@@ -292,59 +305,45 @@ def pending(node: Node) -> tuple[Any, ...]:
         return sorted_order(found.order), found.leaves, outputs, lost, plan
 
 
-def _at_hand(node: Node) -> Buffer | None:
-    """A leaf's buffer, or None if it is still being computed."""
-    value = node.value
-    if isinstance(value, Buffer):
-        return value
-    if value is None and node.op.name == "literal":
-        return ready(node)
-    if value is DELETED:
-        raise _gone()
-    return None
-
-
-def _deliver(outputs: list[Node], buffers: list[Any]) -> None:
-    it = iter(buffers)
-    with _graph:
-        for node in outputs:
-            aval = node.aval
-            node.value = tuple([next(it) for _ in aval]) if type(aval) is tuple else next(it)
-            if node.trace is None or not node.trace.active:
-                node.inputs = ()
-                node.depth = 0
-            else:
-                node.trace.kept.append(node)
-
-
 def ready(node: Node) -> Buffer:
     """Return the buffer of a node; compute it, or wait for it, where needed."""
     value = node.value
     if type(value) is Buffer:
         return value
-    if value is None:
-        if _again(node) or (node.depth == 1 and _compute_one(node)):
-            return node.value
-        if node.op.name == "literal":
-            node.value = pool.from_scalar(node.params["value"], node.aval.dtype)
-            return node.value
-        if node.op.name == "mark" and node.inputs[0].value is not None:
-            node.value = ready(node.inputs[0])
-            return node.value
-        if node.op.name == "item" and node.inputs:
-            whole = node.inputs[0]
-            task = whole.value
-            if isinstance(task, Task):
-                task.wait()
-            if isinstance(whole.value, tuple):
-                node.value = whole.value[node.params["index"]]
-                return node.value
-        materialise([node], wait=True)
-    elif value is DELETED:
-        raise _gone()
-    if isinstance(node.value, Task):
-        node.value.wait()
-    return node.value  # type: ignore[return-value]
+    if value is None and (_again(node) or (node.depth == 1 and _compute_one(node))):
+        return node.value
+    while True:
+        value = node.value
+        if value is None:
+            _compute(node)
+        elif isinstance(value, Task):
+            value.wait()
+            if node.value is value:  # a mark has been given that of its operand
+                node.value = ready(node.inputs[0])
+        elif value is DELETED:
+            raise values.gone()
+        else:
+            return value
+
+
+def _compute(node: Node) -> None:
+    """Give a node a value, or a task; another thread may be about it, too."""
+    name, inputs = node.op.name, node.inputs
+    if name == "literal":
+        at_hand(node)
+        return
+    if name == "mark" and inputs and inputs[0].value is not None:
+        node.value = ready(inputs[0])
+        return
+    if name == "item" and inputs:
+        (whole,) = inputs
+        task = whole.value
+        if isinstance(task, Task):
+            task.wait()
+        if isinstance(whole.value, tuple):
+            node.value = whole.value[node.params["index"]]
+            return
+    materialise([node], wait=True)
 
 
 def is_ready(node: Node) -> bool:
@@ -435,7 +434,7 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
     for value in buffers:
         if type(value) is not Buffer and not isinstance(value, Buffer):
             materialise(leaves)
-            buffers = [_at_hand(x) for x in leaves]
+            buffers = [at_hand(x) for x in leaves]
             if None in buffers:
                 return None
             break
@@ -487,13 +486,13 @@ def _perform_node(node: Node) -> None:
     materialise(node.inputs)
 
     def work() -> None:
-        _deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
+        deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
 
-    at_hand = default_stream().idle and all(_at_hand(x) is not None for x in node.inputs)
-    if at_hand or node.op.name == "check":  # a check fails where it stands
+    now = default_stream().idle and all(at_hand(x) is not None for x in node.inputs)
+    if now or node.op.name == "check":  # a check fails where it stands
         work()
     else:
-        node.value = default_stream().submit(work)
+        promise([node], default_stream().submit(work))
 
 
 _perform.append(_perform_node)

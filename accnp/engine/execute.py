@@ -17,6 +17,7 @@ import numpy as np
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
+from accnp.engine.values import deliver, promise
 from accnp.forks import imported
 from accnp.ir.node import Node, line_of, site_text
 from accnp.runtime import buffer as pool
@@ -106,14 +107,12 @@ def carry(node: Node, ready: Callable[[Node], Buffer]) -> None:
     target = devices.place(node.aval.devices)
 
     def work() -> None:
-        node.value = brought(ready(x), target)
+        deliver([node], [brought(ready(x), target)])
 
     if target is not None and isinstance(x.value, Buffer):
         work()
-        return
-    task = default_stream().submit(work)
-    if node.value is None:
-        node.value = task
+    else:
+        promise([node], default_stream().submit(work))
 
 
 def copied(value: Buffer) -> Buffer:

@@ -110,7 +110,9 @@ def _buffer_of(node: Node) -> Any:
         return pool.from_scalar(node.params["value"], node.aval.dtype)
     if node.value is None:
         raise RuntimeError(f"plan: {node} is closed over and has no value yet")
-    return node.value.wait() or node.value if isinstance(node.value, Task) else node.value
+    while isinstance(node.value, Task):
+        node.value.wait()
+    return node.value
 
 
 class Planner:

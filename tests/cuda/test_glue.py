@@ -325,6 +325,15 @@ def test_memory_is_given_back(fake):
     assert fake.counts["used"] <= used + 16  # a literal stays
 
 
+def test_a_copy_on_the_host_needs_nothing_of_the_gpu(fake):
+    x = (there(np.ones(10000, "f4")) * 2).block_until_ready()
+    y = jax.device_put(x, jax.devices("cpu")[0]).block_until_ready()
+    used = fake.counts["used"]
+    del x
+    assert fake.counts["used"] <= used - 40000
+    assert float(y[0]) == 2
+
+
 def test_what_is_alive(fake):
     x = there(np.ones(9, "f4")) + 1
     x.block_until_ready()

@@ -1,0 +1,125 @@
+"""What nodes hold while threads ask for them at once, and while their values are on the way."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import engine
+from accnp.engine import values
+from accnp.runtime.stream import default_stream
+
+N = 100_000
+
+
+def results_of_threads(f, count=4):
+    """What a function returns in threads that begin together."""
+    begin, found = threading.Barrier(count), []
+
+    def run():
+        begin.wait()
+        try:
+            found.append(f())
+        except Exception as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    return found
+
+
+# What is written over its operand, where nobody else has that.
+OVER = {
+    "a map": lambda x: x * 0.5 + 1,
+    "an update": lambda x: x.at[::3].add(1.0),
+    "behind a library call": lambda x: jnp.sort(x) * 0.5 + x[0],
+}
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_one_thread_writes_over_what_several_need(name):
+    """The others computed it as well, from an operand that was written over meanwhile."""
+    f = OVER[name]
+    for k in range(12):
+        a = np.random.default_rng(k).standard_normal(N).astype("f4")
+        x = (jnp.asarray(a) * 2).block_until_ready()
+        want = np.asarray(f(jnp.asarray(a) * 2))
+        y = f(x)
+        del x
+        for found in results_of_threads(lambda y=y: np.asarray(y)):
+            np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(y, want)
+    assert not values.claimed
+
+
+def claimed(y):
+    """A pending array that another thread is about to compute."""
+    claim = values.Claim([y._node])
+    claim.owner = -1
+    with values.looking:
+        claim.take()
+    return claim
+
+
+@pytest.mark.parametrize("ask", [np.asarray, lambda y: np.asarray(y * 2) / 2, jax.jit(jnp.copy)])
+def test_who_asks_for_what_is_claimed_waits(ask):
+    y = jnp.arange(5.0) + 1
+    claim, found = claimed(y), []
+    thread = threading.Thread(target=lambda: found.append(np.asarray(ask(y))))
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive()
+    claim.end()  # by an error: the value is not there
+    thread.join(60)
+    np.testing.assert_array_equal(found[0], [1, 2, 3, 4, 5])
+    assert not values.claimed
+
+
+def test_nobody_waits_for_itself():
+    z = jnp.ones(9) + 1
+    claim = values.Claim([z._node])
+    claim.take()
+    with pytest.raises(RuntimeError, match="by what computes it"):
+        z.block_until_ready()
+    claim.end()
+    assert float(z[0]) == 2
+
+
+@pytest.fixture
+def late():
+    """An array whose value is on its way until `late.go()`."""
+    gate = threading.Event()
+    default_stream().submit(lambda: gate.wait(60))
+    x = jnp.sin(jnp.arange(12.0).reshape(3, 4))
+    engine.materialise([x._node])
+    assert not x.is_ready()
+    yield x, gate
+    gate.set()
+
+
+DERIVED = {
+    "grad": lambda x: jax.grad(lambda v: (v * v).sum())(x),
+    "value_and_grad": lambda x: jax.value_and_grad(lambda v: (v * v).sum())(x),
+    "jvp": lambda x: jax.jvp(jnp.cos, (x,), (x,)),
+    "vjp": lambda x: jax.vjp(jnp.cos, x)[1](x),
+    "linearize": lambda x: jax.linearize(jnp.cos, x)[1](x),
+    "grad of grad": lambda x: jax.grad(lambda w: jax.grad(lambda v: (v * v * w).sum())(x).sum())(x),
+    "hvp": lambda x: jax.jvp(jax.grad(lambda v: (v**3).sum()), (x,), (x,)),
+    "a loop": lambda x: jax.grad(lambda v: jax.lax.scan(lambda c, r: (c * r, c), x[0], v)[0][1])(x),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivatives_at_values_on_the_way(late, name):
+    """An AttributeError: the argument's stand-in kept the task, and was never given the value."""
+    x, gate = late
+    f = DERIVED[name]
+    found = f(x)
+    gate.set()
+    want = f(jnp.asarray(np.asarray(x)))
+    jax.tree.map(np.testing.assert_array_equal, found, want)
