@@ -23,8 +23,8 @@ test: lint
 # eight minutes with the checks.
 GPU_LIMIT = 280
 GPU_PARTS = 0 1 2 3 4 5 6 7 8 9
-GPU_TESTS = programs glue tables products captures scatter blocks block_convolutions user_kernels \
-	$(GPU_PARTS:%=op_table.%)
+GPU_TESTS = programs glue memory tables products captures scatter blocks block_convolutions \
+	user_kernels $(GPU_PARTS:%=op_table.%)
 test-gpu:
 	$(PYTHON) tests/cuda/smoke.py $(SMOKE); failed=$$?; logs=$$(mktemp -d); \
 	for name in $(GPU_TESTS); do \

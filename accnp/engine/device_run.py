@@ -32,9 +32,10 @@ from accnp.runtime.device_buffer import (
     move,
     with_memory,
 )  # fmt: skip
+from accnp.runtime.driver import explain
 from accnp.runtime.stream import Stream
 
-__all__ = ["bring", "copy", "run", "stream_of"]
+__all__ = ["bring", "copy", "explain", "run", "stream_of"]
 
 _streams: dict[Device, Stream] = {}
 _lock = renewed(threading.Lock())

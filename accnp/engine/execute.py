@@ -42,7 +42,11 @@ def run(
     """Run a plan and return its outputs' buffers; `tell` is called after every step (for a GPU with
     times, see there)."""
     if plan.device is not None:
-        return _on_device().run(plan, leaves, tell)
+        try:
+            return _on_device().run(plan, leaves, tell)
+        except RuntimeError as error:
+            _on_device().explain(error)
+            raise
     if not plan.loaded:
         preload(plan)
     if plan.quick is not None and tell is None:
@@ -222,6 +226,7 @@ def waited_for(node: Node) -> Iterator[None]:
             f"found when the value of {name}, recorded at {line_of(site)}, was waited "
             "for; a fault of a kernel may be of any work given to the GPU before"
         )
+        _on_device().explain(error)
         raise
 
 

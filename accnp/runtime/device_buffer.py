@@ -16,7 +16,7 @@ import numpy as np
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
-from accnp.runtime.driver import Driver, drivers
+from accnp.runtime.driver import Driver, drivers, explain
 
 __all__ = [
     "DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move",
@@ -142,6 +142,9 @@ def with_memory(
     except MemoryError:
         _small.clear()
         driver_of(device).free_all()
+    except RuntimeError as error:
+        explain(error)
+        raise
     try:
         return make()
     except MemoryError as error:

@@ -19,7 +19,7 @@ from accnp.forks import renewed
 
 __all__ = [
     "BLAS", "GEMM", "Driver", "Entries", "Graph", "Memory", "Missing", "NotCaptured", "drivers",
-    "install",
+    "explain", "install",
 ]  # fmt: skip
 
 BLAS = 1 << 20  # tells errors of cuBLAS from those of CUDA
@@ -39,6 +39,23 @@ class Missing(RuntimeError):
 
 class NotCaptured(RuntimeError):
     """What was asked for cannot be a CUDA graph; the text says why."""
+
+
+# CUDA's errors after which it gives a process no GPU any more: an address that is not there, an
+# instruction, a limit of time, an assertion, memory that is broken.
+LOST = frozenset((214, 700, 702, 710, 714, 715, 716, 717, 718, 719))
+_LOST = (
+    "a kernel that was given to the GPU before has failed, perhaps long ago, and CUDA gives this "
+    "process no GPU any more: start it again; with CUDA_LAUNCH_BLOCKING=1 in the environment the "
+    "error comes from the call that launches the kernel"
+)
+
+
+def explain(error: BaseException) -> None:
+    """Say what such an error means, once."""
+    lost = getattr(error, "status", None) in LOST
+    if lost and _LOST not in getattr(error, "__notes__", ()):
+        error.add_note(_LOST)
 
 
 class Graph(Protocol):
