@@ -7,7 +7,7 @@ JOBS ?= 2
 # 1.2 instead of 0.15 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu lint bench tiny clean
+.PHONY: demo test test-gpu chance lint bench tiny clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -38,6 +38,11 @@ test-gpu:
 	for name in $(GPU_TESTS); do \
 		tail -n 60 $$logs/$$name; grep -q "ended with 0$$" $$logs/$$name || failed=1; \
 	done; rm -r $$logs; exit $$failed
+
+# Random programs with fresh seeds: make chance SECONDS=600.
+SECONDS = 60
+chance: $(VENV)/.test
+	$(BIN)/python -m tests.chance $(SECONDS) --processes $(JOBS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

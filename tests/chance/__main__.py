@@ -1,0 +1,144 @@
+"""Random programs and lives of arrays, for as long as one likes.
+
+    python -m tests.chance SECONDS [--processes N] [--against KIND,KIND] [--fake] [--seed S]
+    python -m tests.chance --one KIND SEED [--fake]
+
+Kinds: `eager` (jitted, eager, statement by statement, donated: the same bits), `threads` (one or
+several, of kernels and of the host: the same bits), `lives` (arrays against NumPy); where there is
+a GPU, or with `--fake` a made one, `gpu` (programs against the processor), `gpu-marks` (with marks
+around memory), `gpu-lives`, `gpu-shortage`. Processes run side by side; one that crashes or hangs
+is a failure, and the next takes its place. Each failure is printed with its seed and a short
+program that repeats it. Returns 1 where there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from chance.worker import GPU, PROCESSOR, work  # noqa: E402
+
+COMMAND = [sys.executable, "-u", "-m", "tests.chance"]
+SILENT = 100  # seconds for a seed; then it hangs
+AGAIN = 6  # times that a process is begun
+ENDLESS = 1 << 62
+
+
+class Run:
+    """What all processes found."""
+
+    def __init__(self, seconds: float, fake: bool) -> None:
+        self.end, self.fake = time.monotonic() + seconds, fake
+        self.lock, self.seeds, self.found = threading.Lock(), 0, 0
+
+    def report(self, kind: str, said: dict[str, Any]) -> None:
+        with self.lock:
+            self.found += 1
+            print(f"=== {kind} {said['seed']}: {said['what']}\n{said.get('text', '')}", flush=True)
+
+    def process(self, kind: str, first: int, step: int) -> None:
+        """A process of one kind until the time is over; one that ends before it gets another."""
+        for _ in range(AGAIN):
+            first = self._one(kind, first, step)
+            if time.monotonic() > self.end - 1:
+                return
+
+    def _one(self, kind: str, first: int, step: int) -> int:
+        left = max(1.0, self.end - time.monotonic())
+        seed, silent = first, False
+        with tempfile.TemporaryFile("w+", errors="replace") as errors:
+            process = subprocess.Popen(
+                [*COMMAND, "--worker", kind, f"{first}:{step}", str(left),
+                 *["--fake"] * self.fake],
+                stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace", cwd=ROOT,
+                env={**os.environ, "MALLOC_PERTURB_": "165"},
+            )  # fmt: skip
+
+            def stop() -> None:
+                nonlocal silent
+                silent = True
+                process.send_signal(getattr(signal, "SIGUSR1", signal.SIGTERM))
+                time.sleep(1)
+                process.kill()
+
+            assert process.stdout
+            timer = threading.Timer(SILENT, stop)
+            timer.start()
+            for line in process.stdout:
+                if not line.startswith("@"):
+                    continue
+                timer.cancel()
+                word, value = json.loads(line[1:])
+                if word == "at":
+                    seed, self.seeds = value, self.seeds + 1
+                else:
+                    self.report(kind, value)
+                timer = threading.Timer(SILENT, stop)
+                timer.start()
+            process.stdout.close()
+            ended = process.wait()
+            timer.cancel()
+            if ended not in (0, 7):
+                errors.seek(0)
+                what = "hangs" if silent else f"the process ended with {ended}"
+                self.report(kind, {"seed": seed, "what": f"{what}\n{errors.read()[-3000:]}"})
+        return seed + step
+
+
+def main(args: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("tests.chance", usage=__doc__)
+    parser.add_argument("seconds", type=float, nargs="?", default=60)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--against", default="")
+    parser.add_argument("--fake", action="store_true")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000 * 1000)
+    parser.add_argument("--one", nargs=2)
+    parser.add_argument("--worker", nargs=3)
+    given = parser.parse_args(args)
+    if given.worker:
+        kind, seeds, seconds = given.worker
+        first, step = map(int, seeds.split(":"))
+        work(kind, range(first, ENDLESS, step), float(seconds), given.fake)
+        return 0
+    if given.one:
+        kind, seed = given.one
+        work(kind, range(int(seed), int(seed) + 1), SILENT, given.fake)
+        return 0
+    kinds = given.against.split(",") if given.against else list(PROCESSOR)
+    if not given.against and (given.fake or _gpu()):
+        kinds = GPU
+    run = Run(given.seconds, given.fake)
+    number = max(given.processes, len(kinds))
+    print(f"{number} processes, {', '.join(kinds)}, seeds from {given.seed}", flush=True)
+    side_by_side = [
+        threading.Thread(target=run.process, args=(kind, given.seed + i, number))
+        for i, kind in zip(range(number), itertools.cycle(kinds))
+    ]
+    [t.start() for t in side_by_side]
+    [t.join() for t in side_by_side]
+    print(f"{run.seeds} seeds, {run.found} failures")
+    return min(1, run.found)
+
+
+def _gpu() -> bool:
+    code = "import accnp; accnp.devices('gpu')"
+    return not subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, cwd=ROOT
+    ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

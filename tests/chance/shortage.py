@@ -1,0 +1,85 @@
+"""Memory of a GPU that runs out, at random: what is said, what is left, and whether all works
+afterwards. In: a seed. Out: nothing, or what went wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from chance.lives import in_use
+
+import accnp
+import accnp.numpy as jnp
+from accnp import lax, nn
+
+TIMES = 10  # arrays of a unit that there is memory for
+
+
+def limited(gpu: Any, unit: int, fake: bool) -> None:
+    """From now on there is memory for a few units of bytes only."""
+    if fake:
+        from accnp.runtime.device_buffer import driver_of
+
+        made: Any = driver_of(gpu)
+        made.total = TIMES * unit
+    else:
+        __import__("cupy").get_default_memory_pool().set_limit(size=TIMES * unit)
+
+
+_many = accnp.jit(lambda x: [x * i for i in range(20)])
+_loop = accnp.jit(
+    lambda x: lax.fori_loop(
+        0, 3, lambda i, c: nn.softmax(c.reshape(20, -1), 1).reshape(-1) + c, jnp.tile(x, 20)
+    )
+)
+_stacked = accnp.jit(lambda x: lax.scan(lambda c, _: (c + 1, c), x, None, length=20))
+_kept = accnp.jit(
+    accnp.grad(lambda x: lax.scan(lambda c, _: (jnp.sin(c) * c, None), x, None, length=30)[0].sum())
+)
+_branch = accnp.jit(
+    lambda x: lax.cond(x[0] > 5, lambda x: jnp.tile(x, 20), lambda x: jnp.tile(x, 21)[x.size :], x)
+)
+_afterwards = accnp.jit(lambda x: x * 2 + x.sum())
+_given = accnp.jit(lambda x: jnp.tile(x, 30), donate_argnums=0)
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "held": lambda x: [(x * i).block_until_ready() for i in range(20)],
+    "pending": lambda x: [x * i for i in range(20)],
+    "one": lambda x: jnp.tile(x, 20) + 1,
+    "many of a program": _many, "a loop": _loop, "stacked": _stacked, "kept for a gradient": _kept,
+    "a branch": _branch, "donated": _given,
+    "sort": lambda x: jnp.sort(jnp.tile(x, 8)),
+    "gather": lambda x: x[jnp.tile(jnp.arange(x.size), 15)],
+    "concatenate": lambda x: jnp.concatenate([x] * 15),
+    "fft": lambda x: jnp.fft.fft(jnp.tile(x, 8)),
+    "product": lambda x: jnp.outer(x, x[: 30]),
+}  # fmt: skip
+
+
+def shortage(seed: int, gpu: Any, small: bool = False) -> str | None:
+    r, n = random.Random(seed), 1 << (13 if small else 24)
+    limited(gpu, 4 * n, small)
+    one = np.sin(np.arange(n, dtype="f4"))
+    before = in_use(gpu)
+    for name in r.sample(list(WAYS), 3):
+        for _ in range(r.randint(1, 2)):
+            if said := _tried(WAYS[name], one, gpu):
+                return f"{name}: {said}"
+        used = in_use(gpu)
+        if used > before + n // 4:
+            return f"{name}: {used} bytes in use after it, {before} before"
+        got = np.asarray(_afterwards(accnp.device_put(one[:5000], gpu)))
+        if not np.allclose(got, one[:5000] * 2 + one[:5000].sum(), atol=1e-2):
+            return f"{name}: wrong values afterwards"
+    return None
+
+
+def _tried(way: Callable[[Any], Any], one: np.ndarray, gpu: Any) -> str | None:
+    try:
+        accnp.block_until_ready(way(accnp.device_put(one, gpu)))
+    except MemoryError as error:
+        return None if "not enough memory" in str(error) else f"says {str(error)[:300]}"
+    except Exception as error:
+        return f"raised {type(error).__name__}: {str(error)[:300]}"
+    return None

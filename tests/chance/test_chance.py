@@ -1,0 +1,104 @@
+"""A few random programs and lives of fixed seeds; and whether a planted fault is found.
+
+`python -m tests.chance` goes on with fresh ones for as long as one likes.
+"""
+
+import warnings
+
+import pytest
+from chance import __main__ as runner
+from chance import ways
+from chance.lives import lives
+from chance.programs import program
+from chance.shortage import WAYS, shortage
+from cuda.fake import gpus
+
+import accnp
+import accnp.numpy as jnp
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """Casts that jax will refuse, NaNs of NumPy's: programs draw what they like."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    with gpus():
+        yield accnp.devices("gpu")[0]
+
+
+@pytest.mark.parametrize("kind", ["eager", "threads"])
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_programs(kind, first):
+    for seed in range(first, first + 15):
+        assert ways.check(kind, seed) is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lives(seed):
+    assert lives(seed, accnp.devices("cpu")[0]) is None
+
+
+class TestFakeGpu:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_programs(self, gpu, seed):
+        assert ways.check("gpu", seed, small=True) is None
+
+    def test_lives(self, gpu):
+        assert lives(1, gpu, small=True) is None
+
+    def test_shortage(self, gpu):
+        assert len(WAYS) > 10
+        assert shortage(0, gpu, small=True) is None
+
+
+def test_programs_are_what_seeds_say():
+    assert program(7) == program(7)
+    assert program(7) != program(8)
+    for seed in range(50):
+        p = program(seed)
+        assert p.cut(p.outputs[0]).lines
+        compile(p.reproducer(), "reproducer", "exec")
+
+
+def test_a_planted_fault_is_cut_out(monkeypatch):
+    """A `roll` that is wrong where it is traced."""
+    real = jnp.roll
+
+    def roll(x, *args):
+        found = real(x, *args)
+        return found + 1 if isinstance(x, accnp.core.Tracer) else found
+
+    monkeypatch.setattr(jnp, "roll", roll)
+    seed = next(s for s in range(999) if ".roll(" in program(s, most=300).text())
+    p = program(seed, most=300)
+    found = ways.shortest("eager", p, next(ways.failures("eager", p)))
+    assert found.text.count("jnp.roll(") == 1
+    assert len(p.cut(found.output).lines) <= len(p.lines)
+
+
+def test_the_runner_tells_failures_and_crashes(monkeypatch, capsys):
+    planted = """
+import sys
+sys.path[:0] = ["tests"]
+from chance import ways, worker
+def check(kind, seed, fake):
+    if seed == 4:
+        import os
+        os.abort()
+    return ways.Found("jit", "v1", "other bits", "text") if seed == 2 else None
+ways.check = check
+from chance.__main__ import main
+sys.exit(main())
+"""
+    monkeypatch.setattr(runner, "COMMAND", [runner.sys.executable, "-c", planted])
+    given = ["2", "--processes", "1", "--against", "eager", "--seed", "0"]
+    monkeypatch.setattr(runner, "ENDLESS", 6)
+    assert runner.main(given) == 1
+    said = capsys.readouterr().out
+    assert "=== eager 2: jit: other bits\ntext" in said
+    assert "=== eager 4: the process ended with -6" in said

@@ -1,0 +1,194 @@
+"""The ways to run a random program, held against each other. In: a kind of check and a seed. Out:
+nothing, or what went wrong with the shortest program that shows it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from chance import allowed
+from chance.programs import SPACE, Program, program
+from chance.values import difference, same_bits
+
+import accnp
+from accnp.config import threads
+
+Way = Callable[[], tuple[Any, ...]]
+CUTTING = 12  # seconds for the search of a shorter program
+
+
+class Found(NamedTuple):
+    """A failure: by which way, what, and Python that repeats it."""
+
+    way: str
+    output: str
+    what: str
+    text: str = ""
+
+
+def _bits(values: Any) -> list[np.ndarray]:
+    return [np.array(v) for v in values]
+
+
+def _by_statement(p: Program, xs: list[np.ndarray]) -> list[Any]:
+    """Each statement is computed before the next is recorded: nothing is fused."""
+    scope = {**SPACE, **{f"v{i}": accnp.numpy.asarray(x) for i, x in enumerate(xs)}}
+    for line in p.lines:
+        scope[line.name] = accnp.block_until_ready(eval(line.text, scope))
+    return [scope[name] for name in p.outputs]
+
+
+def _views(xs: list[np.ndarray]) -> list[np.ndarray]:
+    """The same arrays, laid out in other ways."""
+    return [x if x.ndim == 0 else np.asfortranarray(x) if i % 2 else x[::-1].copy()[::-1]
+            for i, x in enumerate(xs)]  # fmt: skip
+
+
+def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
+    """Traced or not, fused or not, given or lent: the same bits."""
+    f, put = p.function(), accnp.numpy.asarray
+    g = accnp.jit(f)
+    given = tuple(i for i in range(len(xs)) if r.random() < 0.6)
+    yield "jit", lambda: g(*xs)
+    yield "jit again", lambda: g(*map(put, xs))
+    yield "eager", lambda: f(*map(put, xs))
+    yield "by statement", lambda: tuple(_by_statement(p, xs))
+    yield "eager again", lambda: f(*map(put, _views(xs)))
+    yield "donated", lambda: accnp.jit(f, donate_argnums=given)(*[put(x.copy()) for x in xs])
+
+
+def by_threads(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
+    """However many threads compute, and however many ask: the same bits."""
+    f, put = p.function(), accnp.numpy.asarray
+    g = accnp.jit(f)
+
+    def with_threads(n: int, f: Callable[..., Any]) -> Way:
+        def run() -> Any:
+            with threads(n):
+                return accnp.block_until_ready(f(*map(put, xs)))
+
+        return run
+
+    def side_by_side() -> Any:
+        found: list[Any] = [None] * 3
+        shared = [put(x) for x in xs]
+        wait = threading.Barrier(3)
+
+        def ask(k: int) -> None:
+            try:
+                with accnp.enable_x64(p.x64):
+                    wait.wait()
+                    found[k] = _bits((g if k else f)(*shared))
+            except BaseException as error:
+                found[k] = error
+
+        asking = [threading.Thread(target=ask, args=(k,)) for k in range(3)]
+        [t.start() for t in asking]
+        [t.join() for t in asking]
+        for values in found:
+            if isinstance(values, BaseException):
+                raise values
+            for a, b in zip(values, found[0]):
+                assert same_bits(a, b), f"host threads saw different values: {difference(a, b)}"
+        return found[r.randrange(3)]
+
+    yield "one thread", with_threads(1, g)
+    for n in (2, 3, 2):
+        yield f"{n} threads", with_threads(n, g)
+        yield f"{n} threads, eager", with_threads(n, f)
+    yield "host threads side by side", side_by_side
+
+
+def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[str, Way]]:
+    """A GPU beside the processor: the same but for what `allowed.py` has."""
+    gpu = accnp.devices("gpu")[0]
+    f, g = p.function(), accnp.jit(p.function())
+
+    def put() -> list[Any]:
+        return [accnp.device_put(x, gpu) for x in xs]
+
+    def again() -> Any:
+        there = put()
+        g(*there)
+        found = g(*there)
+        for i, (x, y) in enumerate(zip(there, xs)):
+            assert same_bits(np.asarray(x), y), f"argument v{i} was changed"
+        return found
+
+    def default() -> Any:
+        with accnp.default_device(gpu):
+            return accnp.block_until_ready(f(*map(accnp.numpy.asarray, xs)))
+
+    given = tuple(i for i in range(len(xs)) if r.random() < 0.6)
+    yield "processor", lambda: (accnp.jit(f) if r.random() < 0.6 else f)(*xs)
+    yield "jit", lambda: g(*put())
+    yield "jit again", again
+    yield "eager", lambda: f(*put())
+    if r.random() < 0.4:
+        yield "default device", default
+    else:
+        yield "donated", lambda: accnp.jit(f, donate_argnums=given)(*put())
+
+
+KINDS = {"eager": eager, "threads": by_threads, "gpu": on_gpu}
+
+
+def failures(kind: str, p: Program, only: str | None = None) -> Iterator[Found]:
+    """What goes wrong, way by way; `only` by this one."""
+    with accnp.enable_x64(p.x64):
+        xs, want = p.arrays(), None
+        for name, way in KINDS[kind](p, xs, random.Random(p.seed)):
+            if want is not None and only not in (None, name):
+                continue
+            try:
+                got: Any = _bits(way())
+            except Exception as error:
+                notes = " ".join(getattr(error, "__notes__", []))
+                got = f"{type(error).__name__}: {str(error)[:500]} {notes[:300]}"
+            if want is None:
+                want = got
+                if isinstance(want, str) and not want.startswith(_REFUSALS):
+                    yield Found(name, p.outputs[0], want)
+                    return
+                continue
+            if isinstance(want, str) or isinstance(got, str):
+                if not (isinstance(want, str) and isinstance(got, str)):
+                    said = got if isinstance(got, str) else f"no error, for {want}"
+                    yield Found(name, p.outputs[0], said)
+                continue
+            for output, a, b in zip(p.outputs, got, want, strict=True):
+                if same_bits(a, b) or (kind == "gpu" and allowed.on_gpu(p, output, a, b)):
+                    continue
+                yield Found(name, output, f"{output} {difference(a, b)}")
+
+
+_REFUSALS = ("ValueError", "TypeError", "IndexError", "NotImplementedError", "OverflowError")
+
+
+def check(kind: str, seed: int, small: bool = False) -> Found | None:
+    """A program by all ways of a kind; what fails is cut down."""
+    p = program(seed, small)
+    found = next(failures(kind, p), None)
+    if found is None:
+        return None
+    return shortest(kind, p, found)
+
+
+def shortest(kind: str, p: Program, found: Found) -> Found:
+    """The first statement that goes wrong by itself, by the same way, with what it needs."""
+    end = time.monotonic() + CUTTING
+    least, only = p, found.way
+    for line in p.lines:
+        if time.monotonic() > end or "illegal" in found.what or "CUDA_ERROR" in found.what:
+            break
+        cut = p.cut(line.name)
+        again = next(failures(kind, cut, only), None)
+        if again is not None:
+            least, found = cut, again
+            break
+    return found._replace(text=f"# {kind}, {found.way}\n{least.reproducer()}")

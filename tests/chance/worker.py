@@ -1,0 +1,86 @@
+"""One process of `python -m tests.chance`: it checks seed after seed and says so on its output, a
+line of JSON each: `["at", seed]`, `["found", {...}]`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+# What is checked: programs by two ways of the processor, lives of arrays; the same of a GPU, with
+# marks around its memory or not, and memory that runs out.
+PROCESSOR = ["eager", "threads", "lives"]
+GPU = ["gpu", "gpu-lives", "gpu-marks", "gpu-shortage"]
+Check = Callable[[int], "dict[str, Any] | None"]
+
+
+def check_of(kind: str, fake: bool) -> Check:
+    """What checks a seed. GPUs, real or `fake`, are there already."""
+    from chance import marks
+    from chance.lives import lives
+    from chance.shortage import shortage
+    from chance.ways import check
+
+    import accnp
+
+    device: Any = accnp.devices("gpu" if kind in GPU else "cpu")[0]
+    look = marks.nothing
+    if kind == "gpu-marks":
+        from accnp.runtime.device_buffer import driver_of
+
+        look = marks.of_gpu(driver_of(device))
+    elif kind in PROCESSOR:
+        look = marks.of_processor()
+
+    def one(seed: int) -> dict[str, Any] | None:
+        if kind.endswith(("lives", "shortage")):
+            said = (shortage if kind.endswith("shortage") else lives)(seed, device, fake)
+            found = None if said is None else {"what": said}
+        else:
+            made = check(kind.removesuffix("-marks"), seed, fake)
+            found = (
+                None if made is None else {"what": f"{made.way}: {made.what}", "text": made.text}
+            )
+        if found is None and (damage := look()):
+            found = {"what": damage}
+            if not kind.endswith("lives"):
+                from chance.programs import program
+
+                found["text"] = program(seed, fake).reproducer()
+        return found
+
+    return one
+
+
+def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:
+    faulthandler.enable()
+    with contextlib.suppress(AttributeError, ValueError):  # the runner asks so where all stand
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    warnings.simplefilter("ignore")
+    end = time.monotonic() + seconds
+    with contextlib.ExitStack() as stack:
+        if fake:
+            from cuda.fake import gpus
+
+            stack.enter_context(gpus())
+        check = check_of(kind, fake)
+        for seed in seeds:
+            _say("at", seed)
+            found = check(seed)
+            if found is not None:
+                _say("found", {"seed": seed, **found})
+                if any(word in found["what"] for word in ("illegal", "CUDA_ERROR_LAUNCH", "hangs")):
+                    os._exit(7)  # nothing can be done in this process any more
+            if time.monotonic() > end:
+                break
+
+
+def _say(word: str, value: Any) -> None:
+    print("@" + json.dumps([word, value], default=str), flush=True)
