@@ -33,6 +33,11 @@ def dtype_of(kind: str) -> np.dtype:
     return np.dtype(f"{_TYPES[kind[0]]}{int(kind[1:]) // 8}")
 
 
+def whole(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The elements that bytes hold, of the library's arrays as many as are whole."""
+    return data[: data.size // dtype.itemsize * dtype.itemsize].view(dtype)
+
+
 def decode(line: str, function: Any, labels: dict[str, int], module: Any) -> Step:
     """The function of a line."""
     m = re.fullmatch(r"(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*)", line)
@@ -281,7 +286,7 @@ def _ld(op: list[str], args: list[str], scope: _Scope) -> Step:
         m.note(places, c, width)
         for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
-            view = data.view(dtype)
+            view = whole(data, dtype)
             for k, out in enumerate(found):
                 out[which] = view[where // dtype.itemsize + k]
         for put, value in zip(targets, found, strict=True):
@@ -318,7 +323,7 @@ def _st(op: list[str], args: list[str], scope: _Scope) -> Step:
         m.note(places, c, width)
         for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
-            view = data.view(dtype)
+            view = whole(data, dtype)
             for k, value in enumerate(values):
                 view[where // dtype.itemsize + k] = value[which]
 
@@ -433,7 +438,7 @@ def _atom(op: list[str], args: list[str], scope: _Scope) -> Step:
         for k in range(threads.size):
             one = threads[k : k + 1]
             data, where = m.place(places[k : k + 1], one, dtype.itemsize, dtype.itemsize)
-            view, j = data.view(dtype), int(where[0]) // dtype.itemsize
+            view, j = whole(data, dtype), int(where[0]) // dtype.itemsize
             old[k] = view[j]
             view[j] = act(old[k], *[v[k] for v in values])
         if put is not None:

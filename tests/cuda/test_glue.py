@@ -216,6 +216,12 @@ def test_what_a_gpu_cannot_is_done_by_the_processor(fake):
     np.testing.assert_allclose(np.sort(np.asarray(w).real), [1, 2], rtol=1e-5)
 
 
+def test_small_types_behind_the_library_are_loaded_four_at_a_time(fake):
+    x = there(np.arange(165, dtype="u1")[::-1].reshape(5, 33))
+    f = jax.jit(lambda x: jnp.sort(x, 1) ^ 3)
+    np.testing.assert_array_equal(f(x), np.sort(np.asarray(x), 1) ^ 3)
+
+
 def test_callbacks_and_effects(fake, capsys):
     x = there([1.0, 2.0])
 
