@@ -316,6 +316,8 @@ def ready(node: Node) -> Buffer:
         value = node.value
         if value is None:
             _compute(node)
+            if node.value is None:  # a traced one: there is nothing to compute
+                return node.value  # type: ignore[return-value]
         elif isinstance(value, Task):
             value.wait()
             if node.value is value:  # a mark has been given that of its operand
@@ -436,7 +438,7 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
             materialise(leaves)
             buffers = [at_hand(x) for x in leaves]
             if None in buffers:
-                return None
+                return node.value  # type: ignore[return-value]
             break
     if devices.reach:
         buffers = execute.bring(plan, leaves, buffers)

@@ -123,3 +123,8 @@ def test_derivatives_at_values_on_the_way(late, name):
     gate.set()
     want = f(jnp.asarray(np.asarray(x)))
     jax.tree.map(np.testing.assert_array_equal, found, want)
+
+
+def test_a_traced_array_has_no_value_to_wait_for():
+    """`delete` within a trace asked for it again and again."""
+    jax.eval_shape(lambda x: (x.delete(), x)[1], jnp.ones(3))
