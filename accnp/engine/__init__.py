@@ -438,7 +438,7 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
             materialise(leaves)
             buffers = [at_hand(x) for x in leaves]
             if None in buffers:
-                return node.value  # type: ignore[return-value]
+                return None
             break
     if devices.reach:
         buffers = execute.bring(plan, leaves, buffers)
