@@ -339,8 +339,7 @@ def _compute(node: Node) -> None:
         return
     if name == "item" and inputs:
         (whole,) = inputs
-        task = whole.value
-        if isinstance(task, Task):
+        if isinstance(task := whole.value, Task):
             task.wait()
         if isinstance(whole.value, tuple):
             node.value = whole.value[node.params["index"]]
