@@ -264,20 +264,21 @@ def _gennorm_cdf(z: Any, beta: Any) -> Any:
 
 
 gennorm = declare(
-    "gennorm", "the generalised normal distribution", "beta", place="",
+    "gennorm", "the generalised normal distribution", "beta", place="", loose=_ALL,
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
     cdf=lambda z, beta: _inside(z != 0, z, lambda v: _gennorm_cdf(v, beta), 0.5),
 )  # fmt: skip
 
 vonmises = declare(
-    "vonmises", "the von Mises distribution", "kappa", place="",
+    "vonmises", "the von Mises distribution", "kappa", place="", loose=_ALL,
     logpdf=lambda z, kappa: (
         kappa * (uf.cos(z) - 1) - math.log(2 * math.pi) - uf.log(sp.i0e(kappa))
     ),
 )  # fmt: skip
 
 wrapcauchy = declare(
-    "wrapcauchy", "the Cauchy distribution wrapped around a circle", "c", place="", pieces=True,
+    "wrapcauchy", "the Cauchy distribution wrapped around a circle", "c", place="", loose=_ALL,
+    pieces=True,
     logpdf=lambda z, c: where(
         (c > 0) & (c < 1),
         where(

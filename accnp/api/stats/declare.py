@@ -61,7 +61,8 @@ def declare(
         plain: names of functions that have neither.
         inverse: name of the first argument of `ppf` and `isf`.
         strong: names of functions whose results are strong for Python's numbers too, as jax's.
-        loose: names of functions whose results are weak for bools with axes as well, as jax's.
+        loose: names of functions whose results are weak for weak arrays and bools with axes as
+            well, as jax's.
         pieces: whether functions have pieces: comparisons with nan would choose one of them.
         positive: whether shape parameters that are not above 0 have nan, as in SciPy.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
@@ -127,9 +128,9 @@ def _make(
         if not complexes and nodes[0].aval.dtype.kind == "c":
             raise wrong_dtype(label, nodes[0].aval.dtype, "biuf")
         # Constants of a formula must not decide: what the operands promote to does, where none
-        # of them is a strong one with axes.
+        # of them has axes.
         weak = not strong and all(x.aval.weak_type for x in nodes)
-        weak = weak and (loose or all(x.aval.weak_type or not x.aval.shape for x in given))
+        weak = weak and (loose or not any(x.aval.shape for x in given))
         nodes = broadcast_nodes(label, nodes)
         found = evaluated(bound, nodes)
         if pieces:
