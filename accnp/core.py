@@ -31,8 +31,8 @@ __all__ = [
 
 # Older names, which jax has (deprecated) or had.
 _OLDER = {
-    "accnp.api.jaxprs.core_names": "AbstractToken CallPrimitive Effect JaxprPpContext "
-    "JaxprPpSettings OutputType abstract_token aval_mapping_handlers call "
+    "accnp.api.jaxprs.core_names": "AbstractToken CallPrimitive Effect Effects "
+    "JaxprPpContext JaxprPpSettings OutputType abstract_token aval_mapping_handlers call "
     "call_p concretization_function_error custom_typechecks find_top_trace get_aval "
     "get_opaque_trace_state is_concrete is_constant_dim is_constant_shape literalable_types "
     "max_dim min_dim no_axis_name nonempty_axis_env_DO_NOT_USE pytype_aval_mappings trace_ctx "

@@ -5,14 +5,15 @@ In: values, shapes, functions. Out: answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Set
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from accnp.api.jaxprs.jaxpr import typeof
 from accnp.api.jaxprs.primitives import Primitive
 from accnp.api.jaxprs.tracing import Tracer, mapped_aval, unmapped_aval
+from accnp.api.jaxprs.wrapped import WrappedFun
 from accnp.array import Array, is_traced
 from accnp.errors import ConcretizationTypeError, api_boundary
 from accnp.ir.aval import AbstractValue, Aval
@@ -23,13 +24,17 @@ from accnp.transforms.axes import bound
 __all__ = [
     "CallPrimitive",
     "Effect",
+    "Effects",
     "JaxprPpContext",
     "JaxprPpSettings",
     "OpaqueTraceState",
     "OutputType",
+    "TraceTag",
     "abstract_token",
+    "array_types",
     "aval_mapping_handlers",
     "call",
+    "call_impl",
     "call_p",
     "closed_call_p",
     "concretization_function_error",
@@ -46,6 +51,8 @@ __all__ = [
     "no_axis_name",
     "nonempty_axis_env_DO_NOT_USE",
     "pytype_aval_mappings",
+    "set_current_trace",
+    "take_current_trace",
     "trace_ctx",
     "traverse_jaxpr_params",
     "unsafe_am_i_under_a_jit_DO_NOT_USE",
@@ -63,6 +70,9 @@ literalable_types = {
 }  # fmt: skip
 
 
+array_types: set[type] = {np.ndarray, *(np.dtype(k).type for k in "?bhilBHILefdFD")}
+
+
 class Effect:
     """What an equation does beside computing; a base class of the user's own.
 
@@ -72,6 +82,9 @@ class Effect:
     >>> isinstance(Prints(), jax.core.Effect)
     True
     """
+
+
+Effects = Set[Effect]
 
 
 class JaxprPpSettings(NamedTuple):
@@ -323,6 +336,50 @@ class _Context:
 trace_ctx = _Context()
 
 
+class TraceTag:
+    """A mark for traces of the user's own: the same as itself only.
+
+    >>> import accnp as jax
+    >>> tag = jax.extend.core.TraceTag()
+    >>> tag == tag, tag == jax.extend.core.TraceTag()
+    (True, False)
+    """
+
+
+_NOT_OPEN = "what is being traced cannot be exchanged here; use jax.make_jaxpr and its equations"
+
+
+# Names that haiku, for one, looks up when it is imported; it calls them to draw a function only.
+@api_boundary
+def take_current_trace() -> NoReturn:
+    """Refused: suspend what is being traced.
+
+    Raises:
+        NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.extend.core.take_current_trace()
+    Traceback (most recent call last):
+    NotImplementedError: take_current_trace: what is being traced cannot be exchanged here; ...
+    """
+    raise NotImplementedError(f"take_current_trace: {_NOT_OPEN}")
+
+
+@api_boundary
+def set_current_trace(trace: Any, check_leaks: bool = False) -> NoReturn:
+    """Refused: have what follows traced by a trace of the user's own.
+
+    Raises:
+        NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.extend.core.set_current_trace(None)
+    Traceback (most recent call last):
+    NotImplementedError: set_current_trace: what is being traced cannot be exchanged here; ...
+    """
+    raise NotImplementedError(f"set_current_trace: {_NOT_OPEN}")
+
+
 # --- programs ------------------------------------------------------------------------------------
 
 
@@ -363,6 +420,17 @@ class CallPrimitive(Primitive):
 call_p = CallPrimitive("call")
 closed_call_p = CallPrimitive("closed_call")
 call = call_p.bind
+
+
+def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
+    """Call a function of flat arguments; parameters are those of the call, not the function's.
+
+    >>> import accnp as jax
+    >>> about = jax.api_util.debug_info("example", max, (), {})
+    >>> jax.extend.core.call_impl(jax.extend.linear_util.wrap_init(max, debug_info=about), 3, 5)
+    5
+    """
+    return f.call_wrapped(*args)
 
 
 def traverse_jaxpr_params(f: Callable[[Jaxpr], Any], params: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 """`accnp.extend.core`: the pieces of jaxprs, primitives, evaluation, re-exported one by one."""
 
 from accnp.api.jaxprs.core_names import (
-    AbstractToken, CallPrimitive, Effect, find_top_trace, get_opaque_trace_state,
-    nonempty_axis_env_DO_NOT_USE, unsafe_am_i_under_a_jit_DO_NOT_USE,
+    AbstractToken, CallPrimitive, Effect, Effects, TraceTag, array_types, call_impl,
+    find_top_trace, get_opaque_trace_state, nonempty_axis_env_DO_NOT_USE, set_current_trace,
+    take_current_trace, unsafe_am_i_under_a_jit_DO_NOT_USE,
     unsafe_am_i_under_a_vmap_DO_NOT_USE, unsafe_get_axis_names_DO_NOT_USE,
 )  # fmt: skip
 from accnp.api.jaxprs.evaluation import jaxpr_as_fun
@@ -27,13 +28,17 @@ __all__ = [
     "DebugInfo",
     "DropVar",
     "Effect",
+    "Effects",
     "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "JaxprTypeError",
     "Literal",
     "Primitive",
+    "TraceTag",
     "Var",
+    "array_types",
+    "call_impl",
     "check_jaxpr",
     "concrete_or_error",
     "find_top_trace",
@@ -47,7 +52,9 @@ __all__ = [
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
     "primitives",
+    "set_current_trace",
     "subjaxprs",
+    "take_current_trace",
     "unmapped_aval",
     "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE",
