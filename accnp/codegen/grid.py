@@ -16,7 +16,7 @@ from accnp.codegen.generated import Generated
 from accnp.codegen.grid_columns import grid_column
 from accnp.codegen.grid_maps import grid_map
 from accnp.codegen.grid_rows import grid_row, grid_split
-from accnp.codegen.grid_writer import THREADS, Grid
+from accnp.codegen.grid_writer import THREADS, WAVE, Grid
 from accnp.codegen.short import is_short
 from accnp.ir.kernel import KernelSpec
 
@@ -25,16 +25,16 @@ __all__ = ["generate_grid"]
 FORMS = {"map": grid_map, "row": grid_row, "split": grid_split, "column": grid_column}
 
 
-def generate_grid(spec: KernelSpec, name: str = "kernel") -> Generated:
+def generate_grid(spec: KernelSpec, name: str = "kernel", wave: int = WAVE) -> Generated:
     """Write the source of a kernel for GPUs.
 
     `blocks` is a wish, except where `once` is set: any number of blocks of `threads` threads gives
     the result, and fewer than the device can hold at a time leave a part of it idle. Where `tasks`
     is set, the source is one for the processor: compile it so, and launch it with the extent before
-    the ints.
+    the ints. `wave`: how many blocks of 256 threads the device holds at a time.
     """
     if spec.form != "row" or not is_short(spec):
-        return _Form(spec, name).run()
+        return _Form(spec, name, wave).run()
     out = generate(spec, name)
     out.tasks, out.threads, out.blocks = True, THREADS, -(-out.extent // THREADS)
     return out

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from accnp.codegen.cells import Launch
 from accnp.codegen.generated import Generated
 from accnp.codegen.grid import generate_grid
+from accnp.codegen.grid_writer import WAVE
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generate_grid_cells"]
@@ -35,13 +36,13 @@ _OF_SHARE = {
 _ASKED = re.compile(rf"\b({'|'.join(_OF_SHARE)})\(\)")
 
 
-def generate_grid_cells(specs: Sequence[KernelSpec]) -> Generated | None:
+def generate_grid_cells(specs: Sequence[KernelSpec], wave: int = WAVE) -> Generated | None:
     """Write the source of maps in one launch; None if some of them are no maps."""
     if any(spec.form != "map" for spec in specs):
         return None
     launch = Launch()
     w = launch.w
-    texts = [generate_grid(spec) for spec in specs]
+    texts = [generate_grid(spec, wave=wave) for spec in specs]
     total, work = 0, 0
     every = launch.integer(sum(t.blocks for t in texts))
     w.add("b = block_of_grid()")

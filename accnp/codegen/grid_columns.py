@@ -15,15 +15,14 @@ from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, guard, identity
 from accnp.codegen.generated import Room
-from accnp.codegen.grid_writer import Copy, Grid
+from accnp.codegen.grid_writer import THREADS, Copy, Grid, beside
 from accnp.ir.kernel import ROWS, dtype_code
 
 __all__ = ["grid_column"]
 
-WARPS = 8  # of a block of threads
-FEW = 2048  # warps below which the parts of the rows have blocks of threads of their own
+WARPS = THREADS // 32  # of a block
+FEW = 31 / 128  # of a wave of blocks; below, the parts of the rows have blocks of their own
 PARTS = (32, 8, 1)  # of a column that the second kernel reads at a time
-SIDE = ((12, 16), (40, 8))  # cost of a kernel, and rows that are read at a time up to there
 
 
 def grid_column(e: Any) -> None:
@@ -31,7 +30,7 @@ def grid_column(e: Any) -> None:
     spec, w = e.spec, e.w
     rows, columns = prod(spec.reduced), prod(spec.outer) * spec.inner[0]
     parts, tiles = -(-rows // ROWS), -(-columns // 32)
-    apart = parts > WARPS and tiles * WARPS < FEW
+    apart = parts > WARPS and tiles < FEW * e.wave
     phase = spec.phases[0]
     e.prologue()
     e.done = set()
@@ -86,7 +85,7 @@ class _Second(Grid):
     """The kernel that joins the results of the parts of each column."""
 
     def __init__(self, first: Any, rooms: list[Room], columns: int, parts: int) -> None:
-        super().__init__(first.spec, first.name)
+        super().__init__(first.spec, first.name, first.wave)
         self.rooms, self.columns, self.parts = rooms, columns, parts
 
     def form(self) -> None:
@@ -159,7 +158,7 @@ def _down(e: Any, base: dict[int, str], stop: str) -> None:
     w, phase = e.w, e.spec.phases[0]
     for f in phase.folds:
         w.add(f"{f.name}_p = {dtype_code(f.dtype)}({identity(f.dtype, f.combine)})")
-    side = next((n for cost, n in SIDE if e.spec.cost <= cost), 4)
+    side = beside("column", e.spec.cost)
     w.add(f"end = rb + {ROWS}", f"end = end if end < {stop} else {stop}", "r = rb")
     if (test := guard(e, phase, base)) is not None:
         w.add(f"end = end if {test} else rb")

@@ -10,19 +10,17 @@ from typing import Any
 
 from accnp.codegen.grid_patches import is_patched, patched_map
 from accnp.codegen.grid_tiles import turned_map
-from accnp.codegen.grid_writer import NARROW, Copy, Grid
+from accnp.codegen.grid_writer import NARROW, Copy, Grid, beside
 from accnp.codegen.tiles import across
 from accnp.ir.kernel import Access, Phase
 
 __all__ = ["grid_map"]
 
 WIDE = 4  # elements of one load or store
-CHEAP = 160  # cost of a kernel up to which four elements are written out
-SEVERAL = 4  # elements that a thread does at a time where they are not side by side
-# Blocks whose threads load four side by side. More are slower, the sooner the more each has to do:
-# 2,112, 16,896 and 32,768 blocks take 102, 98.6 and 103 us for a chain of 7 operations on an H200,
-# and Black-Scholes takes 74.3 us by 4,224 blocks, 79.8 by 16,384.
-MANY, OF_COSTLY, COSTLY = 132 * 128, 132 * 32, 64
+# Waves of blocks whose threads load four side by side. More are slower, the sooner the more each
+# has to do: 2, 16 and 32 waves take 102, 98.6 and 103 us for a chain of 7 operations on an H200,
+# and Black-Scholes takes 74.3 us by 4 waves, 79.8 by 16.
+MANY, OF_COSTLY, COSTLY = 16, 4, 64
 
 
 def grid_map(e: Any) -> None:
@@ -46,30 +44,31 @@ def grid_map(e: Any) -> None:
         e.hoisted(phase, {}, {})
     else:
         e.done = set()
-    beside = side_by_side(e, phase)
-    if not beside and is_patched(e):
+    moved = side_by_side(e, phase)
+    if not moved and is_patched(e):
         return patched_map(e, phase)
     count = e.integer("count", "count", total)
-    if beside:
+    if moved:
         w.add("first = 0")
-        with w.block(f"if {' & '.join([f'aligned(a{a.number})' for a in beside])}:"):
+        with w.block(f"if {' & '.join([f'aligned(a{a.number})' for a in moved])}:"):
             w.add(f"first = {count} >> {WIDE.bit_length() - 1}")
         w.add("u = thread()")
         with w.block("while u < first:"):
-            _four(e, phase, beside)
+            _four(e, phase, moved)
             w.add("u = u + threads()")
         w.add(f"i = first * {WIDE} + thread()")
         several, items = 1, -(-total // WIDE)
     else:
-        several = SEVERAL if spec.cost <= CHEAP else 1
+        several = beside("map", spec.cost)
         _several(e, phase, count, several)
         items = -(-total // several)
     with w.block(f"while i < {count}:"):
         _each(e, phase, ["i"])
         w.add(f"i = i + {'threads()' if several == 1 else e.out.threads}")
     e.out.blocks = max(1, -(-items // e.out.threads))
-    if beside:
-        e.out.blocks = min(OF_COSTLY if spec.cost > COSTLY else MANY, e.out.blocks)
+    if moved:
+        waves = OF_COSTLY if spec.cost > COSTLY else MANY
+        e.out.blocks = min(waves * e.wave, e.out.blocks)
     e.out.extent, e.out.weight = total, spec.cost
 
 
@@ -102,7 +101,7 @@ def side_by_side(e: Grid, phase: Phase) -> list[Access]:
     """The operands of which four elements are one load or store; none if it is not worth it."""
     spec = e.spec
     (inner,) = e.of_inner
-    if spec.cost > CHEAP:
+    if beside("map", spec.cost) < WIDE:
         return []
     found = []
     for a in spec.accesses:
@@ -115,7 +114,7 @@ def side_by_side(e: Grid, phase: Phase) -> list[Access]:
     return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else found
 
 
-def _four(e: Grid, phase: Phase, beside: list[Access]) -> None:
+def _four(e: Grid, phase: Phase, moved: list[Access]) -> None:
     """Four elements side by side, the ones of number u."""
     w = e.w
     (inner,) = e.of_inner
@@ -123,7 +122,7 @@ def _four(e: Grid, phase: Phase, beside: list[Access]) -> None:
     index: dict[int, str] = {}
     e.decompose("i", [*e.of_outer, *e.of_inner], index, "o")
     j = index[inner]
-    ours = {id(a) for a in beside}
+    ours = {id(a) for a in moved}
     moving: set[str] = set()
     for s in phase.full:
         place = s.access or s.index

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.codegen.grid_writer import THREADS, Grid
+from accnp.codegen.grid_writer import THREADS, Grid, beside
 from accnp.ir.kernel import Phase
 
 __all__ = ["is_patched", "patched_map"]
@@ -20,13 +20,12 @@ LANES = 32
 ACROSS, DOWN = 4, 2  # columns of a lane, rows of a warp
 WIDTH, HEIGHT = LANES * ACROSS, THREADS // LANES * DOWN
 FULL = 0.7  # of the threads that have work, so that it is worth it
-CHEAP = 16  # cost of a kernel up to which eight elements are done at a time
 
 
 def is_patched(e: Grid) -> bool:
     """Whether a kernel has rows and columns enough, and little to do for each element."""
     spec = e.spec
-    if not spec.outer or spec.cost > CHEAP or not e.words:
+    if not spec.outer or beside("patch", spec.cost) < ACROSS * DOWN or not e.words:
         return False
     rows, columns = spec.outer[-1], spec.inner[0]
     return _full(rows, HEIGHT) * _full(columns, WIDTH) >= FULL

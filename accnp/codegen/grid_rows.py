@@ -25,17 +25,16 @@ import numpy as np
 
 from accnp.codegen.folds import accumulator, combined, guard, identity, joined, lanes
 from accnp.codegen.grid_tiles import turned_row
-from accnp.codegen.grid_writer import NARROW, Copy
+from accnp.codegen.grid_writer import NARROW, Copy, beside
 from accnp.codegen.tiles import across
 from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code
 
 __all__ = ["grid_row", "grid_split"]
 
-CHEAP = 60  # cost of a kernel up to which loops do 4 rows of 32 elements at a time; beyond it two
 WARPS = 8  # of a block of threads
 TEAM = 16  # the same where each has one block of a row in registers, and in folds of chunks
 COMPACT = 4  # the same where rows stay in registers
-ENOUGH = 132 * 16  # blocks of threads beyond which each is given more to do, if they have little
+ENOUGH = 2  # waves of blocks beyond which each is given more to do, if they have little
 PARTS = 128  # results of blocks that are joined at a time
 STEPS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)  # rows of 32 elements of a row in registers
 WRITTEN = 1280  # cost of what is written out for such a row
@@ -73,7 +72,7 @@ def grid_row(e: Any) -> None:
         blocks, several = -(-rows // (per * 32 // e.width)), 32 // e.width
         # Each warp does a block of elements at least, if there is work for all.
         rounds = max(1, BLOCK // max(1, length * several))
-        e.out.blocks = max(min(blocks, ENOUGH), -(-blocks // rounds))
+        e.out.blocks = max(min(blocks, ENOUGH * e.wave), -(-blocks // rounds))
         e.out.once = rounds == 1 and 0 < rows < NARROW
         first, step = "thread() >> 5", "(threads() >> 5)"
     else:
@@ -300,7 +299,7 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
 
 def _loop(e: Any, phase: Phase, base: dict[int, str], begin: str, count: str) -> None:
     """Go over a block some elements at a time."""
-    w, side = e.w, 4 if e.spec.cost <= CHEAP else 2
+    w, side = e.w, beside("row", e.spec.cost)
     w.add(f"whole = {count} & {-32 * side}")
     with w.block("while j < whole:"):
         _side_by_side(e, phase, base, begin, count, side, side)

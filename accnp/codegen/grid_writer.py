@@ -11,10 +11,24 @@ from math import prod
 from accnp.codegen.cpu import Emitter
 from accnp.ir.kernel import Access, KernelSpec, Phase, Statement
 
-__all__ = ["NARROW", "THREADS", "Copy", "Grid"]
+__all__ = ["NARROW", "THREADS", "WAVE", "Copy", "Grid", "beside"]
 
 THREADS = 256  # of a block
+WAVE = 132 * 8  # such blocks that an H100 or H200 holds at a time
+# How many elements (of columns: rows) a thread does at a time, their loads first, by the form and
+# up to which cost of a kernel: more of the simple ones, as each needs registers.
+BESIDE = {
+    "map": ((160, 4),),
+    "patch": ((16, 8),),
+    "row": ((60, 4), (1 << 62, 2)),
+    "column": ((12, 16), (40, 8), (1 << 62, 4)),
+}
 NARROW = 1 << 31  # indices below this are divided by a product of 64 bits
+
+
+def beside(form: str, cost: float) -> int:
+    """How many elements a thread of a kernel does at a time."""
+    return next((n for most, n in BESIDE[form] if cost <= most), 1)
 
 
 class Grid(Emitter):
@@ -22,8 +36,9 @@ class Grid(Emitter):
 
     ends = ()
 
-    def __init__(self, spec: KernelSpec, name: str) -> None:
+    def __init__(self, spec: KernelSpec, name: str, wave: int) -> None:
         super().__init__(spec, name)
+        self.wave = wave  # blocks of THREADS threads that the device holds at a time
         self.along = None  # no stride but 0 and 1 is worth a text of its own
         self.sizes = (*spec.outer, *spec.reduced, *spec.inner)
         self.out.threads = THREADS

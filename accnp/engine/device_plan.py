@@ -62,6 +62,7 @@ class DevicePlanner(Planner):
     ) -> None:
         super().__init__(program, fastmath, owned, body)
         self.device = self.plan.device = device
+        self.wave = driver_of(device).wave
         self.gpu = True  # whether texts that are made now are for the GPU
 
     def run(self) -> Plan:
@@ -79,7 +80,7 @@ class DevicePlanner(Planner):
             if c.form != "host":
                 specs = [spec for specs in lower(c) for spec in specs]
                 self.check(specs)
-                joined = generate_grid_cells(specs) if len(specs) > 1 else None
+                joined = generate_grid_cells(specs, self.wave) if len(specs) > 1 else None
                 if joined is not None:
                     texts[c] = [(specs, joined)]
                 else:
@@ -121,7 +122,7 @@ class DevicePlanner(Planner):
         return refused
 
     def text_of(self, spec: KernelSpec) -> Generated:
-        return generate_grid(spec) if self.gpu else super().text_of(spec)
+        return generate_grid(spec, wave=self.wave) if self.gpu else super().text_of(spec)
 
     def step(self, text: Generated) -> KernelStep:
         if not self.gpu:

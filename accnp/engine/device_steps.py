@@ -20,7 +20,7 @@ from accnp.runtime.ptx import Ptx, ptx_of
 
 __all__ = ["DeviceStep", "LibraryStep", "named_function", "origin"]
 
-MOST = 132 * 512  # blocks of a launch, whose threads then do more than one piece of the work
+MOST = 64  # waves of blocks of a launch, whose threads then do more than one piece of the work
 
 
 class DeviceStep(KernelStep):
@@ -50,7 +50,8 @@ class DeviceStep(KernelStep):
         self.guard = ""
         self.threads = text.threads
         wanted = -(-self.extent // text.threads) if text.tasks else text.blocks
-        self.blocks = wanted if text.once else min(MOST, max(1, wanted))
+        most = MOST * driver_of(device).wave
+        self.blocks = wanted if text.once else min(most, max(1, wanted))
         # Whom an error is about; see `HostStep`.
         self.node: Any = None
         self.op: Any = None

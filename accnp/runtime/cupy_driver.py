@@ -128,6 +128,8 @@ class CupyDriver:
         facts = self._runtime.getDeviceProperties(number)
         self.kind: str = facts["name"].decode()
         self.cc: tuple[int, int] = (facts["major"], facts["minor"])
+        each = facts["maxThreadsPerMultiProcessor"] // 256
+        self.wave: int = facts["multiProcessorCount"] * max(1, each)
         with cupy.cuda.Device(number):
             stream = cupy.cuda.Stream
             self._compute, self._in, self._out = [stream(non_blocking=True) for _ in range(3)]

@@ -101,12 +101,14 @@ class Driver(Protocol):
     Attributes:
         kind: the name of the hardware.
         cc: its compute capability.
+        wave: how many blocks of 256 threads it holds at a time.
         stream: the number by which other libraries know the stream; 0 if there is none.
         xp: the array library of library calls (CuPy), which works on the same stream.
     """
 
     kind: str
     cc: tuple[int, int]
+    wave: int
     stream: int
     xp: Any
 

@@ -91,6 +91,7 @@ class FakeDriver:
 
     kind = "fake"
     cc = (9, 0)
+    wave = 1056
     stream = 0
 
     def __init__(self, total: int = 1 << 30) -> None:
@@ -161,8 +162,10 @@ class FakeDriver:
         if not isinstance(blocks, int):
             (count,), (width,) = blocks, threads  # the interpreter has one dimension
             return module.launch(name, count, width, list(arguments), self.space)
-        # Kernels are right for any grid, and a small one takes the interpreter less time.
-        return module.launch(name, min(blocks, 4), threads, list(arguments), self.space)
+        # Kernels that ask how large the grid is are right for any, and a small one takes the
+        # interpreter less time.
+        blocks = min(blocks, 4) if "nctaid" in module.text else blocks
+        return module.launch(name, blocks, threads, list(arguments), self.space)
 
     # --- for machine code ---
 

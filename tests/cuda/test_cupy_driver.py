@@ -95,7 +95,10 @@ def cuda(monkeypatch):
     runtime = strict(
         "cupy.cuda.runtime", getDeviceCount=lambda: 1, setDevice=lambda i: None,
         free=lambda p: None, getDevice=lambda: 0, memGetInfo=lambda: (600, 1000),
-        getDeviceProperties=lambda i: {"name": b"NVIDIA H200", "major": 9, "minor": 0},
+        getDeviceProperties=lambda i: {
+            "name": b"NVIDIA H200", "major": 9, "minor": 0, "multiProcessorCount": 132,
+            "maxThreadsPerMultiProcessor": 2048,
+        },
         memcpyAsync=lambda to, source, n, kind, stream: (
             log.append(("copy", kind, stream)), ctypes.memmove(to, source, n),
         ),
@@ -179,7 +182,7 @@ COMPUTE, IN, OUT = 11, 12, 13
 
 def test_facts(cuda):
     d = cuda.driver
-    assert (d.kind, d.cc, d.stream) == ("NVIDIA H200", (9, 0), COMPUTE)
+    assert (d.kind, d.cc, d.wave, d.stream) == ("NVIDIA H200", (9, 0), 1056, COMPUTE)
     assert d.stats() == {"used": 150, "kept": 50, "free": 650, "total": 1000}
     f = d.load(".version", "k")
     assert d.facts(f) == {"registers": 40, "local": 8, "shared": 16}

@@ -49,6 +49,7 @@ PROGRAMS = {
         lambda x: (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5),
         X,
     ),
+    "softmax of many rows": (jax.nn.softmax, rng.standard_normal((70, 200)).astype("f4")),
     "integers": (lambda n: [n // 3, n % 3, n << 2, abs(n), n.sum(0), n > 2, ~n], N),
     "complex": (lambda x, y: [(x + 1j * y) * (y - 1j * x), jnp.abs(x + 1j * y)], X, Y),
     "half": (lambda x: (x.astype(jnp.bfloat16) * 2).astype("f4") + x.astype("f2").astype("f4"), X),

@@ -1,0 +1,64 @@
+"""Kernels for GPUs with more or fewer multiprocessors: other numbers of blocks, the same bits."""
+
+import numpy as np
+import pytest
+from cuda.fake import gpus
+from cuda.forms import Case, specs_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+from accnp.codegen.grid import generate_grid
+
+WAVES = {"H200": 132 * 8, "A100": 108 * 8, "L4": 58 * 6, "RTX 3050": 20 * 6, "T4": 40 * 4}
+
+
+def spread(*shape):
+    """A large array that takes no memory."""
+    return np.broadcast_to(np.float32(1), shape)
+
+
+def costly(x):
+    return jnp.exp(x) * jnp.log(x) + jnp.tanh(x) * jnp.sin(x)
+
+
+# Functions, operands, and the waves of blocks that they have at most.
+MANY = {
+    "chain": (lambda x: x * 2 + 1, spread(1 << 25), 16),
+    "long expression": (costly, spread(1 << 25), 4),
+    "short rows": (lambda x: x / x.sum(1, keepdims=True), spread(1 << 20, 33), None),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_blocks_follow_the_card(name):
+    f, x, waves = MANY[name]
+    ((spec,),) = specs_of(f, x)
+    made = {card: generate_grid(spec, wave=wave) for card, wave in WAVES.items()}
+    assert len({t.source for t in made.values()}) == 1  # one PTX for all cards
+    for card, text in made.items():
+        if waves is not None:
+            assert text.blocks == waves * WAVES[card]
+        else:
+            assert text.blocks >= 2 * WAVES[card]
+
+
+@pytest.mark.usefixtures("one_form")
+@pytest.mark.parametrize("wave", [8, *WAVES.values()])
+def test_sums_of_columns_have_the_same_bits(wave):
+    """Whether the parts of the rows have blocks of their own depends on the card."""
+    ((spec,),) = specs_of(lambda x: (x * 2).sum(0), np.zeros((5000, 96), np.float32))
+    case, text = Case(spec, 3), generate_grid(spec, wave=wave)
+    assert bool(text.then) == (wave > 12)
+    assert all(same_bits(a, b).all() for a, b in
+               zip(case.on_gpu(text), case.on_cpu(generate(spec)), strict=True))  # fmt: skip
+
+
+def test_a_launch_has_blocks_for_its_card():
+    x = np.ones((300_000, 3), np.float32)  # no limit but that of launches
+    for wave in (4, 1056):
+        with gpus() as (fake,):
+            fake.wave = wave
+            on = jnp.device_put(x, jnp.devices("gpu")[0])
+            (kernel,) = jnp.inspect(lambda x: x[:, ::-1] * 2)(on).kernels
+            assert kernel.blocks == min(64 * wave, -(-900_000 // (4 * 256)))
