@@ -191,7 +191,7 @@ class Array:
 
     @api_boundary
     def delete(self) -> None:
-        """Give the buffer back; later use raises RuntimeError.
+        """Give the buffer back; later use raises RuntimeError. A traced array has none to give.
 
         >>> import accnp as jnp
         >>> x = jnp.arange(2)
@@ -199,7 +199,7 @@ class Array:
         >>> x.is_deleted()
         True
         """
-        engine.ready(self._node)
+        engine.ready(known(self._node, "item", "Array.delete"))
         self._forget()
 
     def _forget(self) -> None:

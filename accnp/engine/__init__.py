@@ -306,7 +306,7 @@ def pending(node: Node) -> tuple[Any, ...]:
 
 
 def ready(node: Node) -> Buffer:
-    """Return the buffer of a node; compute it, or wait for it, where needed."""
+    """Return the buffer of a node that is not traced; compute it, or wait, where needed."""
     value = node.value
     if type(value) is Buffer:
         return value
@@ -316,8 +316,8 @@ def ready(node: Node) -> Buffer:
         value = node.value
         if value is None:
             _compute(node)
-            if node.value is None:  # a traced one: there is nothing to compute
-                return node.value  # type: ignore[return-value]
+            if node.value is None:
+                raise values.traced(node)
         elif isinstance(value, Task):
             value.wait()
             if node.value is value:  # a mark has been given that of its operand

@@ -18,7 +18,7 @@ from accnp.runtime.stream import Task
 
 __all__ = [
     "DELETED", "Claim", "at_hand", "claim_among", "claimed", "deliver", "gone", "looking",
-    "promise",
+    "promise", "traced",
 ]  # fmt: skip
 
 # Held while pending nodes are looked through, and while values are set and inputs are dropped;
@@ -39,6 +39,11 @@ def gone() -> RuntimeError:
         "Array has been deleted: its buffer was donated or given back; "
         "keep a copy before donating it"
     )
+
+
+def traced(node: Node) -> RuntimeError:
+    """The error of who asks for the value of a node that has none, as only its caller may know."""
+    return RuntimeError(f"{node.op.name}: a traced value was asked for; got {node.aval}")
 
 
 class Claim(Task):
