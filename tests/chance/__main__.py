@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,20 @@ class Run:
     def __init__(self, seconds: float, fake: bool) -> None:
         self.end, self.fake = time.monotonic() + seconds, fake
         self.lock, self.seeds, self.found = threading.Lock(), 0, 0
+        self.notes: set[str] = set()
+        self.refused: Counter[str] = Counter()  # programs, by the beginning of the error
 
     def report(self, kind: str, said: dict[str, Any]) -> None:
         with self.lock:
             self.found += 1
             print(f"=== {kind} {said['seed']}: {said['what']}\n{said.get('text', '')}", flush=True)
+
+    def note(self, text: str) -> None:
+        """Print something that is no failure, once."""
+        with self.lock:
+            if text not in self.notes:
+                print(text, flush=True)
+            self.notes.add(text)
 
     def process(self, kind: str, first: int, step: int) -> None:
         """A process of one kind until the time is over; one that ends before it gets another."""
@@ -84,6 +94,10 @@ class Run:
                 word, value = json.loads(line[1:])
                 if word == "at":
                     seed, self.seeds = value, self.seeds + 1
+                elif word == "refused":
+                    self.refused[value[:70]] += 1
+                elif word == "note":
+                    self.note(value)
                 else:
                     self.report(kind, value)
                 timer = threading.Timer(SILENT, stop)
@@ -129,7 +143,10 @@ def main(args: list[str] | None = None) -> int:
     ]
     [t.start() for t in side_by_side]
     [t.join() for t in side_by_side]
-    print(f"{run.seeds} seeds, {run.found} failures")
+    refused = sum(run.refused.values())
+    print(f"{run.seeds} seeds, {run.found} failures, {refused} refused by all ways in like manner")
+    for text, count in run.refused.most_common(9):
+        print(f"{count:5d} {text}")
     return min(1, run.found)
 
 

@@ -7,6 +7,7 @@ Each array has its values beside it, by NumPy; both are compared now and then, a
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import random
 import threading
@@ -25,16 +26,26 @@ SIZES = [64, 5000, 1 << 16, 1 << 18, 300_000, 1 << 20]
 FEW = [64, 300, 1000]  # of the interpreter
 
 
-def _library(name: str) -> Any:
-    """CuPy or torch, where there is one that has a GPU."""
+@functools.cache
+def _library(name: str) -> tuple[Any, str]:
+    """CuPy or torch, or None and why it does not take part."""
     try:
         found = __import__(name)
-        if name == "cupy":
-            found.cuda.runtime.getDeviceCount()
-            return found
-        return found if found.cuda.is_available() else None
-    except Exception:
-        return None
+    except ImportError as error:
+        return None, f"{name} cannot be imported ({error})"
+    if name == "torch":
+        return (found, "") if found.cuda.is_available() else (None, "torch sees no GPU")
+    try:
+        found.cuda.runtime.getDeviceCount()
+    except found.cuda.runtime.CUDARuntimeError as error:
+        return None, f"cupy sees no GPU ({error})"
+    return found, ""
+
+
+def absent(device: Any) -> list[str]:
+    """Which libraries do not take part in lives of a GPU, and why."""
+    reasons = [_library(name)[1] for name in ("cupy", "torch")]
+    return [why for why in reasons if why and device.platform != "cpu"]
 
 
 def _changed(v: np.ndarray, at: Any, to: Any) -> np.ndarray:
@@ -94,8 +105,8 @@ class Life:
         self.held: list[tuple[Any, np.ndarray]] = []
         self.log: list[str] = []
         on_gpu = device.platform != "cpu"
-        self.cupy: Any = _library("cupy") if on_gpu else None
-        self.torch: Any = _library("torch") if on_gpu else None
+        self.cupy: Any = _library("cupy")[0] if on_gpu else None
+        self.torch: Any = _library("torch")[0] if on_gpu else None
 
     def run(self) -> str | None:
         actions: list[Callable[[], str]] = [self.new, self.drop, self.drop, self.drop, self.hold,
@@ -284,6 +295,6 @@ def in_use(device: Any) -> int:
     """Bytes of a GPU that arrays have, after the dead have been collected."""
     for _ in range(3):
         gc.collect()
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(MemoryError):
         accnp.device_put(np.zeros(2, "f4"), device).block_until_ready()
     return accnp.device_memory_stats(device)["bytes_in_use"]

@@ -3,12 +3,13 @@
 `python -m tests.chance` goes on with fresh ones for as long as one likes.
 """
 
+import sys
 import warnings
 
 import pytest
 from chance import __main__ as runner
 from chance import ways
-from chance.lives import lives
+from chance.lives import absent, lives
 from chance.programs import program
 from chance.shortage import WAYS, shortage
 from cuda.fake import gpus
@@ -86,7 +87,9 @@ def test_the_runner_tells_failures_and_crashes(monkeypatch, capsys):
 import sys
 sys.path[:0] = ["tests"]
 from chance import ways, worker
-def check(kind, seed, fake):
+def check(kind, seed, fake, tell):
+    if seed in (1, 3):
+        tell("ValueError: no")
     if seed == 4:
         import os
         os.abort()
@@ -102,3 +105,34 @@ sys.exit(main())
     said = capsys.readouterr().out
     assert "=== eager 2: jit: other bits\ntext" in said
     assert "=== eager 4: the process ended with -6" in said
+    assert "2 refused by all ways in like manner\n    2 ValueError: no\n" in said
+
+
+def test_another_error_is_a_failure(monkeypatch):
+    """A program that is refused by one way and breaks by another."""
+    p = program(7)
+
+    def ways_of(*errors):
+        def raising(error):
+            def run():
+                raise error
+
+            return run
+
+        made = [(f"way {i}", raising(e)) for i, e in enumerate(errors)]
+        monkeypatch.setitem(ways.KINDS, "eager", lambda *_: iter(made))
+        told = []
+        return list(ways.failures("eager", p, tell=told.append)), told
+
+    assert ways_of(ValueError("a"), ValueError("b")) == ([], ["ValueError: a "])
+    (found,) = ways_of(ValueError("a"), SystemError("b"))[0]
+    assert (found.way, found.what) == ("way 1", "SystemError: b , for ValueError")
+    assert len(ways_of(SystemError("a"))[0]) == 1
+
+
+def test_a_library_that_is_missing_is_told(gpu, monkeypatch):
+    absent.__globals__["_library"].cache_clear()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert any(why.startswith("torch cannot be imported (") for why in absent(gpu))
+    assert absent(accnp.devices("cpu")[0]) == []
+    absent.__globals__["_library"].cache_clear()

@@ -138,8 +138,11 @@ def on_gpu(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple
 KINDS = {"eager": eager, "threads": by_threads, "gpu": on_gpu}
 
 
-def failures(kind: str, p: Program, only: str | None = None) -> Iterator[Found]:
-    """What goes wrong, way by way; `only` by this one."""
+def failures(
+    kind: str, p: Program, only: str | None = None, tell: Callable[[str], None] = str
+) -> Iterator[Found]:
+    """What goes wrong, way by way; `only` by this one. A program that is refused by all ways in
+    like manner is none, but `tell` hears of it."""
     with accnp.enable_x64(p.x64):
         xs, want = p.arrays(), None
         for name, way in KINDS[kind](p, xs, random.Random(p.seed)):
@@ -152,14 +155,16 @@ def failures(kind: str, p: Program, only: str | None = None) -> Iterator[Found]:
                 got = f"{type(error).__name__}: {str(error)[:500]} {notes[:300]}"
             if want is None:
                 want = got
-                if isinstance(want, str) and not want.startswith(_REFUSALS):
-                    yield Found(name, p.outputs[0], want)
-                    return
+                if isinstance(want, str):
+                    if not want.startswith(_REFUSALS):
+                        yield Found(name, p.outputs[0], want)
+                        return
+                    tell(want)
                 continue
             if isinstance(want, str) or isinstance(got, str):
-                if not (isinstance(want, str) and isinstance(got, str)):
-                    said = got if isinstance(got, str) else f"no error, for {want}"
-                    yield Found(name, p.outputs[0], said)
+                if _error(got) != _error(want):
+                    said = got if isinstance(got, str) else "no error"
+                    yield Found(name, p.outputs[0], f"{said}, for {_error(want) or 'values'}")
                 continue
             for output, a, b in zip(p.outputs, got, want, strict=True):
                 if same_bits(a, b) or (kind == "gpu" and allowed.on_gpu(p, output, a, b)):
@@ -167,13 +172,20 @@ def failures(kind: str, p: Program, only: str | None = None) -> Iterator[Found]:
                 yield Found(name, output, f"{output} {difference(a, b)}")
 
 
+def _error(got: Any) -> str:
+    """The class of an error; nothing of values."""
+    return got.partition(":")[0] if isinstance(got, str) else ""
+
+
 _REFUSALS = ("ValueError", "TypeError", "IndexError", "NotImplementedError", "OverflowError")
 
 
-def check(kind: str, seed: int, small: bool = False) -> Found | None:
+def check(
+    kind: str, seed: int, small: bool = False, tell: Callable[[str], None] = str
+) -> Found | None:
     """A program by all ways of a kind; what fails is cut down."""
     p = program(seed, small)
-    found = next(failures(kind, p), None)
+    found = next(failures(kind, p, tell=tell), None)
     if found is None:
         return None
     return shortest(kind, p, found)

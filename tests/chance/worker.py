@@ -1,5 +1,5 @@
 """One process of `python -m tests.chance`: it checks seed after seed and says so on its output, a
-line of JSON each: `["at", seed]`, `["found", {...}]`.
+line of JSON each: `["at", seed]`, `["found", {...}]`, `["refused", error]`, `["note", text]`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Check = Callable[[int], "dict[str, Any] | None"]
 def check_of(kind: str, fake: bool) -> Check:
     """What checks a seed. GPUs, real or `fake`, are there already."""
     from chance import marks
-    from chance.lives import lives
+    from chance.lives import absent, lives
     from chance.shortage import shortage
     from chance.ways import check
 
@@ -39,12 +39,16 @@ def check_of(kind: str, fake: bool) -> Check:
     elif kind in PROCESSOR:
         look = marks.of_processor()
 
+    if kind.endswith("lives"):
+        for why in absent(device):
+            _say("note", f"{kind} go without a library: {why}")
+
     def one(seed: int) -> dict[str, Any] | None:
         if kind.endswith(("lives", "shortage")):
             said = (shortage if kind.endswith("shortage") else lives)(seed, device, fake)
             found = None if said is None else {"what": said}
         else:
-            made = check(kind.removesuffix("-marks"), seed, fake)
+            made = check(kind.removesuffix("-marks"), seed, fake, _refused)
             found = (
                 None if made is None else {"what": f"{made.way}: {made.what}", "text": made.text}
             )
@@ -80,6 +84,10 @@ def work(kind: str, seeds: range, seconds: float, fake: bool) -> None:
                     os._exit(7)  # nothing can be done in this process any more
             if time.monotonic() > end:
                 break
+
+
+def _refused(what: str) -> None:
+    _say("refused", what)
 
 
 def _say(word: str, value: Any) -> None:
