@@ -7,7 +7,7 @@ JOBS ?= 2
 # 1.2 instead of 0.15 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu chance lint bench tiny clean
+.PHONY: demo test test-gpu chance sweep lint bench tiny clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -43,6 +43,10 @@ test-gpu:
 SECONDS = 60
 chance: $(VENV)/.test
 	$(BIN)/python -m tests.chance $(SECONDS) --processes $(JOBS)
+
+# Random calls of all public functions beside jax, with fresh seeds: make sweep SECONDS=3600.
+sweep: $(VENV)/.test
+	$(BIN)/python -m tests.sweep $(SECONDS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

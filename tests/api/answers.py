@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from api.recipes import WIDE, Case, cases, operands, space_of
+from api.recipes import WIDE, Called, Case, cases, operands, space_of
 
 FOLDER = Path(__file__).parent / "expected"
 QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
@@ -50,7 +50,7 @@ def function(m: Any, name: str) -> Callable[..., Any]:
     return initialised
 
 
-def call(m: Any, name: str, case: Case, arrays: dict[str, Any]) -> Any:
+def call(m: Any, name: str, case: Called, arrays: dict[str, Any]) -> Any:
     """The result of a case in one of the two libraries."""
     scope = {"jnp": m.numpy, "lax": m.lax, "nn": m.nn, "jax": m, "np": np, **arrays}
     scope["f"] = function(m, name)

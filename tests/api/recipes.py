@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -123,6 +123,16 @@ INERT = {
 REFUSED = {"out", "device", "out_sharding"}
 
 
+class Called(Protocol):
+    """What is known of a call: `Case`, and the random calls of `tests/sweep`."""
+
+    @property
+    def arguments(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    def operands(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Case:
     """One call: the operands in a layout and dtypes, and further arguments as text."""
@@ -139,6 +149,9 @@ class Case:
     @property
     def arguments(self) -> str:
         return ", ".join([self.text, *(f"{k}={v}" for k, v in self.more)]).strip(", ")
+
+    def operands(self) -> dict[str, Any]:
+        return operands(self)
 
 
 def letters_of(text: str) -> list[str]:

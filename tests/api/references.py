@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from api.answers import call, flat
-from api.recipes import Case, operands
+from api.recipes import Called
 
 import accnp
 
@@ -255,7 +255,10 @@ def function(name: str) -> Callable[..., Any] | None:
     space, _, last = SAME_AS.get(name, name).rpartition(".")
     if space == "Array":
         return lambda x, *args, **kw: getattr(np.asarray(x), last)(*args, **kw)
-    homes = {"lax": ("scipy.special", "numpy"), "numpy.fft": ("scipy.fft", "numpy.fft")}
+    homes = {
+        "lax": ("scipy.special", "numpy"), "numpy.fft": ("scipy.fft", "numpy.fft"),
+        "random": (),  # Python's module is another
+    }  # fmt: skip
     for home in homes.get(space, (space,)):
         module, *inner = home.partition("stats.")
         try:
@@ -266,7 +269,9 @@ def function(name: str) -> Callable[..., Any] | None:
     return None
 
 
-def evaluated(f: Callable[..., Any], case: Case, arrays: dict[str, Any], whole: bool) -> list[Any]:
+def evaluated(
+    f: Callable[..., Any], case: Called, arrays: dict[str, Any], whole: bool
+) -> list[Any]:
     """The arrays of a result: operands are computed as they are, the function in float64."""
 
     def run(*args: Any, **kw: Any) -> Any:
@@ -298,11 +303,11 @@ WHOLE = ("numpy.", "Array.", "lax.associative_scan", "scipy.special.sph_harm_y")
 
 
 @functools.cache
-def reference(name: str, case: Case, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
+def reference(name: str, case: Called, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
     """The right arrays, rounded to dtypes; none where nobody else has them."""
     f = function(name)
     try:
-        found = evaluated(f, case, operands(case), name.startswith(WHOLE)) if f else []
+        found = evaluated(f, case, case.operands(), name.startswith(WHOLE)) if f else []
     except Exception:  # it refuses what accnp takes: no answer
         return []
     if len(found) != len(dtypes):
@@ -311,7 +316,7 @@ def reference(name: str, case: Case, dtypes: tuple[np.dtype, ...]) -> list[np.nd
         return [x.astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
 
-def determined(name: str, case: Case, values: list[np.ndarray]) -> list[np.ndarray]:
+def determined(name: str, case: Called, values: list[np.ndarray]) -> list[np.ndarray]:
     """What is not free of a result."""
     rule = next((f for names, f in FREE.items() if fnmatchcase(name, names)), None)
     if rule is None:
@@ -321,57 +326,96 @@ def determined(name: str, case: Case, values: list[np.ndarray]) -> list[np.ndarr
     def run(*args: Any, **kw: Any) -> Any:
         return rule(given, *args, **kw)
 
-    return evaluated(run, case, operands(case), True)
+    return evaluated(run, case, case.operands(), True)
 
 
 # Of four points on a side of x, in steps: weights whose sum is the slope.
 MIDDLE = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 RIGHT = {0: -25 / 12, 1: 4, 2: -3, 3: 4 / 3, 4: -1 / 4}
+SIDES = (MIDDLE, RIGHT, {-k: -v for k, v in RIGHT.items()})
 STEP = 2.0**-10
 
 
-def slopes(name: str, case: Case, letter: str, place: int) -> list[float]:
-    """The slope of the weighted sum of a result by one number, and those of both sides of it."""
-    arrays = {
-        k: wide(v, True) if isinstance(v, np.ndarray) else v for k, v in operands(case).items()
-    }
+def moving(name: str, case: Called, moves: dict[str, np.ndarray]) -> Callable[[int], list[Any]]:
+    """The results after some steps of the operands that move."""
+    arrays = operands_wide(case)
     f = None if any(fnmatchcase(name, names) for names in FREE) else function(name)
+    if f is not None:
+        try:
+            evaluated(f, case, arrays, name.startswith(WHOLE))
+        except Exception:  # it refuses what accnp takes
+            f = None
 
     @functools.cache
     def at(steps: int) -> list[Any]:
-        moved = arrays[letter].copy()
-        moved.flat[place] += steps * STEP
-        given = arrays | {letter: moved}
+        given = arrays | {k: arrays[k] + steps * STEP * move for k, move in moves.items()}
         if f is not None:
             return evaluated(f, case, given, name.startswith(WHOLE))
-        with accnp.enable_x64(True):
-            inputs = {
-                k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
-                for k, v in given.items()
-            }
-            return [np.asarray(x) for x in flat(accnp, call(accnp, name, case, inputs))[1]]
+        return own(name, case, given)
+
+    return at
+
+
+def operands_wide(case: Called) -> dict[str, Any]:
+    return {
+        k: wide(v, True) if isinstance(v, np.ndarray) else v for k, v in case.operands().items()
+    }
+
+
+def own(name: str, case: Called, arrays: dict[str, Any]) -> list[np.ndarray]:
+    """What accnp itself gives with 64-bit types."""
+    with accnp.enable_x64(True):
+        inputs = {
+            k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()
+        }
+        return [np.asarray(x) for x in flat(accnp, call(accnp, name, case, inputs))[1]]
+
+
+def slopes(name: str, case: Called, letter: str, place: int) -> list[float]:
+    """The slope of the weighted sum of a result by one number, and those of both sides of it."""
+    move = np.zeros(case.operands()[letter].shape)
+    move.flat[place] = 1
+    at = moving(name, case, {letter: move})
 
     def slope(weights: dict[int, float]) -> float:
         return sum(weigh(at, weights, i) for i, x in enumerate(at(0)) if x.dtype.kind in "fc")
 
     with np.errstate(all="ignore"):
-        return [slope(w) for w in (MIDDLE, RIGHT, {-k: -v for k, v in RIGHT.items()})]
+        return [slope(w) for w in SIDES]
+
+
+def pushed(name: str, case: Called, moves: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
+    """The slopes of all numbers of a result as the operands move, and those of both sides."""
+    at = moving(name, case, moves)
+
+    def slope(weights: dict[int, float]) -> list[np.ndarray]:
+        return [changes(at, weights, i)[0] for i, x in enumerate(at(0)) if x.dtype.kind in "fc"]
+
+    with np.errstate(all="ignore"):
+        return [slope(w) for w in SIDES]
+
+
+def changes(
+    at: Callable[[int], list[Any]], weights: dict[int, float], i: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The slopes of one leaf, and where it moves; nothing where it stays, infinite as well."""
+    first = at(next(iter(weights)))[i]
+    total, moves = np.zeros_like(first), np.zeros(first.shape, bool)
+    for k, weight in weights.items():
+        stays = (at(k)[i] == first) | (np.isnan(at(k)[i]) & np.isnan(first))
+        total = total + weight * np.where(stays, 0, at(k)[i] - first)
+        moves |= ~stays
+    unknown = np.isnan(first) & ~moves  # as far as one can see
+    return np.where(unknown, np.nan, total / STEP), moves
 
 
 def weigh(at: Callable[[int], list[Any]], weights: dict[int, float], i: int) -> float:
-    """What one leaf adds to a slope; nothing where it stays, infinite as well."""
-    first = at(next(iter(weights)))[i]
-    total, moves = np.zeros_like(first), False
-    for k, weight in weights.items():
-        stays = (at(k)[i] == first) | (np.isnan(at(k)[i]) & np.isnan(first))
-        total, moves = (
-            total + weight * np.where(stays, 0, at(k)[i] - first),
-            moves or not stays.all(),
-        )
-    if not moves and np.isnan(first).any():
-        return np.nan  # as far as one can see
-    factors = np.cos(np.arange(first.size)).reshape(first.shape)
+    """What one leaf adds to a slope."""
+    total, moves = changes(at, weights, i)
+    if moves.any():
+        total[np.isnan(total) & ~moves] = 0
+    factors = np.cos(np.arange(total.size)).reshape(total.shape)
     sums = (total.real * factors).sum()
     if total.dtype.kind == "c":
         sums += (total.imag * (factors + 0.5)).sum()
-    return float(sums) / STEP
+    return float(sums)

@@ -1,0 +1,111 @@
+"""Comparing arrays with jax's answers, or with what is right where the two differ.
+
+In: what accnp gives, what jax gives, and the call (`recipes.Case`, or what is like one), of which
+`references.py` knows the right numbers. Out: nothing, or `Differs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from api.recipes import Called
+from api.references import determined, reference, slopes
+from api.support import value_of
+
+import accnp
+
+ROUGH = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-11}
+
+
+class Differs(Exception):
+    """What differs, by a word of the exceptions' file, and how."""
+
+
+def unpacked(packed: list[Any]) -> np.ndarray:
+    kind, _, shape, numbers = packed
+    dtype = np.dtype(kind)
+    if dtype.kind == "c":
+        pairs = np.asarray(numbers, np.float64).reshape(-1, 2)
+        return pairs.view(np.complex128).reshape(shape).astype(dtype)
+    if dtype.kind not in "biu":
+        numbers = np.asarray(numbers, np.float64)
+    with np.errstate(over="ignore"):
+        return np.asarray(numbers, dtype).reshape(shape)
+
+
+def apart(
+    value: np.ndarray, other: np.ndarray, signs: bool = False, rough: float | None = None
+) -> np.ndarray:
+    """Where two arrays of a dtype differ by more than its rounding; with `signs`, zeros as well."""
+    if value.dtype.kind in "biu":
+        return value != other
+    kind = value.dtype.name
+    if value.dtype.kind == "c":
+        value, other = (np.stack([x.real, x.imag], -1) for x in (value, other))
+    a, b = value.astype(np.float64), other.astype(np.float64)
+    rough = rough or ROUGH.get(kind, 2e-5)
+    with np.errstate(all="ignore"):
+        scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
+        least = rough * (1 if kind in ("float16", "bfloat16") else 0.1)
+        least *= min(scale, 1.0) if signs else max(scale, 0.1)
+        found = ~np.isclose(a, b, rtol=rough, atol=least, equal_nan=True)
+        if signs:
+            found |= (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+    return found.any(-1) if kind.startswith("complex") else found
+
+
+def typed(found: Any, expected: list[Any]) -> None:
+    """Compare dtype, shape and weak flag of an array with those of a packed one."""
+    kind, weak, shape = expected[:3]
+    if (found.dtype.name, list(found.shape)) != (kind, shape):
+        raise Differs("type", f"{found.dtype.name}{list(found.shape)}, jax {kind}{shape}")
+    if isinstance(found, accnp.Array) and kind != "bool" and found.weak_type != weak:
+        raise Differs("weak", f"{found.weak_type}, jax {weak}")
+
+
+def right(name: str, case: Called, found: list[Any], theirs: list[np.ndarray]) -> None:
+    """Raise `Differs` unless each number is jax's, or that of NumPy, SciPy or a formula.
+
+    Of what is partly free, what is determined is compared.
+    """
+    signs = case.layout == "special"
+    values = [value_of(x) for x in found]
+    shapes = [x.shape for x in values]
+    same = [y.shape for y in theirs] == shapes
+    if same and not any(apart(x, y, signs).any() for x, y in zip(values, theirs, strict=True)):
+        return
+    others = reference(name, case, tuple(x.dtype for x in values))
+    ours = determined(name, case, values)
+    wrong: list[np.ndarray] = []
+    for answer in (theirs, others):
+        if not answer or [y.shape for y in answer] != shapes:
+            continue
+        parts = determined(name, case, answer)
+        masks = [apart(x, y, signs) for x, y in zip(ours, parts, strict=True)]
+        wrong = [a & b for a, b in zip(wrong, masks, strict=True)] if wrong else masks
+    if not wrong:
+        raise Differs("type" if theirs else "accepts", f"{values}, jax {theirs}")
+    for i, mask in enumerate(wrong):
+        if mask.any():
+            places = np.nonzero(mask.ravel())[0][:6]
+            text = f"{ours[i].flat[places]} at {places}"
+            for who, answer in (("jax", theirs), ("others", others)):
+                if [y.shape for y in answer] == shapes:
+                    text += f", {who} {determined(name, case, answer)[i].flat[places]}"
+            raise Differs("value" if theirs else "accepts", text)
+
+
+def sloping(name: str, case: Called, letter: str, found: np.ndarray, theirs: np.ndarray) -> None:
+    """Raise `Differs` unless each slope is jax's, or that of a quotient of differences."""
+    rough = 2e-2 if "float16" in str(case) else None
+    expected = theirs.copy()
+    for place in np.nonzero(apart(found, theirs, rough=rough).ravel())[0].tolist():
+        for slope in slopes(name, case, letter, place):
+            expected.flat[place] = slope
+            if not apart(found, expected, rough=rough).flat[place]:
+                break
+        else:
+            text = f"{found.flat[place]}, jax {theirs.flat[place]}, quotients"
+            found_here = slopes(name, case, letter, place)
+            raise Differs("grad", f"{text} {found_here} at {letter}, {place}")

@@ -1,0 +1,159 @@
+"""Random calls of the public functions: a seed says which.
+
+In: a seed; the recipes of `tests/api/values` say how each function is called. Out: a `Call`: its
+arguments as a text with letters for operands, and an expression for each letter.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from api.exceptions import exceptions
+from api.recipes import INERT, USUAL, letters_of, parameters, recipes, taken, takes
+from api.test_names import NAMES, stated
+from sweep.oddities import POOL, otherwise
+from sweep.operands import NARROW, WIDE, Sizes, operand
+
+import accnp
+
+# What is undefined, new in each process, or about the machine.
+LEFT_OUT = {
+    "Array.addressable_data", "Array.block_until_ready", "Array.clone", "Array.copy_to_host_async",
+    "Array.delete", "Array.is_deleted", "Array.is_ready", "Array.on_device_size_in_bytes",
+    "Array.platform", "lax.empty", "numpy.empty", "numpy.empty_like", "numpy.array_repr",
+    "numpy.array_str",
+} | {name for name, what, *_ in exceptions("values") if what == "none"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, which `api.references` takes for a case."""
+
+    name: str
+    arguments: str
+    given: tuple[tuple[str, str, bool], ...]  # letter, expression, whether it can be traced
+    wide: bool
+    seed: int
+
+    @property
+    def layout(self) -> str:
+        return "special" if any("np.inf" in text for _, text, _ in self.given) else "base"
+
+    def __str__(self) -> str:
+        return self.expression()
+
+    def operands(self) -> dict[str, Any]:
+        """NumPy's arrays, numbers, lists."""
+        return self.operands_of({"jnp": np, "jax": accnp})
+
+    def operands_of(self, scope: dict[str, Any]) -> dict[str, Any]:
+        with np.errstate(all="ignore"):
+            return {k: eval(text, {"np": np, **scope}) for k, text, _ in self.given}
+
+    @property
+    def traced(self) -> list[str]:
+        return [letter for letter, _, traced in self.given if traced]
+
+    def expression(self, way: str = "value") -> str:
+        """The call as somebody would write it."""
+        texts = {k: text for k, text, _ in self.given}
+        if way == "value":
+            return _called(self.name, self.arguments, texts)
+        rest = {k: text for k, text in texts.items() if k not in self.traced}
+        inner = _called(self.name, self.arguments, rest)
+        letters = ", ".join(self.traced)
+        values = ", ".join(texts[k] for k in self.traced)
+        return f"{way}(lambda {letters}: {inner}, {values})"
+
+
+class _Operands(ast.NodeTransformer):
+    """Puts expressions in the place of letters."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = texts
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        text = self.texts.get(node.id)
+        return node if text is None else ast.parse(text, mode="eval").body
+
+
+def _called(name: str, arguments: str, texts: Mapping[str, str]) -> str:
+    call = ast.parse(f"f({arguments})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    space, _, last = name.rpartition(".")
+    function = f"jax.{name}"
+    if space.startswith("Array"):
+        function = f"jnp.asarray({ast.unparse(call.args.pop(0))})"
+        if space == "Array.at":
+            function += f".at[{ast.unparse(call.args.pop(0))}]"
+        function += f".{last}"
+    call.func = ast.parse(function, mode="eval").body
+    if space == "nn.initializers" and any(k.arg == "key" for k in call.keywords):
+        later = {k.arg: k.value for k in call.keywords if k.arg in ("key", "shape")}
+        call.keywords = [k for k in call.keywords if k.arg not in later]
+        call = ast.Call(call, [later["key"], later["shape"]], [])
+    return ast.unparse(_Operands(texts).visit(call))
+
+
+@cache
+def names() -> Sequence[str]:
+    """All that have recipes, in an order that mixes the families."""
+    found = sorted(set(recipes()) - LEFT_OUT)
+    random.Random(0).shuffle(found)
+    return found
+
+
+def drawn(seed: int, wide: bool, among: Sequence[str] | None = None) -> Call:
+    """The call of a seed: seeds that follow each other go through all names."""
+    r = random.Random(seed)
+    chosen = among or names()
+    name = chosen[seed % len(chosen)]
+    text, given, _ = r.choice(recipes()[name])
+    arguments = _split(text)
+    more = _further(r, name, text, given, {k for k, _ in arguments})
+    arguments = [(k, _odd(r, t, 0.1)) for k, t in arguments] + more
+    text = ", ".join(t if k is None else f"{k}={t}" for k, t in arguments)
+    sizes, dtype = Sizes(r), r.choice(WIDE if wide else NARROW)
+    operands = tuple((k, *operand(k, sizes, dtype, wide)) for k in letters_of(text))
+    return Call(name, text, operands, wide, seed)
+
+
+def _split(text: str) -> list[tuple[str | None, str]]:
+    call = ast.parse(f"f({text})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    placed: list[tuple[str | None, str]] = [(None, ast.unparse(x)) for x in call.args]
+    return placed + [(k.arg, ast.unparse(k.value)) for k in call.keywords]
+
+
+def _further(
+    r: random.Random, name: str, text: str, given: dict[str, list[str]], named: set[str | None]
+) -> list[tuple[str | None, str]]:
+    """Parameters that may be left out, with values of the recipe or others."""
+    free = [
+        p
+        for p in dict.fromkeys([*parameters(name), *(g for g in given if takes(name, g))])
+        if p not in named and not taken(name, text, p)
+    ]
+    found: list[tuple[str | None, str]] = []
+    for p in r.sample(free, min(len(free), r.choice([0, 0, 1, 1, 2, 3]))):
+        usual = given.get(p) or [
+            t for table in (USUAL, INERT) for t in table.get(p, "").split(" / ")
+        ]
+        default = stated(NAMES[name][1]).get(p, ("", None))[1]
+        texts = [t for t in usual if t] or otherwise(str(default))
+        if p in POOL and r.random() < 0.35:
+            texts = POOL[p]
+        if texts:
+            found.append((p, _odd(r, r.choice(texts), 0.15)))
+    return found
+
+
+def _odd(r: random.Random, text: str, chance: float) -> str:
+    others = otherwise(text) if r.random() < chance else []
+    return r.choice(others) if others else text

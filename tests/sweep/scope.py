@@ -1,0 +1,37 @@
+"""The names of the expressions that the sweep prints: `from tests.sweep.scope import *`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from sweep.ways import Ways  # noqa: E402
+
+import accnp as jax  # noqa: E402
+import accnp.numpy as jnp  # noqa: E402
+from accnp import lax, nn  # noqa: E402
+
+__all__ = ["grad", "jax", "jit", "jnp", "jvp", "lax", "nn", "np", "vmap"]
+_ways = Ways(jax)
+
+
+def jit(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.jit(f, xs)
+
+
+def vmap(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.vmap(f, xs)
+
+
+def grad(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.grad(f, xs)
+
+
+def jvp(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.jvp(f, xs)

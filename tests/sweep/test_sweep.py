@@ -1,0 +1,153 @@
+"""A few calls of fixed seeds, and whether planted faults are found.
+
+`python -m tests.sweep` goes on with fresh seeds for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+
+import numpy as np
+import pytest
+from api.exceptions import exceptions
+from sweep import __main__ as runner
+from sweep import ours
+from sweep.calls import Call, drawn, names
+from sweep.ours import answer
+from sweep.verdict import differences
+from sweep.ways import WAYS, Ways
+
+import accnp
+import accnp.numpy as jnp
+
+# Elementwise and quick to compile, one for each family.
+QUICK = ["numpy.add", "numpy.cumsum", "lax.clamp", "nn.relu", "Array.at.add", "ops.segment_sum"]
+
+
+def call(name: str, arguments: str, **given: str) -> Call:
+    return Call(name, arguments, tuple((k, v, True) for k, v in given.items()), False, 0)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_fixed_seeds(wide):
+    for seed in range(len(QUICK)):
+        c = drawn(seed, wide, QUICK)
+        assert not differences(c, None, answer(accnp, c, None, WAYS)), str(c)
+
+
+def test_seeds_go_through_all_names():
+    assert len(names()) > 900
+    assert {drawn(seed, False).name for seed in range(len(names()))} == set(names())
+    assert drawn(7, True) == drawn(7, True)
+    assert drawn(7, True) != drawn(7 + len(names()), True)
+
+
+def test_expressions_are_the_calls():
+    """What is printed, pasted, gives what was compared."""
+    from sweep import scope
+
+    for seed in range(12):
+        c = drawn(seed, False, QUICK)
+        found = answer(accnp, c, None, WAYS)
+        if isinstance(found["value"], str):
+            continue
+        for way in ("value", "jit", "jvp"):
+            if way in found:
+                again = accnp.tree.leaves(eval(c.expression(way), {**vars(scope)}))
+                for x, (y, _) in zip(again, found[way], strict=True):
+                    assert np.array_equal(np.asarray(x), y, equal_nan=True), (way, str(c))
+
+
+def test_rules_have_names_and_reasons():
+    for name, _, _, why in exceptions("sweep"):
+        assert fnmatch.filter(names(), name), name
+        assert len(why.split()) > 3, name
+
+
+A = "jnp.asarray(np.random.default_rng(1).integers(-9, 9, (4, 5)) / 8)"
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [("value", ["value"]), ("jit", ["jit"]), ("vmap", ["vmap"]), ("grad", ["grad", "jvp"])],
+)
+def test_a_planted_fault_is_found(monkeypatch, way, words):
+    """A `sin` that is wrong by one way."""
+    real = jnp.sin
+
+    @accnp.custom_jvp
+    def steep(x):
+        return real(x)
+
+    steep.defjvp(lambda xs, ts: (real(xs[0]), 1.01 * jnp.cos(xs[0]) * ts[0]))
+
+    def sin(x):
+        traced = isinstance(x, accnp.core.Tracer)
+        if way == "grad":
+            return steep(x)
+        wrong = {"value": True, "jit": traced, "vmap": traced and jnp.ndim(x) == 2}[way]
+        return real(x) + (1e-3 if wrong else 0)
+
+    monkeypatch.setattr(jnp, "sin", sin)
+    c = call("numpy.sin", "A", A=A)
+    chosen = ["value", *(w for w in WAYS if w in words)]
+    found = differences(c, None, answer(accnp, c, None, chosen))
+    assert {d.way for d in found} == set(words)
+    assert all(d.what == "value" for d in found)
+
+
+def test_types_are_compared_with_those_of_jax():
+    c = call("numpy.sin", "A", A=A)
+    mine = answer(accnp, c, None, ["value"])
+    (x, _), *_ = mine["value"]
+    theirs = {"tree": mine["tree"], "value": [(x.astype("float16"), False)]}
+    assert [d.what for d in differences(c, theirs, mine)] == ["type"]
+    assert [d.what for d in differences(c, {**theirs, "value": [(x, True)]}, mine)] == ["weak"]
+    refused = {"value": "TypeError: no"}
+    assert [d.what for d in differences(c, theirs, refused)] == ["refuses"]
+    assert not differences(c, {"error": ["TypeError"]}, mine)
+
+
+def test_the_runner_tells_differences_and_crashes(monkeypatch, capsys):
+    """Workers of one process; the third call ends it."""
+    asked = []
+
+    class Here:
+        def __init__(self, library: str, seconds: float) -> None:
+            del library, seconds
+
+        def ask(self, f, *given):
+            asked.append(given)
+            if len(asked) == 3:
+                raise runner.Ended("the process ended with -11")
+            record = f(accnp, *given)
+            if len(asked) == 2:
+                (x, weak), *more = record["value"]
+                record["value"] = [(x + 1, weak), *more]
+            return record
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(runner, "Worker", Here)
+    given = ["60", "--seed", "1", "--calls", "3", "--names", "numpy.negative", "--alone"]
+    assert runner.main([*given, "--ways", "value"]) == 1
+    said = capsys.readouterr().out
+    assert "=== value, value: numpy.negative, seed 2" in said
+    assert "jax.numpy.negative(" in said
+    assert "=== value, crash: numpy.negative, seed 3" in said
+    assert "the process ended with -11" in said
+    assert "3 calls" in said
+
+
+def test_jax_is_asked_once_for_several_calls():
+    import jax
+    from sweep.theirs import answers
+
+    calls = [call("numpy.sin", "A", A=A), call("numpy.sin", "A, axis=3", A=A)]
+    good, bad = answers(jax, calls, WAYS)
+    assert {"tree", "value", "vmap", "grad", "jvp"} <= set(good)
+    assert bad["error"][0] == "TypeError"
+    assert not differences(calls[0], good, answer(accnp, calls[0], good, WAYS))
+    assert ours.answer(accnp, calls[1], None, WAYS)["value"].startswith("TypeError")
+    assert Ways(jax).moving([jax.numpy.ones(2), jax.numpy.arange(2)]) == [0]

@@ -1,0 +1,98 @@
+"""What jax answers to calls, several of them in one program: compiling takes most of the time.
+
+In: calls of one precision. Out: of each a record: "error" (the class, its bases, whether a value
+would have to be known), or "tree", "value" (arrays); "vmap", "grad", "jvp": True or arrays where
+jax has them. A call without these was too much for its compiler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sweep.calls import Call
+from sweep.ways import Ways, wanted
+
+# Its programs run once.
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+Record = dict[str, Any]
+
+
+def _refused(error: BaseException) -> list[str]:
+    return [k.__name__ for k in type(error).__mro__]
+
+
+def answers(m: Any, calls: Sequence[Call], chosen: Sequence[str]) -> list[Record]:
+    ways = Ways(m)
+    records: list[Record] = [{} for _ in calls]
+    programs: dict[tuple[int, str], Callable[[Any], Any]] = {}
+    inputs: dict[int, list[Any]] = {}
+    warnings.simplefilter("ignore")
+    with ways.precision(calls[0]):
+        for i, call in enumerate(calls):
+            try:
+                operands = ways.arrays(call)
+                xs = [operands[k] for k in call.traced]
+                for way, f in _programs(ways, call, operands, xs, chosen, records[i]).items():
+                    programs[i, way], inputs[i] = f, xs
+            except Exception as error:  # operands that jax does not take
+                records[i]["error"] = _refused(error)
+        for (i, way), found in _run(m, programs, inputs).items():
+            records[i][way] = ways.packed(found)
+    return records
+
+
+def _programs(
+    ways: Ways, call: Call, operands: dict[str, Any], xs: list[Any], chosen: Any, record: Record
+) -> dict[str, Callable[[Any], Any]]:
+    """What is to be compiled, where jax traces it."""
+    m, trees = ways.m, []
+    f = ways.function(call, operands, trees)
+    try:
+        m.eval_shape(f, *xs)
+        record["tree"] = trees[0]
+    except Exception as error:
+        kinds = _refused(error)
+        if not any("Tracer" in k or "Concret" in k for k in kinds):
+            record["error"] = kinds
+            return {}
+        record["concrete"] = True
+        try:
+            record["value"], record["tree"] = ways.packed(f(*xs)), trees[0]
+        except Exception as refused:
+            record["error"] = _refused(refused)
+        return {}
+    programs: dict[str, Callable[[Any], Any]] = {"value": lambda xs: f(*xs)}
+    sensible = wanted(call, chosen)
+    if "vmap" in sensible:
+        with contextlib.suppress(Exception):
+            m.eval_shape(lambda xs: ways.vmap(f, xs), xs)
+            record["vmap"] = True
+    for way in ("grad", "jvp"):
+        if way in sensible and ways.moving(xs):
+            with contextlib.suppress(Exception):
+                g = getattr(ways, way)
+                m.eval_shape(lambda xs, g=g: g(f, xs), xs)
+                programs[way] = lambda xs, g=g: g(f, xs)
+    return programs
+
+
+def _run(m: Any, programs: dict[tuple[int, str], Any], inputs: dict[int, Any]) -> dict[Any, Any]:
+    """All as one program; one by one where that is too much for the compiler."""
+    groups = [list(programs)] if programs else []
+    found: dict[Any, Any] = {}
+    while groups:
+        group = groups.pop()
+
+        def everything(inputs: Any, group: Any = group) -> Any:
+            return [programs[key](inputs[key[0]]) for key in group]
+
+        try:
+            given = {i: inputs[i] for i, _ in group}
+            results = m.jit(everything, compiler_options=QUICK)(given)
+            found |= zip(group, m.block_until_ready(results), strict=True)
+        except Exception:
+            groups += [[key] for key in group] if len(group) > 1 else []
+    return found

@@ -1,0 +1,268 @@
+"""What is different between two records of a call.
+
+In: a call, what jax answers (None without jax), what accnp gives. Out: differences: the way, a word
+(`value`, `type`, `weak`, `tree`, `refuses`), how.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from api.comparison import Differs, apart, right
+from api.exceptions import exceptions
+from api.references import operands_wide, own, pushed, reference, slopes
+from chance.values import difference, same_bits
+from sweep.calls import Call
+from sweep.ways import tangent
+
+Packed = list[tuple[np.ndarray, bool]]
+Record = dict[str, Any]
+SLOPES = 8  # places of a gradient that are looked up: each costs several calls
+# How far jax may be from a result in 16 or 32 bits that 64-bit types have as well.
+ROUNDED = {"float16": 0.05, "bfloat16": 0.2, "float32": 5e-3, "complex64": 5e-3}
+
+
+class Difference(NamedTuple):
+    way: str
+    what: str
+    how: str
+
+
+def excused(call: Call, found: Difference) -> bool:
+    """Whether `exceptions.txt` has the difference."""
+    return any(
+        fnmatch.fnmatchcase(call.name, name)
+        and what in (found.what, found.way)
+        and fnmatch.fnmatchcase(call.arguments, calls)
+        for section in ("sweep", "values", "weak types")
+        for name, what, calls, _ in exceptions(section)
+    )
+
+
+def differences(call: Call, theirs: Record | None, ours: Record) -> list[Difference]:
+    try:
+        found = list(_differences(call, theirs, ours))
+    finally:
+        reference.cache_clear()  # arrays of calls that do not come again
+    return [d for d in found if not excused(call, d)]
+
+
+def compared(call: Call, theirs: Record | None, ours: Record) -> list[str]:
+    """The ways by which a call was compared."""
+    if theirs is not None and ("error" in theirs or "value" not in theirs):
+        return []
+    return [way for way in ("value", "jit", "vmap", "grad", "jvp") if way in ours]
+
+
+def _differences(call: Call, theirs: Record | None, ours: Record) -> Iterator[Difference]:
+    if theirs is not None and ("error" in theirs or "value" not in theirs):
+        return
+    value = ours["value"]
+    if isinstance(value, str):
+        if theirs is not None:
+            yield Difference("value", "refuses", value)
+        return
+    if theirs is not None:
+        if theirs["tree"] != ours["tree"]:
+            yield Difference("value", "tree", f"{ours['tree']}, jax {theirs['tree']}")
+            return
+        yield from _types("value", value, theirs["value"])
+    yield from _values(call, value, None if theirs is None else theirs["value"])
+    if "jit" in ours:
+        yield from _same(ours["jit"], value)
+    if "vmap" in ours:
+        yield from _mapped(call, ours)
+    for way, check in (("grad", _gradient), ("jvp", _pushed)):
+        if way not in ours:
+            continue
+        if isinstance(ours[way], str):
+            if theirs is not None:
+                yield Difference(way, "refuses", ours[way])
+        elif theirs is None or way in theirs:
+            stated = None if theirs is None else theirs[way]
+            if stated is not None:
+                yield from _types(way, ours[way], stated)
+            if stated is None or _shapes(ours[way]) == _shapes(stated):
+                yield from check(call, ours[way], stated, value)
+
+
+def _shapes(leaves: Packed) -> list[Any]:
+    return [(x.dtype, x.shape) for x, _ in leaves]
+
+
+def _text(leaf: tuple[np.ndarray, bool]) -> str:
+    x, weak = leaf
+    return f"{'~' * (weak and x.dtype != bool)}{x.dtype.name}{list(x.shape)}"
+
+
+def _types(way: str, ours: Packed, theirs: Packed) -> Iterator[Difference]:
+    texts = [[_text(x) for x in leaves] for leaves in (ours, theirs)]
+    if texts[0] != texts[1]:
+        what = "weak" if _shapes(ours) == _shapes(theirs) else "type"
+        yield Difference(way, what, f"{', '.join(texts[0])}, jax {', '.join(texts[1])}")
+
+
+def _values(call: Call, ours: Packed, theirs: Packed | None) -> Iterator[Difference]:
+    found = [x for x, _ in ours]
+    if theirs is not None and _shapes(ours) != _shapes(theirs):
+        return
+    expected = [x for x, _ in theirs or []]
+    if theirs is None:
+        expected = reference(call.name, call, tuple(x.dtype for x in found))
+        if [x.shape for x in expected] != [x.shape for x in found]:
+            return
+    if found and all(map(same_bits, found, expected)):
+        return
+    try:
+        right(call.name, call, found, expected)
+    except Differs as error:
+        if error.args[0] in ("value", "type") and not _rounded(call, found, expected):
+            yield Difference("value", "value", error.args[1])
+    except Exception:  # the rule for what is free does not take these arguments
+        if any(apart(x, y).any() for x, y in zip(found, expected, strict=True)):
+            yield Difference("value", "value", _first(found, expected))
+
+
+def _rounded(call: Call, found: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
+    """Whether a result is what 64-bit types give, and jax's what fewer bits have made of it."""
+    if not all(x.dtype.name in ROUNDED for x in found):
+        return False
+    try:
+        wide = own(call.name, call, operands_wide(call))
+        with np.errstate(all="ignore"):
+            return all(
+                not apart(x, y.astype(x.dtype)).any()
+                and not apart(x, z, rough=ROUNDED[x.dtype.name]).any()
+                for x, y, z in zip(found, wide, theirs, strict=True)
+            )
+    except Exception:
+        return False
+
+
+def _rough(call: Call, dtype: np.dtype) -> float | None:
+    """The roughness of slopes: of what an operand or the result is rounded to, or of quotients."""
+    text = str(call)
+    if "float16" in text:
+        return 2e-2
+    if dtype.name not in ("float64", "complex128"):
+        return None
+    return 2e-4 if "float32" in text or "complex64" in text else 1e-8
+
+
+def _first(found: list[np.ndarray], expected: list[np.ndarray]) -> str:
+    return "; ".join(
+        difference(x, y) for x, y in zip(found, expected, strict=True) if not same_bits(x, y)
+    )
+
+
+def _same(jitted: Packed | str, eager: Packed) -> Iterator[Difference]:
+    if isinstance(jitted, str):
+        yield Difference("jit", "refuses", jitted)
+        return
+    texts = [[_text(x) for x in leaves] for leaves in (jitted, eager)]
+    if texts[0] != texts[1]:
+        yield Difference("jit", "type", f"{texts[0]}, eager {texts[1]}")
+    elif not all(same_bits(x, y) for (x, _), (y, _) in zip(jitted, eager, strict=True)):
+        yield Difference("jit", "value", _first([x for x, _ in jitted], [x for x, _ in eager]))
+
+
+def _mapped(call: Call, ours: Record) -> Iterator[Difference]:
+    both, alone = ours["vmap"], ours["alone"]
+    if isinstance(alone, str):  # a value that eager code refuses
+        return
+    if isinstance(both, str):
+        yield Difference("vmap", "refuses", both)
+        return
+    for i, (x, weak) in enumerate(both):
+        for j in (0, 1):
+            y, weak_alone = alone[j][i]
+            if _text((x[j], weak)) != _text((y, weak_alone)):
+                texts = f"{_text((x[j], weak))}, alone {_text((y, weak_alone))}"
+                yield Difference("vmap", "type", texts)
+                return
+        together = [np.asarray(x[j]) for j in (0, 1)]
+        if any(apart(z, alone[j][i][0]).any() for j, z in enumerate(together)):
+            yield Difference("vmap", "value", _first(together, [a[i][0] for a in alone]))
+            return
+
+
+def _moves(x: Any) -> bool:
+    return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fcV"
+
+
+def _gradient(
+    call: Call, ours: Packed, theirs: Packed | None, values: Packed
+) -> Iterator[Difference]:
+    operands = call.operands()
+    letters = [k for k in call.traced if _moves(operands[k])]
+    del values
+    for i, (k, (x, _)) in enumerate(zip(letters, ours, strict=True)):
+        rough = _rough(call, x.dtype)
+        y = theirs[i][0] if theirs else np.full_like(x, np.nan)
+        known = np.ones(x.shape, bool) if theirs else np.isfinite(x)
+        places = np.nonzero((apart(x, y, rough=rough) & known).ravel())[0]
+        if not len(places):
+            continue
+        keep = places[np.unique(np.linspace(0, len(places) - 1, SLOPES).astype(int))]
+        for place in keep.tolist():
+            if how := _slope(call, k, x, y, place, rough):
+                yield Difference("grad", "value", how)
+                break
+
+
+def _slope(
+    call: Call, letter: str, x: np.ndarray, y: np.ndarray, place: int, rough: float | None
+) -> str | None:
+    """What is wrong with a slope that is not jax's; nothing where there is none, as at a pole."""
+    try:
+        quotients = slopes(call.name, call, letter, place)
+    except Exception:  # with 64-bit types, or a step beside, it is refused
+        return difference(x, y)
+    if np.isnan(quotients).all():
+        return None
+    stated = y.copy()
+    for slope in quotients:
+        stated.flat[place] = slope
+        if not apart(x, stated, rough=rough).flat[place]:
+            return None
+    return f"{x.flat[place]}, jax {y.flat[place]}, quotients {quotients} at {letter}, {place}"
+
+
+def _pushed(
+    call: Call, ours: Packed, theirs: Packed | None, values: Packed
+) -> Iterator[Difference]:
+    expected = [y for y, _ in theirs or []]
+    if expected and not any(
+        apart(x, y, rough=_rough(call, x.dtype)).any()
+        for (x, _), y in zip(ours, expected, strict=True)
+    ):
+        return
+    operands = call.operands()
+    letters = [k for k in call.traced if _moves(operands[k])]
+    moves = {}
+    for i, k in enumerate(letters):
+        x = np.asarray(operands[k])
+        moves[k] = tangent(x.shape, x.dtype, i).astype(complex if x.dtype.kind == "c" else float)
+    try:
+        others = pushed(call.name, call, moves)
+    except Exception:  # with 64-bit types, or a step beside, it is refused
+        others = []
+    if not others and not expected:
+        return
+    finite = [x for x, _ in values if x.dtype.kind not in "biu"]
+    for i, (x, _) in enumerate(ours):
+        answers = [side[i].astype(x.dtype) for side in others if side[i].shape == x.shape]
+        answers += [expected[i]] if expected else []
+        rough = _rough(call, x.dtype)
+        wrong = np.logical_and.reduce([apart(x, y, rough=rough) for y in answers])
+        with np.errstate(all="ignore"):
+            wrong &= np.isfinite(finite[i].astype(complex))  # at a pole there is no slope
+        if not expected:  # nor beside it, as far as the others see
+            wrong &= np.isfinite(x)
+        if wrong.any():
+            at = np.nonzero(wrong.ravel())[0][:4]
+            texts = [f"{y.flat[at]}" for y in answers]
+            yield Difference("jvp", "value", f"{x.flat[at]} at {at}, others {' / '.join(texts)}")

@@ -1,0 +1,128 @@
+"""The ways by which a call is run, in either library.
+
+In: the module (`jax` or `accnp`), a call. Out: a structure and arrays, or what the library raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from api.answers import call as called
+from api.answers import flat, precision
+from sweep.calls import Call
+
+WAYS = ("value", "jit", "vmap", "grad", "jvp")
+Function = Callable[..., Any]
+
+
+def tangent(shape: tuple[int, ...], dtype: Any, number: int) -> np.ndarray:
+    """The direction in which an operand moves."""
+    size = int(np.prod(shape, dtype=np.int64))
+    moves = np.cos(np.arange(size) + number).reshape(shape)
+    if np.dtype(dtype).kind == "c":
+        moves = moves * (1 + 0.5j)
+    return np.asarray(moves).astype(dtype)
+
+
+class Ways:
+    def __init__(self, m: Any) -> None:
+        self.m = m
+
+    def arrays(self, call: Call) -> dict[str, Any]:
+        """All operands, by their letters."""
+        return call.operands_of({"jnp": self.m.numpy, "jax": self.m})
+
+    def function(self, call: Call, operands: dict[str, Any], trees: list[Any]) -> Function:
+        """Of the operands that can be traced: the arrays of the result. Its structure is put into
+        `trees`."""
+
+        def run(*xs: Any) -> list[Any]:
+            given = operands | dict(zip(call.traced, xs, strict=True))
+            tree, leaves = flat(self.m, called(self.m, call.name, call, given))
+            trees[:] = [tree]
+            return [self.m.numpy.asarray(x) for x in leaves]
+
+        return run
+
+    def moving(self, xs: Sequence[Any]) -> list[int]:
+        """The places of what has slopes."""
+        m = self.m
+        return [i for i, x in enumerate(xs) if m.dtypes.issubdtype(x.dtype, np.inexact)]
+
+    def jit(self, f: Function, xs: Sequence[Any]) -> Any:
+        return self.m.jit(f)(*xs)
+
+    def pairs(self, xs: Sequence[Any]) -> list[Any]:
+        """Each operand with itself backwards."""
+        m = self.m
+        return [
+            m.numpy.stack(
+                [x, x if m.dtypes.issubdtype(x.dtype, m.dtypes.prng_key) else m.numpy.flip(x)]
+            )
+            for x in xs
+        ]
+
+    def vmap(self, f: Function, xs: Sequence[Any]) -> Any:
+        return self.m.vmap(f)(*self.pairs(xs))
+
+    def weighted(self, tree: Any) -> Any:
+        """The sum of all numbers, each with a weight of its own: `references.weigh`."""
+        jnp, dtypes = self.m.numpy, self.m.dtypes
+        kind = "float64" if self.m.config.jax_enable_x64 else "float32"
+        total = jnp.zeros((), kind)
+        for x in flat(self.m, tree)[1]:
+            if dtypes.issubdtype(x.dtype, np.inexact):
+                factors = np.cos(np.arange(x.size)).reshape(x.shape).astype(kind)
+                total = total + (jnp.real(x).astype(kind) * factors).sum()
+                if dtypes.issubdtype(x.dtype, np.complexfloating):
+                    total = total + (jnp.imag(x).astype(kind) * (factors + 0.5).astype(kind)).sum()
+        return total
+
+    def grad(self, f: Function, xs: Sequence[Any]) -> Any:
+        """The gradient of the weighted sum, of each operand that has one."""
+        places = self.moving(xs)
+
+        def total(moved: list[Any]) -> Any:
+            given = list(xs)
+            for i, x in zip(places, moved, strict=True):
+                given[i] = x
+            return self.weighted(f(*given))
+
+        return self.m.grad(total)([xs[i] for i in places])
+
+    def jvp(self, f: Function, xs: Sequence[Any]) -> Any:
+        """The slopes of all numbers along the tangents."""
+        places = self.moving(xs)
+
+        def results(*moved: Any) -> list[Any]:
+            given = list(xs)
+            for i, x in zip(places, moved, strict=True):
+                given[i] = x
+            leaves = flat(self.m, f(*given))[1]
+            return [x for x in leaves if self.m.dtypes.issubdtype(x.dtype, np.inexact)]
+
+        tangents = [
+            self.m.numpy.asarray(tangent(xs[i].shape, xs[i].dtype, n)) for n, i in enumerate(places)
+        ]
+        return self.m.jvp(results, tuple(xs[i] for i in places), tuple(tangents))[1]
+
+    def precision(self, call: Call) -> Any:
+        return precision(self.m, call.wide)
+
+    def packed(self, leaves: Sequence[Any]) -> list[tuple[np.ndarray, bool]]:
+        """Arrays that another process takes, and whether each is weak."""
+        return [(np.asarray(x), bool(getattr(x, "weak_type", False))) for x in leaves]
+
+
+def wanted(call: Call, ways: Sequence[str]) -> list[str]:
+    """The ways that make sense for a call: slopes where numbers are finite."""
+    found = ["value"]
+    if call.traced:
+        found.append("jit")
+        if "rbg" not in str(call.given):  # batches of such keys draw other numbers: jax says so
+            found.append("vmap")
+        if call.layout != "special":
+            found += ["grad", "jvp"]
+    return [way for way in found if way in ways]
