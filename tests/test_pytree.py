@@ -8,6 +8,7 @@ import pickle
 
 import jax
 import jax.tree_util as theirs
+import numpy as np
 import pytest
 
 import accnp as jnp
@@ -342,6 +343,22 @@ def test_static_data_that_cannot_be_hashed():
         )
         f = m.jit(lambda v: v.x * len(v.notes))
         assert [float(f(Noted(2.0, notes))) for notes in ([1], [1], [1, 2])] == [2, 2, 4]
+
+
+def test_static_data_that_are_arrays():
+    """tensorflow_probability keeps shapes so; what is the same array is not compared."""
+
+    class Table:
+        def __init__(self, x, places):
+            self.x, self.places = x, places
+
+    ours.register_pytree_node(Table, lambda t: ((t.x,), t.places), lambda p, x: Table(x[0], p))
+    places = np.arange(3)
+    assert ours.tree_map(lambda a, b: a + b, Table(1, places), Table(2, places)).x == 3
+    for _ in range(2):  # two loops of their own, and two arrays
+        start = Table(jnp.ones(2), np.arange(3))
+        done = jnp.lax.while_loop(lambda t: t.x[0] < 3, lambda t: Table(t.x * 2, t.places), start)
+        assert done.x.tolist() == [4, 4]
 
 
 def test_register_static():

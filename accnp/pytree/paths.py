@@ -226,7 +226,7 @@ def _first_difference(
             path,
             f"a {_kind(prefix)} of length {len(first[0])} and one of length {len(second[0])}",
         )
-    if first[1] != second[1]:
+    if first[1] is not second[1] and first[1] != second[1]:
         return path, f"two {_kind(prefix)} with unlike static data, {first[1]!r} and {second[1]!r}"
     for (key, child), (_, other) in zip(first[0], second[0]):
         found = _first_difference((*path, key), child, other, is_leaf)

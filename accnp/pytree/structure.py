@@ -224,7 +224,8 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
     level = one_level(tree)
     assert level is not None, kind
     children, found = level
-    if kind is not tuple and kind is not list and found != data:
+    # What is the same object need not be equal to itself: an array as static data.
+    if kind is not tuple and kind is not list and found is not data and found != data:
         what = "keys" if kind is dict else "static data"
         raise ValueError(
             f"flatten_up_to: expected {kind.__name__} with {what} {data!r}; got {found!r}; "

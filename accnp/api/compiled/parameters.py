@@ -43,7 +43,7 @@ def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
         return [""]
     try:
         found = _PATHS.get(structure)
-    except TypeError:  # static data that cannot be hashed
+    except (TypeError, ValueError):  # static data that cannot be hashed, or compared (arrays)
         return pytree.leaf_names(tree)
     if found is None:
         if len(_PATHS) > 4096:
