@@ -406,9 +406,10 @@ class Array:
         """What libraries for NVIDIA's GPUs ask of arrays of each other, of one on a GPU."""
         where = self._where()[0]
         if where.platform == "cpu" or is_traced(self._node):
+            place = "a traced array" if is_traced(self._node) else f"an array on {where}"
             raise AttributeError(
                 "Array.__cuda_array_interface__: the memory is not a GPU's; "
-                f"got an array on {where}; use np.asarray(x)"
+                f"got {place}; use np.asarray(x)"
             )
         value = engine.on_device(self._node)
         return _exchange().cuda_array_interface(self, value, self.shape, self.dtype)

@@ -27,6 +27,7 @@ __all__ = ["CupyDriver", "provide"]
 
 INSTALL = "install it with pip install 'accnp[cuda]'"
 NO_DRIVER, NO_DEVICE = 35, 100  # cudaErrorInsufficientDriver, cudaErrorNoDevice
+LITTLE = 48 << 10  # bytes of shared memory that a launch gets without asking for more
 BESIDE = 1 << 20  # bytes from which a copy to the device takes a stream of its own
 TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
 
@@ -242,6 +243,9 @@ class CupyDriver:
         places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         where = ctypes.addressof(places)
         sizes = (*_three(blocks), *_three(threads))
+        if shared > LITTLE:
+            most = self._cuda.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._cuda.funcSetAttribute(function.ptr, most, shared)
         self._cuda.launchKernel(function.ptr, *sizes, shared, self._stream(), where, 0)
 
     def entries(self) -> Entries:

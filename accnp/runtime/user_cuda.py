@@ -128,7 +128,7 @@ def _made(
     cc: tuple[int, int],
 ) -> str:
     """The text of a kernel that no cache holds."""
-    kinds = [from_dtype(dtype) for dtype, _ in arguments]
+    kinds = [_kind(dtype) for dtype, _ in arguments]
     ranks = [rank for _, rank in arguments]
     pairs = zip(kinds, ranks, strict=True)
     given = tuple([k if rank is None else types.Array(k, rank, "C") for k, rank in pairs])
@@ -146,6 +146,13 @@ def _made(
     beside = [_definitions(sorted(called))] if called else []
     entry = _entry(own, name, kinds, ranks, threads)
     return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
+
+
+def _kind(dtype: np.dtype) -> Any:
+    """Numba's type of a dtype that kernels can be given."""
+    if dtype.isbuiltin != 1 or dtype.kind not in "biuf":
+        raise NotImplementedError(f"numbers of type {dtype} cannot be passed to numba.cuda")
+    return from_dtype(dtype)
 
 
 def _plain(text: str, own: str) -> str:
@@ -203,8 +210,6 @@ def _entry(
 
 
 def _llvm(kind: Any) -> str:
-    if isinstance(kind, types.Complex):
-        raise NotImplementedError(f"kernel: numbers of type {kind} cannot be passed to numba.cuda")
     if kind is types.boolean:
         return "i8"
     return {types.float32: "float", types.float64: "double"}.get(kind, f"i{kind.bitwidth}")

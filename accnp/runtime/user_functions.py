@@ -151,7 +151,8 @@ def short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -
     if "Cannot modify readonly array" in text:
         said = ["it writes to an operand, and these are read only: write to a result"]
     if "NRT required" in text or "Only accept returning of array passed" in text:
-        said = ["functions of numbers make no arrays, lists or texts: declare results with out="]
+        said = ["functions of numbers, and kernels for GPUs, make no arrays, lists or texts: "
+                "declare results with out=, and write numbers to them"]  # fmt: skip
     given = ", ".join(f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in operands)
     file = function.__code__.co_filename
     places = [m for pattern in _PLACES for m in pattern.findall(text) if m[0] == file]

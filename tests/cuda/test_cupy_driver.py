@@ -162,12 +162,14 @@ def cuda(monkeypatch):
     driver = ModuleType(where)
     found = strict(
         where, launchKernel=launch, funcGetAttribute=lambda attribute, f: attribute,
+        funcSetAttribute=lambda *asked: log.append(("asked for", *asked)),
         CUDADriverError=lambda status: RuntimeError(f"CUDA says {status}"),
     )  # fmt: skip
     vars(driver).update(vars(found))
     driver.CU_FUNC_ATTRIBUTE_NUM_REGS = 40
     driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 8
     driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 16
+    driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 80
     for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "cupy_backends.cuda.api.driver", driver)
@@ -192,6 +194,15 @@ def test_a_launch_has_words_of_64_bits(cuda):
     f = cuda.driver.load(".version", "k")
     cuda.driver.launch(f, 3, 128, [1 << 40, -2])
     assert cuda.launched == [(99, (3, 1, 1), (128, 1, 1), 0, COMPUTE, [1 << 40, (1 << 64) - 2], 0)]
+
+
+def test_more_shared_memory_is_asked_for(cuda):
+    f = cuda.driver.load(".version", "k")
+    del cuda.log[:]
+    cuda.driver.launch(f, 3, 128, [0, 0], 48 << 10)
+    assert cuda.log == []
+    cuda.driver.launch(f, 3, 128, [0, 0], 100 << 10)
+    assert cuda.log == [("asked for", 99, 80, 100 << 10)]
 
 
 def test_copies(cuda):

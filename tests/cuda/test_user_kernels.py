@@ -201,6 +201,7 @@ TEXT = 'extern "C" __global__ void a(float* x) {}'
         (lambda: jnp.kernel(tiles, turned), ValueError, "the shapes of its results and a grid"),
         (lambda: jnp.kernel("int f;", turned, grid=1), ValueError, "has no __global__ void"),
         (lambda: jnp.kernel(TEXT, turned, grid=1, name="b"), ValueError, "the text has a"),
+        (lambda: jnp.kernel(TEXT[11:], turned, grid=1), ValueError, 'needs extern "C" before'),
         (lambda: jnp.kernel(math.exp, grid=1), ValueError, "grid and cpu are for.*leave them out"),
         (lambda: jnp.kernel(TEXT, turned, grid=(1, 1))(X), JaxRuntimeError, r"is written for GPUs"),
     ],
@@ -215,6 +216,10 @@ def test_errors(make, error, text):
     [
         (lambda: jnp.kernel(wrong, turned, grid=(1, 1)), JaxRuntimeError, "'nothing'.*y.0. = x.no"),
         (lambda: jnp.kernel(tiles, turned, grid=(0, 1)), ValueError, r"positive.*; got \(0, 1\)"),
+        (lambda: jnp.kernel(tiles, turned, grid=(1.5, 1)), ValueError, r"positive.*; got \(1.5, 1"),
+        (lambda: jnp.kernel(tiles, turned, grid=(1, 1, -1)), ValueError, "positive integers"),
+        (lambda: jnp.kernel(tiles, turned, grid=(1, (64, 32))), ValueError, "larger than CUDA has"),
+        (lambda: jnp.kernel(tiles, turned, grid=((1, 1 << 16), 1)), ValueError, "second and third"),
         (lambda: jnp.kernel(scaled, turned, grid=(1, 1)), JaxRuntimeError, "the parameters x, fac"),
     ],
 )  # fmt: skip
@@ -222,6 +227,24 @@ def test_errors_on_a_gpu(gpu, make, error, text):
     with pytest.raises(error, match=f"kernel: .*{text}"):
         make()(on(gpu, X)).block_until_ready()
     np.testing.assert_array_equal(jnp.kernel(tiles, turned, grid=tile_grid)(on(gpu, X)), X.T)
+
+
+@cuda.jit
+def doubled(x, y):
+    y[0] = x[0] * 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "bfloat16"])
+def test_types_that_numba_has_not(gpu, dtype):
+    f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
+    with pytest.raises(JaxRuntimeError, match=f"for .{dtype}.*: numbers of type {dtype} cannot"):
+        f(on(gpu, jnp.ones(3, dtype))).block_until_ready()
+
+
+def test_rows_are_no_numbers(gpu):
+    f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
+    with pytest.raises(JaxRuntimeError, match=r"make no arrays.*write numbers|mul.array"):
+        f(on(gpu, X)).block_until_ready()
 
 
 # Last: a GPU of its own takes the place of the others'.
@@ -256,6 +279,21 @@ class Library:
             out[:n] = x + a * y
 
         return launch
+
+
+class Roomy:
+    """A kernel of CuPy's that asks for more shared memory than usual."""
+
+    def __call__(self, blocks, threads, arguments, shared_mem):
+        assert self.max_dynamic_shared_size_bytes == shared_mem == 64 << 10
+        arguments[-1][...] = 7
+
+
+def test_a_text_with_much_shared_memory(fake):
+    fake.xp = type("Other", (Library,), {"RawKernel": lambda *_: Roomy()})()
+    f = jnp.kernel(TEXT, lambda: jnp.ShapeDtypeStruct((3,), "f4"), grid=(1, 32, 64 << 10))
+    with jnp.default_device(jnp.devices("gpu")[0]):
+        np.testing.assert_array_equal(f(), [7, 7, 7])
 
 
 def test_a_text_in_cuda_c(fake):

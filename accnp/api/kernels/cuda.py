@@ -8,8 +8,10 @@ it, or Numba's simulator.
 from __future__ import annotations
 
 import importlib
+import operator
 import re
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,10 @@ from accnp.runtime.driver import Missing, drivers
 from accnp.trace_fn import function_place
 
 __all__ = ["CudaFunction", "is_cuda"]
+
+THREADS, DEEP = 1024, 64  # of a block, and along its third axis, at most
+BLOCKS = ((1 << 31) - 1, 65535, 65535)  # of a grid, along each axis
+LITTLE = 48 << 10  # bytes of shared memory that a block gets without asking for more
 
 _ENTRY = re.compile(r"__global__[^;{(]*?\bvoid\b(?:\s+__launch_bounds__\s*\([^)]*\))?\s+(\w+)\s*\(")
 
@@ -123,7 +129,7 @@ class CudaFunction:
         arguments = self.in_order([*ins, *outs], named)
         try:
             if isinstance(self.function, str):
-                self.raw(xp)(blocks, threads, tuple(arguments), shared_mem=shared)
+                self.raw(xp, shared)(blocks, threads, tuple(arguments), shared_mem=shared)
             else:
                 self.numba(driver, arguments, blocks, threads, shared)
         except JaxRuntimeError:
@@ -134,11 +140,13 @@ class CudaFunction:
             ) from error
         return outs
 
-    def raw(self, xp: Any) -> Any:
+    def raw(self, xp: Any, shared: int) -> Any:
         """The kernel of a text, which NVRTC compiles."""
         found = self.loaded.get(id(xp))
         if found is None:
             found = self.loaded[id(xp)] = xp.RawKernel(self.function, self.entry)
+        if shared > LITTLE:
+            found.max_dynamic_shared_size_bytes = shared
         return found
 
     def numba(
@@ -177,10 +185,10 @@ class CudaFunction:
             grid = grid(*[ShapeDtypeStruct(x.shape, x.dtype) for x in arrays], **static)
         try:
             blocks, threads, *rest = grid
-            shared = int(rest[0]) if rest else 0
-            sizes = [tuple(map(int, n)) if isinstance(n, Sequence) else (int(n),)
+            (shared,) = map(operator.index, rest or (0,))
+            sizes = [tuple(map(operator.index, n if isinstance(n, Sequence) else (n,)))
                      for n in (blocks, threads)]  # fmt: skip
-            good = all(0 < len(s) <= 3 and min(s) > 0 for s in sizes)
+            good = shared >= 0 and all(0 < len(s) <= 3 and min(s) > 0 for s in sizes)
         except (TypeError, ValueError):
             good = False
         if not good:
@@ -188,6 +196,13 @@ class CudaFunction:
                 f"kernel: the grid of {self.of} must be (blocks, threads) or (blocks, threads, "
                 f"bytes of shared memory), positive integers or up to three of them; got {grid!r}; "
                 "pass it so"
+            )
+        wide = prod(sizes[1]) > THREADS or sizes[1][2:] > (DEEP,)
+        if wide or any(n > most for n, most in zip(sizes[0], BLOCKS, strict=False)):
+            raise ValueError(
+                f"kernel: the grid of {self.of} is larger than CUDA has; got {grid!r}; let a block "
+                f"have {THREADS} threads at most, {DEEP} along the third axis, and a grid "
+                f"{BLOCKS[0]} blocks, {BLOCKS[1]} along the second and third"
             )
         return sizes[0], sizes[1], shared
 
@@ -210,6 +225,11 @@ class CudaFunction:
 
 def _entry_of(source: str, name: str | None) -> str:
     found = _names(source)
+    if found and 'extern "C"' not in source:
+        raise ValueError(
+            'kernel: a CUDA C text needs extern "C" before its kernel, so that its name is that; '
+            f'got {found[0]} without; write extern "C" __global__ void {found[0]}(...)'
+        )
     if name is None and len(found) == 1:
         return found[0]
     if name is None or (found and name not in found):
