@@ -44,6 +44,38 @@ METHODS = ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "pp
 INVERSE = ("ppf", "isf")
 
 
+# Shape parameters that are none, each in its turn.
+NONE = {
+    **dict.fromkeys(["beta", "gamma", "chi2", "pareto"], (0.0, -1.0)),
+    "betabinom": (-1.0,), "binom": (-1.0,), "geom": (-0.5, 1.5), "bernoulli": (-0.5, 1.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted({*NONE, "expon", "gumbel_l", "gumbel_r", "truncnorm"}))
+def test_parameters_that_are_none(name):
+    """nan on every side of the support, also for infinity over infinity."""
+    points, shapes, keywords = CASES[name]
+    points = np.array([-np.inf, *points, np.inf])
+    rows = [[*shapes[:i], v, *shapes[i + 1 :], 1.0] for i in range(len(shapes))
+            for v in NONE.get(name, ())]  # fmt: skip
+    if "scale" in keywords:
+        rows += [[*shapes, scale] for scale in (-1.0, 0.0, np.inf)]
+    *columns, scales = np.array(rows).T[..., None]
+    more = {"scale": scales} if "scale" in keywords else {}
+    none = np.isfinite(scales) | np.isinf(points)
+    for method in METHODS:
+        if method not in INVERSE and (f := getattr(getattr(stats, name), method, None)):
+            assert np.isnan(np.asarray(f(points, *columns, **more))[none]).all(), method
+
+
+def test_numbers_that_are_not_whole_have_no_probability():
+    found = stats.betabinom.pmf(jnp.array([0.25, 1.0, 1.5]), 2, 2.0, 2.0)
+    expected = scipy.stats.betabinom.pmf([0.25, 1.0, 1.5], 2, 2.0, 2.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    ends = [f(jnp.inf, jnp.inf) for f in (stats.gamma.cdf, stats.gamma.sf, stats.chi2.cdf)]
+    assert [float(x) for x in ends] == [1, 0, 1]
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_against_scipy(name, inverse):

@@ -28,11 +28,6 @@ def _inside(test: Any, value: Any, f: Any, outside: Any = -np.inf, safe: Any = 0
     return where(test, f(where(test, value, safe)), outside)
 
 
-def _known(test: Any, value: Any) -> Any:
-    """A value beyond the support, nan for parameters that are none."""
-    return where(test, value, np.nan)
-
-
 def _norm_logpdf(z: Any) -> Any:
     return -0.5 * z * z - _HALF_LOG_2PI
 
@@ -171,7 +166,7 @@ uniform = declare(
 )  # fmt: skip
 
 pareto = declare(
-    "pareto", "the Pareto distribution", "b", pieces=True, loose=("logcdf",),
+    "pareto", "the Pareto distribution", "b", pieces=True, positive=True, loose=("logcdf",),
     logpdf=lambda z, b: _inside(
         z >= 1, z, lambda v: uf.log(b) - (b + 1) * uf.log(v), safe=2.0
     ),
@@ -187,20 +182,29 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
     return _inside(z >= 0, z, lambda v: sp.xlogy(a - 1, v) - v - sp.gammaln(a))
 
 
+def _within_ends(z: Any, f: Any, below: float, above: float) -> Any:
+    """f(z) within 0 and infinity, where shapes that are infinite themselves have no say."""
+    return _inside((z > 0) & (z < np.inf), z, f, where(z > 0, above, below))
+
+
 def _gamma_cdf(z: Any, a: Any) -> Any:
-    return _inside(z > 0, z, lambda v: sp.gammainc(a, v), _known(a > 0, 0.0))
+    return _within_ends(z, lambda v: sp.gammainc(a, v), 0.0, 1.0)
 
 
 def _gamma_logcdf(z: Any, a: Any) -> Any:
-    return _inside(z > 0, z, lambda v: _log_of_either(sp.gammainc(a, v), sp.gammaincc(a, v)))
+    return _within_ends(
+        z, lambda v: _log_of_either(sp.gammainc(a, v), sp.gammaincc(a, v)), -np.inf, 0.0
+    )
 
 
 def _gamma_sf(z: Any, a: Any) -> Any:
-    return _inside(z > 0, z, lambda v: sp.gammaincc(a, v), _known(a > 0, 1.0))
+    return _within_ends(z, lambda v: sp.gammaincc(a, v), 1.0, 0.0)
 
 
 def _gamma_logsf(z: Any, a: Any) -> Any:
-    return _inside(z > 0, z, lambda v: _log_of_either(sp.gammaincc(a, v), sp.gammainc(a, v)), 0.0)
+    return _within_ends(
+        z, lambda v: _log_of_either(sp.gammaincc(a, v), sp.gammainc(a, v)), 0.0, -np.inf
+    )
 
 
 gamma = declare(
@@ -223,12 +227,12 @@ chi2 = declare(
 
 
 def _beta_cdf(z: Any, a: Any, b: Any) -> Any:
-    ends = _known((a > 0) & (b > 0), where(z > 0, 1.0, 0.0))
+    ends = where(z > 0, 1.0, 0.0)
     return _inside((z > 0) & (z < 1), z, lambda v: sp.betainc(a, b, v), ends)
 
 
 def _beta_sf(z: Any, a: Any, b: Any) -> Any:
-    ends = _known((a > 0) & (b > 0), where(z > 0, 0.0, 1.0))
+    ends = where(z > 0, 0.0, 1.0)
     return _inside((z > 0) & (z < 1), z, lambda v: sp.betainc(b, a, 1 - v), ends)
 
 

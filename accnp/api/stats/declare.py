@@ -97,13 +97,20 @@ _COMPLEX = frozenset(
 
 # Those whose formula has the square of the scale, as jax's: a negative one counts as a positive.
 _EVEN = ("norm", "t")
+# Those whose probabilities jax has for negative scales as well: of minus the variable, or nothing.
+_TURNED = (*_EVEN, "cauchy", "laplace", "logistic")
 
 
 def _width(name: str, scale: Array) -> Array:
     """What a density is divided by: no density of a negative scale."""
-    if scale.dtype.kind == "c":
+    if scale.dtype.kind == "c" or name not in _TURNED:
         return scale
     return uf.abs(scale) if name in _EVEN else where(scale < 0, np.nan, scale)
+
+
+def _above(x: Array) -> Array:
+    """A parameter, nan if it is not above 0, as in SciPy."""
+    return x if x.dtype.kind == "c" else where(x > 0, x, np.nan)
 
 
 def _make(
@@ -132,31 +139,39 @@ def _make(
         weak = not strong and all(x.aval.weak_type for x in nodes)
         weak = weak and (loose or not any(x.aval.shape for x in given))
         nodes = broadcast_nodes(label, nodes)
-        found = evaluated(bound, nodes)
-        if pieces:
-            unknown = functools.reduce(uf.logical_or, [uf.isnan(wrap(x)) for x in nodes])
-            if positive:
-                for x in nodes[1 : len(names)]:
-                    unknown = unknown | (wrap(x) <= 0)
-            found = where(unknown, np.nan, found)
+        values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
+        if positive:
+            values |= {n: _above(values[n]) for n in names[1:]}
+        found = evaluated(values, bound.arguments.get("scale", 1))
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 
-    def evaluated(bound: Any, nodes: list[Any]) -> Array:
-        values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
+    def evaluated(values: dict[str, Array], given: Any) -> Array:
         loc, scale = values.pop("loc", None), values.pop("scale", None)
+        stated = isinstance(given, int | float) and given > 0
+        if scale is not None and not stated and name not in _TURNED:
+            scale = _above(scale)
         value, *shapes = values.values() if key != "entropy" else (None, *values.values())
         if key in _INVERSE:
             found = function(value, *shapes)
             found = found if scale is None else found * scale
-            return found if loc is None else found + loc
+            found = found if loc is None else found + loc
+            return known(found, [value, *shapes])
         if key == "entropy":
-            return function(*shapes)
+            return known(function(*shapes), shapes)
         moved = value if loc is None else value - loc
-        found = function(moved if scale is None else moved / scale, *shapes)
+        moved = moved if scale is None else moved / scale
+        return known(sized(function(moved, *shapes), scale, stated), [moved, *shapes])
+
+    def known(found: Array, values: Sequence[Any]) -> Array:
+        """nan where an operand is: a comparison with it would choose a piece."""
+        if not pieces:
+            return found
+        return where(functools.reduce(uf.logical_or, map(uf.isnan, values)), np.nan, found)
+
+    def sized(found: Array, scale: Array | None, stated: bool) -> Array:
         if scale is None:
             return found
-        given = bound.arguments["scale"]
-        if key.endswith("pdf") and not (isinstance(given, int | float) and given > 0):
+        if key.endswith("pdf") and not stated:
             scale = _width(name, scale)
         if key == "logpdf":
             scaled = found - uf.log(scale)  # outside the support no scale moves it
@@ -173,7 +188,7 @@ def _make(
         f"{_WHAT[key]} of {what}, elementwise.\n\n    {key}({arguments}): real arrays, which are "
         "promoted and broadcast.\n    The result is floating: integers and bools give float32 "
         "(float64 with jax_enable_x64).\n\n    Differs from SciPy: a function, no method of a "
-        "distribution; no lists; float32 stays float32;\n    parameters are not checked.\n\n"
+        "distribution; no lists; float32 stays float32;\n    parameters that are none give nan.\n\n"
         "    Raises:\n        TypeError: something is no array or number, or shapes do not "
         "broadcast.\n\n    >>> import accnp as jnp\n"
         f"    >>> jnp.round(jnp.scipy.stats.{name}.{key}({operands}), 4)\n"

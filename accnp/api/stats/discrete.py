@@ -38,39 +38,45 @@ __all__ = [
 
 def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
     """f(k) where a test holds, -inf elsewhere. As in jax, k need not be a whole number, but for
-    Poisson's."""
+    Poisson's and the beta-binomial distribution, where jax rounds it and SciPy has 0."""
     return where(test, f(where(test, k, safe)), -np.inf)
+
+
+def _chance(p: Any, value: Any) -> Any:
+    """A value for probabilities p, nan for other numbers."""
+    return where((p >= 0) & (p <= 1), value, np.nan)
 
 
 bernoulli = declare(
     "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0", ("cdf", "ppf"), pieces=True,
-    logpmf=lambda k, p: _inside(
+    logpmf=lambda k, p: _chance(p, _inside(
         (k >= 0) & (k <= 1), k, lambda v: sp.xlogy(v, p) + sp.xlog1py(1 - v, -p)
-    ),
-    cdf=lambda k, p: where(
-        (p >= 0) & (p <= 1), where(k < 0, 0.0, where(k < 1, 1 - p, 1.0)), np.nan
-    ),
-    ppf=lambda q, p: where(
-        (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1),
-        where(q <= 1 - p, 0.0, 1.0),
-        np.nan,
-    ),
+    )),
+    cdf=lambda k, p: _chance(p, where(k < 0, 0.0, where(k < 1, 1 - p, 1.0))),
+    ppf=lambda q, p: _chance(q, _chance(p, where(q <= 1 - p, 0.0, 1.0))),
 )  # fmt: skip
 
 binom = declare(
     "binom", "the binomial distribution", "n, p", "k", "loc=0", pieces=True,
     loose=("pmf", "logpmf"),
-    logpmf=lambda k, n, p: _inside((k >= 0) & (k <= n), k, lambda v: (
-        sp.gammaln(n + 1) - sp.gammaln(v + 1) - sp.gammaln(n - v + 1)
-        + sp.xlogy(v, p) + sp.xlog1py(n - v, -p)
-    ), 0.0),
+    logpmf=lambda k, n, p: _chance(p, where(
+        n >= 0, _inside((k >= 0) & (k < n + 1), k, lambda v: (
+            sp.gammaln(n + 1) - sp.gammaln(v + 1) - sp.gammaln(n - v + 1)
+            + sp.xlogy(v, p) + sp.xlog1py(n - v, -p)
+        ), 0.0), np.nan,
+    )),
 )  # fmt: skip
 
 betabinom = declare(
     "betabinom", "the beta-binomial distribution", "n, a, b", "k", "loc=0", pieces=True,
-    logpmf=lambda k, n, a, b: where((a > 0) & (b > 0), _inside((k >= 0) & (k <= n), k, lambda v: (
-        -uf.log1p(n) - sp.betaln(n - v + 1, v + 1) + sp.betaln(v + a, n - v + b) - sp.betaln(a, b)
-    ), 0.0), np.nan),
+    logpmf=lambda k, n, a, b: where(
+        (n >= 0) & (a > 0) & (b > 0),
+        _inside((k >= 0) & (k <= n) & (k == uf.floor(k)), k, lambda v: (
+            -uf.log1p(n) - sp.betaln(n - v + 1, v + 1)
+            + sp.betaln(v + a, n - v + b) - sp.betaln(a, b)
+        ), 0.0),
+        np.nan,
+    ),
 )  # fmt: skip
 
 nbinom = declare(
@@ -82,7 +88,9 @@ nbinom = declare(
 
 geom = declare(
     "geom", "the geometric distribution of the first success", "p", "k", "loc=0", pieces=True,
-    logpmf=lambda k, p: _inside(k >= 1, k, lambda v: sp.xlog1py(v - 1, -p) + uf.log(p)),
+    logpmf=lambda k, p: _chance(
+        p, _inside(k >= 1, k, lambda v: sp.xlog1py(v - 1, -p) + uf.log(p))
+    ),
 )  # fmt: skip
 
 
