@@ -7,7 +7,8 @@ JOBS ?= 2
 # 1.2 instead of 0.15 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu chance sweep lint bench tiny clean
+GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
+.PHONY: demo test test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -17,16 +18,49 @@ test: lint
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 # On a machine with a GPU and CuPy, by its own Python: nothing is installed, and pytest needs none of
-# its plugins (whose options are among the usual addopts). The simplest checks come
-# first, alone; then each file is a process of its own, as a fault of a kernel ends all GPU work of
-# its process. All run side by side (the longest file in ten parts), for GPU_LIMIT seconds at most:
-# eight minutes with the checks.
+# its plugins (whose options are among the usual addopts). Five steps, each within STEP seconds, in
+# the order in which they are wanted where time is short; what they print is also in files in OUT.
+STEP = 95
+OUT ?= gpu-out
+$(GPU_STEPS): SHELL := bash
+GPU_RUN = set -o pipefail; mkdir -p $(OUT); \
+	PYTHONPATH=.:$$PYTHONPATH PYTHONUNBUFFERED=1 timeout -s INT -k 5 $(STEP) $(PYTHON)
+gpu-bench:
+	$(GPU_RUN) -m accnp bench --device gpu --within $$(($(STEP) - 5)) --json $(OUT)/bench.json \
+		2>&1 | tee $(OUT)/bench.txt
+gpu-checks:
+	$(GPU_RUN) tests/cuda/smoke.py $(OUT)/checks.json $$(($(STEP) - 5)) 2>&1 | tee $(OUT)/checks.txt
+gpu-tests:
+	mkdir -p $(OUT); $(MAKE) test-gpu CHECKS=true GPU_LIMIT=$$(($(STEP) - 10)) \
+		>$(OUT)/tests.txt 2>&1; failed=$$?; \
+		grep -aE "ended with|passed|failed|^FAILED" $(OUT)/tests.txt; exit $$failed
+gpu-floats:
+	$(GPU_RUN) tests/cuda/floats.py 2>&1 | tee $(OUT)/floats.txt
+gpu-chance:
+	$(GPU_RUN) -m tests.chance $$(($(STEP) - 20)) --processes 12 \
+		--against gpu,gpu-marks,gpu-lives,gpu 2>&1 | tee $(OUT)/chance.txt
+
+# numba and llvmlite for such a machine (Python 3.12 on x86-64, no network), to be carried there in
+# WHEELS and put before its own packages:
+#   python3 -m pip install --no-index --no-deps --target /tmp/site gpu-wheels/*.whl
+#   export PYTHONPATH=/tmp/site
+WHEELS = gpu-wheels
+gpu-wheels: | $(VENV)/bin/python
+	$(BIN)/python -m pip download --no-deps --only-binary=:all: --implementation cp \
+		--python-version 3.12 --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+		--platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 -d $(WHEELS) \
+		$$($(BIN)/python -m pip list --format freeze | grep -E "^(numba|llvmlite)==")
+
+# Checks and tests: the simplest checks come first, then each file is a process of its own, as a
+# fault of a kernel ends all GPU work of its process. All run side by side (the longest file in ten
+# parts), for GPU_LIMIT seconds at most: eight minutes with the checks.
+CHECKS = $(PYTHON) tests/cuda/smoke.py $(SMOKE)
 GPU_LIMIT = 280
 GPU_PARTS = 0 1 2 3 4 5 6 7 8 9
 GPU_TESTS = programs glue memory tables products captures scatter blocks block_convolutions \
-	user_kernels $(GPU_PARTS:%=op_table.%)
+	user_kernels floats $(GPU_PARTS:%=op_table.%)
 test-gpu:
-	$(PYTHON) tests/cuda/smoke.py $(SMOKE); failed=$$?; logs=$$(mktemp -d); \
+	$(CHECKS); failed=$$?; logs=$$(mktemp -d); \
 	for name in $(GPU_TESTS); do \
 		(ACCNP_TEST_GPU=1 ACCNP_TEST_PART=$${name#*.} ACCNP_TEST_PARTS=$(words $(GPU_PARTS)) \
 			timeout -s INT -k 9 $(GPU_LIMIT) \

@@ -39,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="*", metavar="NAME", help=f"rows of {names}")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what computes")
     parser.add_argument("--size", type=float, default=1.0, help="of the work on a GPU")
+    parser.add_argument("--within", type=float, default=320.0, help="seconds for all on a GPU")
     parser.add_argument("--rounds", type=_count, default=15, help="turns of each call")
     parser.add_argument("--threads", type=_count, help="for every library; all CPUs if absent")
     parser.add_argument("--chart", type=_picture, default="accnp-bench.png", help="a file (PNG)")
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"--only: there is no {', '.join(unknown)}; choose from {', '.join(known)}")
     if gpu is not None:
         seconds = 0.2 * options.size * options.rounds / 15
-        print(gpu.main(options.only, options.size, seconds, options.json))
+        print(gpu.main(options.only, options.size, seconds, options.json, options.within))
         return 0
     _same_threads(options.threads or config.threads)
     missing = [p for p in PEERS if importlib.util.find_spec(p) is None]

@@ -330,7 +330,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print("\n" + json.dumps(one(sys.argv[2]), default=str))
     elif len(sys.argv) > 1:
+        whole = float(sys.argv[2]) if len(sys.argv) > 2 else WHOLE
         with open(sys.argv[1], "w") as file:
-            sys.exit(min(1, main(list(CHECKS), file)))
+            sys.exit(min(1, main(list(CHECKS), file, whole=whole)))
     else:
         sys.exit(min(1, main(list(CHECKS))))

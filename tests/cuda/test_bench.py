@@ -78,6 +78,9 @@ def test_the_command(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(gpu, "LIBRARIES", {"accnp": gpu.LIBRARIES["accnp"]})
     file = tmp_path / "figures"
     given = ["--device", "gpu", "--only", "launch", "--size", "0", "--json", str(file)]
+    assert command.main([*given, "--within", "0.05"]) == 0
+    assert "did not answer in" in json.loads(file.read_text())["notes"][0]
+    capsys.readouterr()
     assert command.main(given) == 0
     printed = capsys.readouterr().out
     assert json.loads(file.read_text())["notes"][0].startswith("accnp: not measured: ")

@@ -1,0 +1,287 @@
+"""Errors of the functions of float32 that kernels for GPUs have, and of the units that these are
+made of, in units of the last place.
+
+    python tests/cuda/floats.py [NAME...]     on a GPU, all 2^32 arguments of each: some 15 s
+
+In tests: on a GPU likewise; without one some arguments through the interpreter of PTX, and many
+where the units are off by as much as one likes (`native.py`). References are float64.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).resolve().parents[2]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from llvmlite import ir
+
+from accnp.kernels.math import units
+from accnp.kernels.math.gpu import GPU
+from accnp.kernels.math.ir import F32, MAGIC, V, bits, unbits
+from accnp.runtime import ptx
+from accnp.runtime.ptx import ptx_of
+
+__all__ = [
+    "BOUNDS", "NAMES", "OF_UNITS", "UNITS", "Worst", "by_floor", "errors", "limit", "mapped",
+    "of_unit", "on_device", "wanted",
+]  # fmt: skip
+
+OF_UNITS = (*GPU, "exp", "logistic", "silu", "mish", "tanh_law", "sinh", "cosh", "expm1")
+OTHERS = (
+    "sin", "cos", "tan", "erfc", "normal_law", "normal_gelu", "sqrt", "cbrt", "atan", "asin",
+    "acos", "asinh", "acosh", "atanh",
+)  # fmt: skip
+NAMES = (*OF_UNITS, *OTHERS)
+# All others are within 2.
+BOUNDS = {"silu": 4.3, "mish": 3.5, "tanh_law": 4.3, "normal_law": 3.0, "normal_gelu": 3.0}
+# Instructions, what each is in float64, and ranges of arguments to look at one by one.
+UNITS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {
+    "ex2.approx.ftz": (lambda m, x: m.exp2(x), [(1e-8, 1.0), (-1e-8, -1.0)]),
+    "lg2.approx.ftz": (lambda m, x: m.log2(x), [(2.0, 3e38)]),
+    "rcp.approx.ftz": (lambda m, x: 1 / x, [(1.0, 4.0)]),
+    "rsqrt.approx": (lambda m, x: 1 / m.sqrt(x), [(1.0, 4.0)]),
+}
+
+
+def _logistic(m: Any, x: Any) -> Any:
+    e = m.exp(-m.abs(x))
+    return m.where(x < 0, e, 1.0) / (1.0 + e)
+
+
+def _mish(m: Any, x: Any) -> Any:
+    e = m.exp(m.minimum(x, 40.0))
+    n = e * (e + 2.0)
+    return m.where(x > 40, x, x * (n / (n + 2.0)))
+
+
+def _tanh_law(m: Any, x: Any) -> Any:
+    return _logistic(m, 2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x))
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "erf": lambda m, s, x: s.erf(x), "erfc": lambda m, s, x: s.erfc(x),
+    "normal_law": lambda m, s, x: 0.5 * s.erfc(x * -np.sqrt(0.5)),
+    "normal_gelu": lambda m, s, x: x * (0.5 * s.erfc(x * -np.sqrt(0.5))),
+    "logistic": lambda m, s, x: _logistic(m, x), "silu": lambda m, s, x: x * _logistic(m, x),
+    "mish": lambda m, s, x: _mish(m, x), "tanh_law": lambda m, s, x: _tanh_law(m, x),
+    "rsqrt": lambda m, s, x: 1 / m.sqrt(x),
+}  # fmt: skip
+_OTHER_NAMES = {"atan": "arctan", "asin": "arcsin", "acos": "arccos", "asinh": "arcsinh",
+                "acosh": "arccosh", "atanh": "arctanh"}  # fmt: skip
+
+
+def wanted(name: str, x: Any, m: Any, special: Any) -> Any:
+    """The right values for float64 arguments, by a library and its special functions."""
+    if name in _SPECIAL:
+        return _SPECIAL[name](m, special, x)
+    return getattr(m, _OTHER_NAMES.get(name, name))(x)
+
+
+def limit(name: str) -> float:
+    """The largest error that a function may have."""
+    return BOUNDS.get(name, 2.0)
+
+
+TOP = float(np.finfo(np.float32).max) * (1 + 2.0**-25)  # rounded to infinity from here on
+
+
+def errors(y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Errors of float32 values beside float64 ones; special values that are not as they should be
+    have enormous ones."""
+    with np.errstate(all="ignore"):
+        size, g = np.abs(w), y.astype("f8")
+        power = np.where(w == 0, -125, np.maximum(np.frexp(size)[1], -125))
+        e = np.abs(g - w) * np.ldexp(1.0, 24 - power)
+        same = (g == w) & (np.signbit(g) == np.signbit(w))
+        e = np.where((w == 0) & (g == 0), np.where(same, 0, 6e30), e)
+        e = np.where(np.isinf(g) & (size < TOP), 5e30, e)
+        over = np.isinf(g) & (np.sign(g) == np.sign(w))
+        e = np.where(size >= TOP, np.where(over, 0, 4e30), e)
+        return np.where(np.isnan(w) | np.isnan(g), np.where(np.isnan(w) & np.isnan(g), 0, 1e30), e)
+
+
+class Worst(NamedTuple):
+    """What was found of a function: the largest error, where, what was there; how many are beyond
+    2; seconds. Of a unit: the errors below and above."""
+
+    name: str
+    error: float
+    at: float
+    value: float
+    beyond: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:22s} {self.error:10.4g} ulp at {self.at!r} ({self.value!r}), "
+            f"{self.beyond} beyond 2, {self.seconds:.2f} s"
+        )
+
+
+# --- on a GPU ---
+
+CHUNK = 1 << 26
+# CuPy's own conversions take subnormal numbers for zero.
+_WIDE = """__device__ double wide(unsigned b) {
+    double v = (b & 0x7f800000u) ? (double)__uint_as_float(b & 0x7fffffffu)
+                                 : (double)(b & 0x7fffffu) * 1.401298464324817e-45;
+    return (b >> 31) ? -v : v;
+}
+"""
+_ERRORS = """
+    double g = wide(b), a = fabs(w);
+    if (isnan(w)) e = isnan(g) ? 0.f : 1e30f;
+    else if (isnan(g)) e = 2e30f;
+    else if (a >= TOP) e = (isinf(g) && signbit(g) == signbit(w)) ? 0.f : 4e30f;
+    else if (isinf(g)) e = a > TOP * (1 - 2e-7) ? 1.f : 5e30f;
+    else if (w == 0 && g == 0) e = signbit(g) == signbit(w) ? 0.f : 6e30f;
+    else {
+        int k; frexp(a, &k);
+        e = (float)((g - w) * ldexp(1.0, 24 - (w == 0 || k < -125 ? -125 : k)));
+    }
+""".replace("TOP", repr(TOP))
+
+
+class OnDevice:
+    """A GPU that computes functions, and their errors."""
+
+    def __init__(self) -> None:
+        import cupy
+        import cupyx.scipy.special
+
+        import accnp
+        from accnp.runtime.driver import drivers
+
+        accnp.devices("gpu")
+        self.xp: Any = cupy
+        self.special: Any = cupyx.scipy.special
+        self.driver: Any = drivers()[0]
+        kernel: Any = cupy.ElementwiseKernel
+        self.errors = kernel("uint32 b, float64 w", "float32 e", _ERRORS, "errors", preamble=_WIDE)
+        self.wide = kernel("uint32 b", "float64 w", "w = wide(b)", "widen", preamble=_WIDE)
+
+    def made(self, source: str) -> Any:
+        """The function of a kernel of x and y."""
+        text = ptx_of(source, ("f4*", "f4*"), tasks=True, cc=self.driver.cc)
+        return self.driver.load(text.text, text.name)
+
+    def signed(self, function: Any, want: Callable[[Any], Any], first: int, count: int) -> Any:
+        """Arguments by their bits, values, errors."""
+        xp = self.xp
+        x = xp.arange(count, dtype=xp.uint32) + xp.uint32(first)
+        y = xp.empty(count, xp.float32)
+        xp.cuda.Device().synchronize()
+        self.driver.launch(function, 132 * 16, 256, [x.data.ptr, y.data.ptr, count])
+        self.driver.synchronize()
+        return x, y, self.errors(y.view(xp.uint32), want(self.wide(x)))
+
+    def whole(self, name: str) -> Worst:
+        """A function of all float32."""
+        begin, worst, at, found, beyond = time.perf_counter(), 0.0, 0.0, 0.0, 0
+        function = self.made(mapped(name))
+        for first in range(0, 1 << 32, CHUNK):
+            x, y, e = self.signed(
+                function, lambda w: wanted(name, w, self.xp, self.special), first, CHUNK
+            )
+            e = self.xp.abs(e)
+            k = int(e.argmax())
+            beyond += int((e > 2).sum())
+            if float(e[k]) > worst:
+                worst = float(e[k])
+                at, found = float(x[k : k + 1].get().view("f4")[0]), float(y[k])
+        return Worst(name, worst, at, found, beyond, time.perf_counter() - begin)
+
+    def unit(self, name: str) -> list[Worst]:
+        """The errors of an instruction, below and above the right number, range by range."""
+        want, ranges = UNITS[name]
+        text, found = of_unit(name, self.driver.cc), []
+        function = self.driver.load(text.text, text.name)
+        for ends in ranges:
+            begin, beyond = time.perf_counter(), 0
+            low, high = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+            a, b = (int(np.float32(v).view(np.uint32)) for v in ends)
+            for first in range(a, b, CHUNK):
+                count = min(CHUNK, b - first)
+                x, y, e = self.signed(function, lambda w: want(self.xp, w), first, count)
+                beyond += int((self.xp.abs(e) > 2).sum())
+                for k, pick in ((int(e.argmin()), min), (int(e.argmax()), max)):
+                    at = float(x[k : k + 1].get().view("f4")[0])
+                    here = (float(e[k]), at, float(y[k]))
+                    low, high = (pick(low, here), high) if pick is min else (low, pick(high, here))
+            for error, at, value in (low, high):
+                seconds = time.perf_counter() - begin
+                found.append(Worst(f"{name} {ends[0]:g}..{ends[1]:g}", error, at, value, beyond,
+                                   seconds))  # fmt: skip
+        return found
+
+
+def on_device() -> OnDevice:
+    """The first GPU."""
+    return OnDevice()
+
+
+def mapped(name: str) -> str:
+    return f"def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        y[i] = {name}(x[i])\n"
+
+
+def of_unit(name: str, cc: tuple[int, int]) -> Any:
+    """A kernel of an instruction alone."""
+    made = ptx_of(mapped("exp2"), ("f4*", "f4*"), tasks=True, cc=cc, fastmath=True)
+    assert made.text.count("ex2.approx.ftz.f32") == 1
+    return made._replace(text=made.text.replace("ex2.approx.ftz", name))
+
+
+@contextmanager
+def by_floor() -> Iterator[None]:
+    """exp and exp2 with what is left of the argument in 0..1, where the unit is better than below
+    0, in place of -1/2..1/2: a candidate, to be measured beside what there is."""
+
+    def exponent(x: V, rate: float, shift: int) -> tuple[V, V]:
+        lowest, count = shift - 126, 253
+        bias = MAGIC[True] + 127 - shift
+        kind = ir.FunctionType(F32, [F32] * 3)
+        down = ir.InlineAsm(kind, "fma.rm.f32 $0, $1, $2, $3;", "=f,f,f,f")
+        # So much less that what is left is not below 0 by rounding.
+        part = units._saturated(x, rate / count, -lowest / count - 2.0**-24)
+        t = V(x.b, x.b.call(down, [part.v, x.const(count).v, x.const(bias + lowest).v]))
+        return bias - t, unbits(bits(t) << 23)
+
+    kept = units._exponent, units._centred, ptx._found, ptx.disk_cache
+    units._exponent, units._centred = exponent, units.ex2
+    ptx._found, ptx.disk_cache = {}, lambda: None
+    try:
+        yield
+    finally:
+        units._exponent, units._centred, ptx._found, ptx.disk_cache = kept
+
+
+def main(names: list[str]) -> int:
+    """Print the errors of all functions, and of the units."""
+    device = on_device()
+    print(f"{device.driver.kind}, all float32, largest errors", flush=True)
+    failed = 0
+    for name in names or NAMES:
+        found = device.whole(name)
+        failed += found.error > limit(name)
+        print(found, "" if found.error <= limit(name) else f"MISSED {limit(name)}", flush=True)
+    for name in () if names else UNITS:
+        for found in device.unit(name):
+            print(found, flush=True)
+    with by_floor():
+        for name in () if names else ("exp", "exp2"):
+            found = device.whole(name)
+            print(found._replace(name=f"{name}, by floor"), flush=True)
+    return min(1, failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

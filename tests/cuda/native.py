@@ -1,0 +1,140 @@
+"""Functions of float32 that are made of GPUs' units, as machine code of this processor: millions of
+arguments in a second, with units that are off from the right number by what one likes.
+
+In: names. Out: a function of each. A unit's error is given in units of the last place of its
+result (of a logarithm: in 2^-22), one for arguments below 0 and one for others; a result that
+float32 has is exact. What a unit does to subnormal numbers it does here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from accnp.kernels import mathlib
+from accnp.kernels.math import exp, gpu, log, units
+from accnp.kernels.math.ir import F32, F64, I32, I64, V, copysign, fabs, fma, sqrt, where
+
+__all__ = ["ERRORS", "natives"]
+
+ERRORS = ("ex2", "lg2", "rcp", "rsqrt")
+TINY = 2.0**-126
+_FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_longlong, ctypes.c_void_p)
+
+
+def natives(names: Sequence[str]) -> dict[str, Callable[..., np.ndarray]]:
+    """Functions of float32 arguments and of errors `{unit: (below 0, else)}`."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = ir.Module("natives")
+    module.triple = "nvptx64-nvidia-cuda"  # the forms for GPUs
+    for name in names:
+        _loop(module, name)
+    module.triple = llvm.get_process_triple()
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
+    )
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    llvm.create_pass_builder(machine, options).getModulePassManager().run(
+        parsed, llvm.create_pass_builder(machine, options)
+    )
+    engine = llvm.create_mcjit_compiler(parsed, machine)
+    engine.finalize_object()
+    return {name: _called(engine, name) for name in names}
+
+
+def _called(engine: Any, name: str) -> Callable[..., np.ndarray]:
+    call = _FUNCTION(engine.get_function_address(name))
+
+    def f(x: np.ndarray, **off: tuple[float, float]) -> np.ndarray:
+        assert engine
+        x, y = np.ascontiguousarray(x), np.empty_like(x)
+        given = np.array([off.get(unit, (0.0, 0.0)) for unit in ERRORS], "f8")
+        call(x.ctypes.data, y.ctypes.data, x.size, given.ctypes.data)
+        return y
+
+    return f
+
+
+def _loop(module: Any, name: str) -> None:
+    pointer = F32.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, I64, F64.as_pointer()])
+    f = ir.Function(module, kind, name)
+    for a in (f.args[0], f.args[1], f.args[3]):
+        a.attributes.add("noalias")
+    start, body, end = (f.append_basic_block() for _ in range(3))
+    b = ir.IRBuilder(start)
+    off = [b.load(b.gep(f.args[3], [ir.Constant(I32, k)])) for k in range(2 * len(ERRORS))]
+    errors = {unit: off[2 * k : 2 * k + 2] for k, unit in enumerate(ERRORS)}
+    b.branch(body)
+    b.position_at_end(body)
+    i = b.phi(I64)
+    i.add_incoming(ir.Constant(I64, 0), start)
+    x = V(b, b.load(b.gep(f.args[0], [i])))
+    with _units(errors):
+        y = (gpu.GPU.get(name) or mathlib.UNARY[name])(x)
+    b.store(y.v, b.gep(f.args[1], [i]))
+    after = b.add(i, ir.Constant(I64, 1))
+    i.add_incoming(after, b.block)
+    b.cbranch(b.icmp_signed("<", after, f.args[2]), body, end)
+    b.position_at_end(end)
+    b.ret_void()
+
+
+@contextmanager
+def _units(errors: dict[str, list[Any]]) -> Iterator[None]:
+    """Units in arithmetic that every processor has."""
+    made = {
+        "ex2": _unit(exp.exp2, *errors["ex2"]),
+        "lg2": _unit(log.log2, *errors["lg2"], steps=2.0**-22),
+        "rcp": _unit(lambda d: 1.0 / d, *errors["rcp"]),
+    }
+    kept = {(m, n): getattr(m, n) for m in (units, gpu) for n in made}
+    root, saturated = gpu.GPU["rsqrt"], units._saturated
+    for m, n in kept:
+        setattr(m, n, made[n])
+    gpu.GPU["rsqrt"] = _unit(lambda d: 1.0 / sqrt(d), *errors["rsqrt"], flushed=False)
+    units._saturated = _saturated
+    try:
+        yield
+    finally:
+        for (m, n), f in kept.items():
+            setattr(m, n, f)
+        gpu.GPU["rsqrt"], units._saturated = root, saturated
+
+
+def _unit(
+    f: Callable[[V], V], below: Any, above: Any, flushed: bool = True, steps: float = 0.0
+) -> Callable[[V], V]:
+    def flush(x: V) -> V:
+        return where(fabs(x) < TINY, copysign(x.const(0.0), x), x) if flushed else x
+
+    def build(x: V) -> V:
+        b, x = x.b, flush(x)
+        y = f(V(b, b.fpext(x.v, F64)))
+        off = V(b, b.select((x < 0.0).v, below, above))
+        # the power of two of a number in float64, by its exponent alone
+        whole = b.and_(b.bitcast(y.v, I64), ir.Constant(I64, 0x7FF << 52))
+        step = y.const(steps) if steps else V(b, b.bitcast(whole, F64)) * 2.0**-23
+        moved = fma(off, step, y)
+        exact = V(b, b.fpext(b.fptrunc(y.v, F32), F64)).eq(y)
+        lost = (fabs(y) < 3.4e38).v  # infinite ones stay, as those that are no number
+        y = where(V(b, b.and_(b.not_(exact.v), lost)), moved, y)
+        return flush(V(b, b.fptrunc(y.v, F32)))
+
+    return build
+
+
+def _saturated(x: V, y: float, z: float) -> V:
+    t = fma(x, x.const(y), x.const(z))
+    t = where(V(x.b, x.b.fcmp_ordered(">", t.v, t.const(0.0).v)), t, 0.0)
+    return where(t < 1.0, t, 1.0)
