@@ -76,6 +76,13 @@ def test_numbers_that_are_not_whole_have_no_probability():
     assert [float(x) for x in ends] == [1, 0, 1]
 
 
+def test_slopes_at_the_ends_of_truncated_numbers():
+    """None, as jax has it: they were nan, of the logarithm of 0."""
+    t = stats.truncnorm
+    for f, end in ((t.cdf, 0.5), (t.logcdf, 0.5), (t.sf, -1.0), (t.logsf, -1.0)):
+        assert accnp.grad(f, (0, 1, 2))(end, -1.0, 0.5) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_against_scipy(name, inverse):

@@ -167,7 +167,7 @@ def _special(r: random.Random, contents: str, dtype: str) -> str:
 
 def _matrix(drawn: str, contents: str, kind: str, dtype: str, shape: tuple[int, ...]) -> str:
     n = shape[-1]
-    text = f"{drawn}.integers(-4, 5, {shape})"
+    text = f"{drawn}.integers({0 if dtype.startswith('u') else -4}, 5, {shape})"
     if kind == "c":
         text = f"{drawn}.integers(-4, 5, {(*shape, 2)}) @ [1, .5j]"
     if contents == "positive":

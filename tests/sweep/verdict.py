@@ -1,7 +1,7 @@
 """What is different between two records of a call.
 
 In: a call, what jax answers (None without jax), what accnp gives. Out: differences: the way, a word
-(`value`, `type`, `weak`, `tree`, `refuses`), how.
+(`value`, `limit` of slopes, `type`, `weak`, `tree`, `refuses`), how.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from api.exceptions import exceptions
 from api.references import operands_wide, own, pushed, reference, slopes
 from chance.values import difference, same_bits
 from sweep.calls import Call
-from sweep.ways import tangent
+from sweep.ways import Ways, tangent
+
+import accnp
 
 Packed = list[tuple[np.ndarray, bool]]
 Record = dict[str, Any]
@@ -102,6 +104,8 @@ def _types(way: str, ours: Packed, theirs: Packed) -> Iterator[Difference]:
     texts = [[_text(x) for x in leaves] for leaves in (ours, theirs)]
     if texts[0] != texts[1]:
         what = "weak" if _shapes(ours) == _shapes(theirs) else "type"
+        if what == "weak" and way != "value":
+            return  # of slopes that says how jax writes the rule of a derivative
         yield Difference(way, what, f"{', '.join(texts[0])}, jax {', '.join(texts[1])}")
 
 
@@ -193,12 +197,43 @@ def _moves(x: Any) -> bool:
     return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fcV"
 
 
+def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
+    """Whether slopes are those of 64-bit types, and jax's what fewer bits have made of them."""
+    if not all(x.dtype.name in ROUNDED for x, _ in ours):
+        return False
+    try:
+        ways, operands = Ways(accnp), operands_wide(call)
+        with accnp.enable_x64(True), np.errstate(all="ignore"):
+            given = {
+                k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
+                for k, v in operands.items()
+            }
+            f = ways.function(call, given, [])
+            found = ways.packed(getattr(ways, way)(f, [given[k] for k in call.traced]))
+            return all(
+                not apart(x, z.astype(x.dtype), rough=_rough(call, x.dtype)).any()
+                and not apart(x, y, rough=3 * ROUNDED[x.dtype.name]).any()
+                for (x, _), (y, _), (z, _) in zip(ours, theirs, found, strict=True)
+            )
+    except Exception:
+        return False
+
+
+def _word(x: Any, y: Any) -> str:
+    """A number beside another, or an infinity or NaN where the other library has none."""
+    with np.errstate(all="ignore"):
+        return "value" if np.isfinite(x).all() and np.isfinite(y).all() else "limit"
+
+
 def _gradient(
     call: Call, ours: Packed, theirs: Packed | None, values: Packed
 ) -> Iterator[Difference]:
     operands = call.operands()
     letters = [k for k in call.traced if _moves(operands[k])]
-    del values
+    numbers = [x.astype(complex) for x, _ in values if x.dtype.kind not in "biu"]
+    if not any(np.isfinite(x).any() for x in numbers):
+        return  # nothing has a slope
+    near = None
     for i, (k, (x, _)) in enumerate(zip(letters, ours, strict=True)):
         rough = _rough(call, x.dtype)
         y = theirs[i][0] if theirs else np.full_like(x, np.nan)
@@ -206,10 +241,15 @@ def _gradient(
         places = np.nonzero((apart(x, y, rough=rough) & known).ravel())[0]
         if not len(places):
             continue
+        if near is None and theirs:
+            near = _near("grad", call, ours, theirs)
+        if near:
+            return
         keep = places[np.unique(np.linspace(0, len(places) - 1, SLOPES).astype(int))]
         for place in keep.tolist():
             if how := _slope(call, k, x, y, place, rough):
-                yield Difference("grad", "value", how)
+                beside = y.flat[place] if theirs else 0
+                yield Difference("grad", _word(x.flat[place], beside), how)
                 break
 
 
@@ -224,10 +264,11 @@ def _slope(
     if np.isnan(quotients).all():
         return None
     stated = y.copy()
-    for slope in quotients:
-        stated.flat[place] = slope
-        if not apart(x, stated, rough=rough).flat[place]:
-            return None
+    with np.errstate(all="ignore"):
+        for slope in quotients:
+            stated.flat[place] = slope
+            if not apart(x, stated, rough=rough).flat[place]:
+                return None
     return f"{x.flat[place]}, jax {y.flat[place]}, quotients {quotients} at {letter}, {place}"
 
 
@@ -235,10 +276,12 @@ def _pushed(
     call: Call, ours: Packed, theirs: Packed | None, values: Packed
 ) -> Iterator[Difference]:
     expected = [y for y, _ in theirs or []]
-    if expected and not any(
+    if theirs and not any(
         apart(x, y, rough=_rough(call, x.dtype)).any()
         for (x, _), y in zip(ours, expected, strict=True)
     ):
+        return
+    if theirs and _near("jvp", call, ours, theirs):
         return
     operands = call.operands()
     letters = [k for k in call.traced if _moves(operands[k])]
@@ -250,19 +293,19 @@ def _pushed(
         others = pushed(call.name, call, moves)
     except Exception:  # with 64-bit types, or a step beside, it is refused
         others = []
-    if not others and not expected:
-        return
     finite = [x for x, _ in values if x.dtype.kind not in "biu"]
     for i, (x, _) in enumerate(ours):
-        answers = [side[i].astype(x.dtype) for side in others if side[i].shape == x.shape]
-        answers += [expected[i]] if expected else []
-        rough = _rough(call, x.dtype)
-        wrong = np.logical_and.reduce([apart(x, y, rough=rough) for y in answers])
         with np.errstate(all="ignore"):
-            wrong &= np.isfinite(finite[i].astype(complex))  # at a pole there is no slope
-        if not expected:  # nor beside it, as far as the others see
-            wrong &= np.isfinite(x)
+            answers = [side[i].astype(x.dtype) for side in others if side[i].shape == x.shape]
+            answers += [expected[i]] if expected else []
+            if not answers:
+                continue
+            wrong = np.isfinite(finite[i].astype(complex))  # at a pole there is no slope
+            for y in answers:
+                wrong &= apart(x, y, rough=_rough(call, x.dtype))
+            if not expected:  # nor beside it, as far as the others see
+                wrong &= np.isfinite(x)
         if wrong.any():
             at = np.nonzero(wrong.ravel())[0][:4]
-            texts = [f"{y.flat[at]}" for y in answers]
-            yield Difference("jvp", "value", f"{x.flat[at]} at {at}, others {' / '.join(texts)}")
+            how = f"{x.flat[at]} at {at}, others {' / '.join(f'{y.flat[at]}' for y in answers)}"
+            yield Difference("jvp", _word(x[wrong], answers[-1][wrong]), how)

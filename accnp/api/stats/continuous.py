@@ -315,12 +315,12 @@ def _between(a: Any, b: Any) -> Any:
     return where(low & high, 0.0, where(low, b - 1, where(high, a + 1, 0.5 * (a + b))))
 
 
-def _within(f: Any, below: float, above: float, low: Any = uf.greater_equal,
-            high: Any = uf.less_equal) -> Any:  # fmt: skip
-    """A function of the places above `a` by `low`, and below `b` by `high`."""
+def _within(f: Any, below: float, above: float, ends: bool = False) -> Any:
+    """A function of the places between `a` and `b`, with the `ends` or without."""
 
     def run(z: Any, a: Any, b: Any) -> Any:
-        inside = low(z, a) & high(z, b) & ~uf.isinf(z)  # that is an end, too: no differences
+        inside = (z >= a) & (z <= b) if ends else (z > a) & (z < b)
+        inside = inside & ~uf.isinf(z)  # that is an end, too: no differences
         value = f(where(inside, z, _between(a, b)), a, b)
         return where(a >= b, np.nan, where(inside, value, where(z <= a, below, above)))
 
@@ -338,8 +338,8 @@ def _below(z: Any, a: Any, b: Any) -> Any:
 truncnorm = declare(
     "truncnorm", "the normal distribution cut off below a and above b", "a, b", pieces=True,
     strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
-    logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf),
-    # Where a logarithm is -inf, it has no slope.
-    logcdf=_within(_below, -np.inf, 0.0, low=uf.greater),
-    logsf=_within(lambda z, a, b: _below(-z, -b, -a), 0.0, -np.inf, high=uf.less),
+    logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf, ends=True),
+    # At the ends one of the parts is 0: its logarithm has no slope.
+    logcdf=_within(_below, -np.inf, 0.0),
+    logsf=_within(lambda z, a, b: _below(-z, -b, -a), 0.0, -np.inf),
 )  # fmt: skip
