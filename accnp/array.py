@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accnp import engine
-from accnp.errors import api_boundary, hide_frames
+from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.node import CONST, EMPTY, Node, const, site_text
+from accnp.ir.node import CONST, EMPTY, Node, const, home, site_text
 from accnp.ir.op import o
-from accnp.ir.trace import join
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -102,8 +102,7 @@ class Array:
     @property
     def _trace(self) -> Any:
         """What traces the value, by the name that libraries ask for; None for one that is known."""
-        trace = self._node.trace
-        return trace if trace is None or trace.active else join(trace, None)
+        return home(self._node)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -447,7 +446,7 @@ def is_traced(node: Node) -> bool:
     if trace is None:
         return False
     if not trace.active:
-        trace = join(trace, None)
+        trace = home(node)
     return trace is not None and trace.abstract
 
 
@@ -473,6 +472,8 @@ def look(node: Node, kind: str, function: str = "") -> np.ndarray:
 
 def _shown(node: Node) -> Node | None:
     """The node whose value is shown; None if there is none, also if one leaked from its trace."""
+    with suppress(UnexpectedTracerError):
+        home(node)
     if node.value is not None or node.trace is None or not node.trace.abstract:
         return node
     return unmapped(node) if node.trace.active else None

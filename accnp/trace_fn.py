@@ -13,7 +13,7 @@ from accnp import errors
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node, arg, record, site_text
+from accnp.ir.node import Node, arg, independent, record, site_text
 from accnp.ir.trace import Trace, own_lines, state, untraced
 
 __all__ = [
@@ -137,19 +137,9 @@ def unmapped(node: Node) -> Node | None:
     for t in state.stack:
         if t.kind != "grad" and getattr(t.info, "transform", "") != "vmap":
             return None
-    order: list[Node] = []
-    seen: set[int] = set()
-    stack = [(node, False)]
-    while stack:
-        n, done = stack.pop()
-        if done:
-            order.append(n)
-        elif id(n) not in seen and n.trace is not None and n.trace.abstract:
-            if n.op.name == "arg" or n.op.kind == "callback" or "axis_name" in n.params:
-                return None
-            seen.add(id(n))
-            stack.append((n, True))
-            stack.extend([(x, False) for x in n.inputs])
+    order = independent(node, lambda t: t.abstract)
+    if order is None:
+        return None
     made: dict[int, Node] = {}
     with untraced():
         for n in order:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from accnp.dtypes.names import NARROW
+from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
-from accnp.ir.trace import Trace, join, state, tracing
+from accnp.ir.trace import Trace, join, mapping, state, tracing
 
 __all__ = [
     "EMPTY",
@@ -26,6 +27,8 @@ __all__ = [
     "forget",
     "has_effect",
     "held_literal",
+    "home",
+    "independent",
     "is_held",
     "items",
     "line_of",
@@ -187,11 +190,16 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     """Record one operation; infer its aval (memoised), join the traces, and return the new node."""
     trace = state.abstract
     depth = 0
-    for x in inputs:
-        if x.trace is not None and x.trace is not trace:
-            trace = join(trace, x.trace)
-        if x.depth > depth:
-            depth = x.depth
+    try:
+        for x in inputs:
+            if x.trace is not None and x.trace is not trace:
+                trace = join(trace, x.trace)
+            if x.depth > depth:
+                depth = x.depth
+    except UnexpectedTracerError:
+        for x in inputs:
+            home(x)
+        return record(op, inputs, params)
     effect = False
     form = None
     if op.kind in _OWN_TYPE:
@@ -230,6 +238,54 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     elif not PENDING_LIMIT and trace is not None and not trace.abstract:
         _on_deep[0](node)  # somebody looks at every value, also under a derivative
     return node
+
+
+def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | None:
+    """What a value was computed by within some traces, operands first; None where it depends on
+    what is mapped, or on anything else that only the traces have."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack = [(node, False)]
+    while stack:
+        n, done = stack.pop()
+        if done:
+            order.append(n)
+        elif id(n) not in seen and n.trace is not None and inside(n.trace):
+            if n.op is ARG or n.op.kind == "callback" or "axis_name" in n.params:
+                return None
+            seen.add(id(n))
+            stack.append((n, True))
+            stack.extend([(x, False) for x in n.inputs])
+    return order
+
+
+def home(node: Node) -> Trace | None:
+    """The trace that a value belongs to, which has not ended.
+
+    What a mapped function made without what is mapped outlives it, as in jax, where nobody traces
+    such a value: it moves to the trace around `vmap`, with all that it was computed by.
+
+    Raises:
+        UnexpectedTracerError: it is a traced value of a trace that has ended.
+    """
+    if node.trace is None or node.trace.active:
+        return node.trace
+    try:
+        return join(node.trace, None)
+    except UnexpectedTracerError:
+        order = independent(node, lambda trace: trace.abstract and not trace.active)
+        if order is None or any(n.trace is not None and not mapping(n.trace) for n in order):
+            raise
+    for n in order:
+        trace: Trace | None = n.trace
+        while trace is not None and not trace.active:
+            trace = trace.parent
+        for x in n.inputs:
+            trace = join(trace, x.trace)
+        n.trace = trace
+        if state.named and trace is not None:
+            trace.recorded.append(n)
+    return node.trace
 
 
 def _act(node: Node, effect: bool) -> None:

@@ -19,7 +19,8 @@ from accnp.forks import at_interrupt
 
 __all__ = [
     "EffectsOf", "Trace", "current", "differentiating", "held_effects", "innermost", "join",
-    "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
+    "mapping", "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing",
+    "untraced",
 ]  # fmt: skip
 
 
@@ -270,6 +271,17 @@ def differentiating() -> bool:
         if getattr(trace.info, "transform", "vmap") not in ("vmap", "pmap"):
             return False
     return False
+
+
+def mapping(trace: Trace) -> bool:
+    """Whether a trace that has ended was made by `vmap` and derivatives in mapped functions only,
+    up to one that is still being made."""
+    at: Trace | None = trace
+    while at is not None and not at.active:
+        if at.kind == "jit" and getattr(at.info, "transform", "") != "vmap":
+            return False
+        at = at.parent
+    return True
 
 
 def innermost() -> Trace | None:

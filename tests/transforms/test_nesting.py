@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -116,6 +117,65 @@ def test_leaked_example_is_an_error() -> None:
     jnp.vmap(lambda x: kept.append(x * 2) or x)(jnp.ones(2))
     with pytest.raises(errors.UnexpectedTracerError):
         kept[0] + 1
+
+
+def keeps(kept: list[Any], m: Any) -> Any:
+    """A function that keeps what it made without its argument: flows of flowjax do."""
+
+    def f(x):
+        kept.append(m.numpy.arange(3.0) * 2)
+        return x + kept[-1].sum()
+
+    return f
+
+
+KEPT = {
+    "vmap": lambda f, m: m.vmap(f)(m.numpy.ones(2)),
+    "nested": lambda f, m: m.vmap(m.vmap(f))(m.numpy.ones((2, 2))),
+    "grad in vmap": lambda f, m: m.vmap(m.grad(f))(m.numpy.ones(2)),
+    "jit in vmap": lambda f, m: m.vmap(m.jit(f))(m.numpy.ones(2)),
+    "jit": lambda f, m: m.jit(f)(1.0),
+    "vmap in jit": lambda f, m: m.jit(m.vmap(f))(m.numpy.ones(2)),
+}
+USES = {
+    "an operation": lambda c, m: c + 1,
+    "a look": lambda c, m: np.asarray(c),
+    "vmap": lambda c, m: m.vmap(lambda x: x + c)(m.numpy.ones(2)),
+    "jit": lambda c, m: m.jit(lambda x: x * c)(2.0),
+    "an argument of jit": lambda c, m: m.jit(lambda c: c + 1)(c),
+    "grad": lambda c, m: m.grad(lambda x: (c * x).sum())(2.0),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("way", KEPT)
+def test_what_does_not_depend_on_the_example_outlives_vmap(way: str, use: str) -> None:
+    answers = []
+    for m in (jnp, jax):
+        kept: list[Any] = []
+        KEPT[way](keeps(kept, m), m)
+        try:
+            answers.append(np.asarray(USES[use](kept[0], m)).tolist())
+        except (m.errors.UnexpectedTracerError, m.errors.TracerArrayConversionError):
+            answers.append("refused")
+    assert answers[0] == answers[1]
+
+
+def test_what_outlives_vmap_belongs_to_the_trace_around_it() -> None:
+    def f(y: Any) -> Any:
+        kept: list[Any] = []
+        jnp.vmap(lambda x: kept.append(y * 2) or x)(jnp.ones(2))
+        inner.append(kept[0])
+        return kept[0] * y
+
+    inner: list[Any] = []
+    assert float(jnp.jit(f)(3.0)) == 18
+    with pytest.raises(errors.UnexpectedTracerError):
+        inner[0] + 1
+    assert float(jnp.grad(f)(3.0)) == 12
+    kept: list[Any] = []
+    jnp.vmap(keeps(kept, jnp))(jnp.ones(2))
+    assert repr(kept[0]) == "Array([0., 2., 4.], dtype=float32)"
 
 
 def test_value_under_vmap_is_an_error() -> None:
