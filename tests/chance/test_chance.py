@@ -136,3 +136,15 @@ def test_a_library_that_is_missing_is_told(gpu, monkeypatch):
     assert any(why.startswith("torch cannot be imported (") for why in absent(gpu))
     assert absent(accnp.devices("cpu")[0]) == []
     absent.__globals__["_library"].cache_clear()
+
+
+def test_the_processor_s_way_is_accnp_s(monkeypatch):
+    """The methods of NumPy's arrays were called where a program was not jitted."""
+    p = program(7)
+    given = []
+    monkeypatch.setattr(type(p), "function", lambda self: lambda *xs: given.extend(xs))
+    for seed in range(6):
+        (_, way), *_ = ways.on_gpu(p, p.arrays(), ways.random.Random(seed))
+        way()
+    assert given
+    assert all(isinstance(x, accnp.Array) for x in given)
