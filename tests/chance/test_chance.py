@@ -138,7 +138,7 @@ def test_a_library_that_is_missing_is_told(gpu, monkeypatch):
     absent.__globals__["_library"].cache_clear()
 
 
-def test_the_processor_s_way_is_accnp_s(monkeypatch):
+def test_the_processor_s_way_is_accnp_s(gpu, monkeypatch):
     """The methods of NumPy's arrays were called where a program was not jitted."""
     p = program(7)
     given = []
