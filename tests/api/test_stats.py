@@ -46,7 +46,8 @@ INVERSE = ("ppf", "isf")
 
 # Shape parameters that are none, each in its turn.
 NONE = {
-    **dict.fromkeys(["beta", "gamma", "chi2", "pareto"], (0.0, -1.0)),
+    **dict.fromkeys(["beta", "gamma", "chi2", "pareto", "gennorm"], (0.0, -1.0)),
+    "vonmises": (-1.0,),
     "betabinom": (-1.0,), "binom": (-1.0,), "geom": (-0.5, 1.5), "bernoulli": (-0.5, 1.5),
 }  # fmt: skip
 
@@ -81,6 +82,15 @@ def test_slopes_at_the_ends_of_truncated_numbers():
     t = stats.truncnorm
     for f, end in ((t.cdf, 0.5), (t.logcdf, 0.5), (t.sf, -1.0), (t.logsf, -1.0)):
         assert accnp.grad(f, (0, 1, 2))(end, -1.0, 0.5) == (0, 0, 0)
+
+
+def test_many_degrees_of_freedom_and_no_concentration():
+    """Differences of large logarithms, and the slope where a scaled function has a kink."""
+    df = np.array([11.0, 23.9, 24.1, 300.0, 4e9])
+    found = stats.t.logpdf(jnp.float32(1.3), df.astype("f4"))
+    np.testing.assert_allclose(found, scipy.stats.t.logpdf(1.3, df), rtol=3e-6)
+    slope = accnp.grad(stats.vonmises.pdf, 1)(1.0, 0.0)
+    assert float(slope) == pytest.approx(math.cos(1) / 2 / math.pi, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -138,7 +138,7 @@ def _rounded(call: Call, found: list[np.ndarray], theirs: list[np.ndarray]) -> b
         wide = own(call.name, call, operands_wide(call))
         with np.errstate(all="ignore"):
             return all(
-                not apart(x, y.astype(x.dtype)).any()
+                not apart(x, y.astype(x.dtype), rough=ROUNDED[x.dtype.name] / 8).any()
                 and not apart(x, z, rough=ROUNDED[x.dtype.name]).any()
                 for x, y, z in zip(found, wide, theirs, strict=True)
             )

@@ -99,7 +99,7 @@ def _log_of_double(y: Any) -> Any:
 def _log_of_either(p: Any, rest: Any) -> Any:
     """log(p) of two probabilities with the sum 1, by the smaller one."""
     small = p < 0.5
-    return where(small, uf.log(where(small, p, 0.5)), uf.log1p(-where(small, 0.5, rest)))
+    return where(small, uf.log(where(small, p, 0.5)), 0.0 + uf.log1p(-where(small, 0.5, rest)))
 
 
 def _expon_logsf(z: Any) -> Any:
@@ -253,11 +253,22 @@ beta = declare(
     ),
 )  # fmt: skip
 
+
+def _half_step(x: Any) -> Any:
+    """log(Gamma(x + 1/2) / Gamma(x)) - log(x) / 2; of large x by its series, since the logarithms
+    of both have no digits left for their difference."""
+    small = where(x < 12, x, 1.0)
+    direct = sp.gammaln(small + 0.5) - sp.gammaln(small) - 0.5 * uf.log(small)
+    v = 1 / where(x < 12, 12.0, x)
+    w = v * v
+    terms = -1 / 8 + w * (1 / 192 + w * (-1 / 640 + w * (17 / 14336 - w * 31 / 18432)))
+    return where(x < 12, direct, v * terms)
+
+
 t = declare(
     "t", "Student's t distribution", "df",
     logpdf=lambda z, df: (
-        sp.gammaln((df + 1) / 2) - sp.gammaln(df / 2) - 0.5 * uf.log(df * math.pi)
-        - (df + 1) / 2 * uf.log1p(z * z / df)
+        _half_step(df / 2) - _HALF_LOG_2PI - (df + 1) / 2 * uf.log1p(z * z / df)
     ),
 )  # fmt: skip
 
@@ -269,15 +280,22 @@ def _gennorm_cdf(z: Any, beta: Any) -> Any:
 
 gennorm = declare(
     "gennorm", "the generalised normal distribution", "beta", place="", loose=_ALL,
+    pieces=True, positive=True,
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
     cdf=lambda z, beta: _inside(z != 0, z, lambda v: _gennorm_cdf(v, beta), 0.5),
 )  # fmt: skip
 
+
+def _vonmises_logpdf(z: Any, kappa: Any) -> Any:
+    kappa = where(kappa >= 0, kappa, np.nan)
+    # A scaled function of Bessel's has the mean of both slopes at 0; the last term has the rest.
+    rest = where(kappa == 0, kappa, 0.0)
+    return kappa * (uf.cos(z) - 1) - math.log(2 * math.pi) - uf.log(sp.i0e(kappa)) + rest
+
+
 vonmises = declare(
     "vonmises", "the von Mises distribution", "kappa", place="", loose=_ALL,
-    logpdf=lambda z, kappa: (
-        kappa * (uf.cos(z) - 1) - math.log(2 * math.pi) - uf.log(sp.i0e(kappa))
-    ),
+    logpdf=_vonmises_logpdf,
 )  # fmt: skip
 
 wrapcauchy = declare(
