@@ -260,3 +260,10 @@ def test_bfloat16_goes_through_a_file(tmp_path):
     found = jnp.load(tmp_path / "x.npy")
     assert found.dtype == "bfloat16"
     assert found.tolist() == [0, 1, 2]
+
+
+def test_whole_numbers_of_a_line_are_below_it():
+    """Of complex ends those of the real part (it was cut); the step has the dtype's precision."""
+    found, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
+    assert found.tolist() == [-3, -1, 1, 3]
+    assert step.dtype == "float32"

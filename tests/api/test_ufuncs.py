@@ -368,3 +368,11 @@ def test_operators_refuse_containers(container: Any, x: Any) -> None:
     ):
         with pytest.raises(TypeError, match=r"unsupported operand.*jnp\.asarray"):
             call()
+
+
+def test_equal_complex_numbers_share_the_slope():
+    """As real ones do: celu had none at 0, maximum that of one of both."""
+    z, one = jnp.zeros((), "complex64"), jnp.ones((), "complex64")
+    for f in (jnp.maximum, jnp.minimum):
+        assert complex(accnp.jvp(lambda z, f=f: f(z, 0.0), (z,), (one,))[1]) == 0.5
+    assert complex(accnp.jvp(accnp.nn.celu, (z,), (one,))[1]) == 1

@@ -90,12 +90,12 @@ def linspace(
     else:
         out = full_node((0, *shape), 0, work)
     out = _along(out, axis, name)
-    if out_kind.kind in "iu" and work.kind == "f":
-        out = o.floor(out)
+    if out_kind.kind in "iu":
+        out = o.floor(o.real(out) if work.kind == "c" else out)
     out = to_dtype(out, out_kind)
     if not retstep:
         return made(out, device)
-    return made(out, device), wrap(delta if out_kind.kind in "biu" else to_dtype(delta, out_kind))
+    return made(out, device), wrap(to_dtype(delta, dtypes.to_inexact(out_kind)))
 
 
 def _along(x: Node, axis: Any, function: str) -> Node:
