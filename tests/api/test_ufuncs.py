@@ -376,3 +376,27 @@ def test_equal_complex_numbers_share_the_slope():
     for f in (jnp.maximum, jnp.minimum):
         assert complex(accnp.jvp(lambda z, f=f: f(z, 0.0), (z,), (one,))[1]) == 0.5
     assert complex(accnp.jvp(accnp.nn.celu, (z,), (one,))[1]) == 1
+
+
+MASKED = {
+    "mask": lambda m, x, w: x * w,
+    "mask first": lambda m, x, w: w * x,
+    "sum": lambda m, x, w: m.jit(lambda x, w: (x * w).sum())(x[:5], w[:5]),
+    "a number": lambda m, x, w: m.numpy.nan * w,
+    "one": lambda m, x, w: x[3] * w,
+    "complex": lambda m, x, w: x[:4] * 1j * w[:4],
+    "gradient": lambda m, x, w: m.grad(lambda x: (x * w[:4]).sum())(x[:4]),
+    "vmap": lambda m, x, w: m.vmap(m.numpy.multiply)(x, w),
+    "a mask that is broadcast": lambda m, x, w: x * w[:1],
+    "a truth value": lambda m, x, w: x * False,
+    "numbers": lambda m, x, w: x * (w + 0),
+    "integers": lambda m, x, w: m.numpy.arange(9) * w,
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_truth_values_choose_what_a_product_keeps(name: str) -> None:
+    """jax's compiler makes choices of such products: losses that are nan are masked so."""
+    w = np.arange(9) % 3 == 0
+    found = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
+    same(*found)

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import broadcast_nodes, cast, promote, to_shape, wrap
+from accnp.api.arguments.convert import (
+    as_node, broadcast_nodes, cast, promote, to_shape, wrap,
+)  # fmt: skip
 from accnp.api.compiled.named import named_rule
 from accnp.errors import UnsupportedDtypeError
 from accnp.ir.node import Node, literal
@@ -394,7 +396,34 @@ def add(a: Node, b: Node) -> Node:
     return (o.or_ if kind(a) == "b" else o.add)(a, b)
 
 
+def factors(name: str, *xs: Any) -> list[Node]:
+    """Promoted operands, but for truth values in the shape of the result beside real or complex
+    numbers.
+
+    They choose, and what they do not choose is 0, of infinity and nan too: jax's compiler makes the
+    same of such a product, and losses are masked so. Jaxprs have them promoted, as jax's.
+    """
+    nodes = promote(name, *xs)
+    truths = [type(x) is bool or getattr(x, "dtype", None) == BOOL for x in xs]
+    if True not in truths or kind(nodes[0]) not in "fc" or state.named:
+        return nodes
+    given = [as_node(x, name) for x in xs]
+    for i, (which, x) in enumerate((given, given[::-1])):
+        if kind(which) == "b" and _covers(which.aval.shape, x.aval.shape):
+            nodes[i] = which
+    return nodes
+
+
+def _covers(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether `other` broadcasts to `shape`."""
+    pairs = zip(reversed(shape), reversed(other), strict=False)
+    return len(other) <= len(shape) and all(n in (1, m) for m, n in pairs)
+
+
 def multiply(a: Node, b: Node) -> Node:
+    if kind(a) != kind(b):
+        which, x = (a, b) if kind(a) == "b" else (b, a)
+        return choose(which, x, like(x, 0))
     return (o.and_ if kind(a) == "b" else o.mul)(a, b)
 
 

@@ -109,7 +109,7 @@ def _integers(name: str, *xs: Any) -> list[Node]:
 
 add = binary("add", rules.add, promote, "x + y", "[1, 2], [3, 5] -> [4, 7]")
 subtract = binary("subtract", "sub", promote, "x - y", "[1, 2], [3, 5] -> [-2, -3]")
-multiply = binary("multiply", rules.multiply, promote, "x * y", "[1, 2], [3, 5] -> [ 3, 10]")
+multiply = binary("multiply", rules.multiply, rules.factors, "x * y", "[1, 2], [3, 5] -> [ 3, 10]")
 divide = binary(
     "divide", "div", inexact, "x / y, always in floating or complex numbers",
     "[1, 2], [4, 4] -> [0.25, 0.5 ]")
