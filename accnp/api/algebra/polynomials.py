@@ -117,7 +117,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     Array([ 1.,  0., -4.], dtype=float32)
     """
     a, b = _row("polymul", a1, a2)
-    if trim_leading_zeros:
+    if trim_leading_zeros and max(len(a), len(b)) > 1:
         a, b = (_without_leading_zeros(x, "polymul") for x in (a, b))
     a, b = (x if len(x) else zeros(1, x.dtype) for x in (a, b))
     return convolve(a, b, mode="full")
@@ -338,11 +338,11 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     c = c if c.ndim else c[None]  # one coefficient
     _check_rows("roots", c)
     c = c.astype("float32") if c.dtype.itemsize == 2 else c  # quotients of 16 bits are rough
+    if len(c) < 2:
+        return _eigenvalues(c)  # none, whatever the value is
     if strip_zeros:
         places = np.flatnonzero(as_static(c, "jnp.roots (strip_zeros=False allows it)"))
         return _eigenvalues(c[int(places[0]) if len(places) else len(c) :])
-    if len(c) < 2:
-        return _eigenvalues(c)
     some = (c != 0).any()
     dropped = uf.where(some, (c != 0).argmax(), len(c))
     found = _eigenvalues(roll(uf.where(some, c, 1), -dropped))
