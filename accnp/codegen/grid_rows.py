@@ -38,6 +38,8 @@ ENOUGH = 2  # waves of blocks beyond which each is given more to do, if they hav
 PARTS = 128  # results of blocks that are joined at a time
 STEPS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)  # rows of 32 elements of a row in registers
 WRITTEN = 1280  # cost of what is written out for such a row
+REGISTERS = 65536  # of a multiprocessor: a block's are among them
+FEW = 8  # elements that are loaded before they are used where registers are short
 ROOM = 40 << 10  # bytes of shared memory that a block of threads may have for what it keeps
 
 
@@ -146,7 +148,7 @@ def _pass(e: Any, phase: Phase, base: dict[int, str], alone: bool) -> None:
 
 
 def _begin(e: Any) -> None:
-    e.kept, e.shelf, e.present, e.registers = {}, "", 0, False
+    e.kept, e.shelf, e.present, e.registers, e.stays = {}, "", 0, False, []
     e.steps, e.width = 0, 32
     e.clear = 0  # steps of a row in registers that are whole in any case
     e.rest = ()  # and both of its last block of elements, if that is shorter
@@ -319,16 +321,30 @@ def _side_by_side(
             e.w.add(f"ok{k} = (j + {32 * k} < {count}){' & live' if e.width < 32 else ''}")
             place = f"({place}) if ok{k} else ({begin}{count} - 1)"
         e.w.add(f"q{k} = {place}")
-    _elements(e, phase, base, side, clear)
+    few = _few(e, phase, side)
+    for first in range(0, side, few):
+        _elements(e, phase, base, range(first, min(side, first + few)), clear)
 
 
-def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, clear: int) -> None:
-    """The statements of a pass for the elements q0, q1..., and their folds; loads come first."""
+def _few(e: Any, phase: Phase, side: int) -> int:
+    """How many elements of a row in registers are loaded before the first is used: all, if their
+    operands, and what is kept of others, fit into the registers that a thread has."""
+    if not e.registers:
+        return side
+    loaded = {id(s.access): s.access for s in phase.full if s.access is not None and not s.args}
+    here = [a for i, a in loaded.items() if i not in e.kept]
+    words = sum(-(-a.dtype.itemsize // 4) for a in (*here, *e.stays))
+    threads = -(-e.out.threads // 128) * 128  # by which registers are given
+    return side if words * side <= min(255, REGISTERS // threads) else FEW
+
+
+def _elements(e: Any, phase: Phase, base: dict[int, str], side: range, clear: int) -> None:
+    """The statements of a pass for elements q0, q1..., and their folds; loads come first."""
     w = e.w
     names = {s.name for s in phase.full} | {f.source for f in phase.folds}
     dims = list(e.of_reduced)
     where: list[dict[int, str]] = []
-    for k in range(side):
+    for k in side:
         index: dict[int, str] = {}
         if len(dims) == 1:
             index[dims[0]] = f"q{k}"
@@ -337,11 +353,11 @@ def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, clear: int)
         where.append(index)
     early = [s for s in phase.full if s.access is not None and not s.args]
     outside = {f.source for f in phase.folds} - {s.name for s in phase.full}
-    for k, index in enumerate(where):
+    for k, index in zip(side, where, strict=True):
         w.add(*[f"{x}_{k} = {x}" for x in sorted(outside)])
         for s in early:
             _load(e, Copy(e, k, names), s, base, index, k >= clear)
-    for k, index in enumerate(where):
+    for k, index in zip(side, where, strict=True):
         copy = Copy(e, k, names)
         for s in phase.full:
             if _divides(phase, s) and s.args[1] in e.inverses:
@@ -356,7 +372,7 @@ def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, clear: int)
             else:
                 with w.block(f"if ok{k}:") if k >= clear else nullcontext():
                     w.add(f"a{a.number}[{e.place(a, base, index)}] = {copy.name(name)}")
-    for k in range(side):
+    for k in side:
         for f in phase.folds:
             lane = f"{f.name}_{'v' if k % 2 and lanes(f.combine) == 64 else 'u'}"
             text = f"{lane} = {_join(f, lane, f'{f.source}_{k}')}"
@@ -424,7 +440,7 @@ def _keep(e: Any, length: int, rows: int) -> int:
             last[id(a)] = p
     e.first, e.last = first, last
     if e.steps:
-        e.registers = True
+        e.registers, e.stays = True, [*found.values()]
         e.kept = {i: f"kept{a.number}" for i, a in found.items()}
         return rows
     shelves: list[list[Access]] = []  # operands of one shelf follow each other in time

@@ -39,3 +39,14 @@ def refused(texts: Iterable[str]) -> list[str]:
 
     with ThreadPoolExecutor(2) as some:
         return [c for c in some.map(complaint, texts) if c]
+
+
+def spilled(text: str) -> int:
+    """Bytes of registers that a thread writes to memory since it has too few."""
+    target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
+    assert target
+    done = subprocess.run(
+        [ptxas() or "ptxas", "-v", f"-arch={target[1]}", "-", "-o", "/dev/null"],
+        input=text, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return sum(map(int, re.findall(r"(\d+) bytes spill stores", done.stderr)))

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from cuda.assembler import ptxas, spilled
 from cuda.forms import Case, grids_of
 from cuda.interpreter import Memory, Module
 from cuda.support import same_bits
@@ -168,3 +169,15 @@ def test_rows_of_a_block_for_each_warp_stay_in_registers():
             "r2_parts = shared_f4(128)",
             "r6_parts = shared_f4(128)",
         }
+
+
+@pytest.mark.parametrize("length", [9999, 16384])
+def test_rows_of_doubles_stay_in_registers(length):
+    """With all loads of a row first, up to 1340 bytes of each thread went to memory and back."""
+    x, g = np.zeros((3, length)), np.zeros(length)
+    with jnp.enable_x64(True):
+        ((_, text),) = grids_of(layer_norm, x, g, g)
+    assert text.signature[:4] == ("f8*",) * 4
+    assert text.threads == 32 * -(-length // 1024)
+    made = ptx_of(text.source, text.signature, threads=text.threads)
+    assert not ptxas() or spilled(made.text) < 128
