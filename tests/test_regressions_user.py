@@ -84,3 +84,12 @@ def test_calls_that_leave_the_argument_out_say_so() -> None:
         jnp.arange(None)
     with pytest.raises(TypeError, match=r"0 for 0 positional ones; pass it by position$"):
         jnp.grad(lambda x: x)(x=1.0)
+
+
+def test_scalar_kernels_multiply_complex_numbers() -> None:
+    @jnp.kernel
+    def f(v, w):
+        return 1 / v + abs(w) + v**2 - v.conjugate() * w * v
+
+    z = np.array([1j, 2 + 3j, -1 - 1j], "complex64")
+    np.testing.assert_allclose(f(z, z), 1 / z + abs(z) + z**2 - z.conj() * z * z, rtol=1e-6)

@@ -117,12 +117,16 @@ def _lowered(mark: str, kinds: Sequence[Any]) -> np.dtype | None:
         function, trees = frontend.load_function(source, "kernel", NAMESPACE)
         scope = function.__globals__
         library = frontend.TextLibrary(context.codegen(), "types")
-        codes = [ir.IntType(1) if k is types.boolean else context.get_data_type(k) for k in kinds]
         with context.push_code_library(library):
             writer = Function(trees["kernel"], scope, (), context, library, 0, set())
-            scratch = ir.Function(writer.module, ir.FunctionType(ir.VoidType(), codes), "scratch")
+            # What Numba compiles apart (products of complex numbers) hands its errors on to the
+            # caller, by the arguments of the convention.
+            convention = context.call_conv
+            kind = convention.get_function_type(types.none, kinds)
+            scratch = ir.Function(writer.module, kind, "scratch")
             writer.b = ir.IRBuilder(scratch.append_basic_block())
-            arguments = list(zip(kinds, scratch.args, strict=True))
+            values = convention.decode_arguments(writer.b, kinds, scratch)
+            arguments = list(zip(kinds, values, strict=True))
             try:
                 kind, _ = writer.emit(scope[mark], arguments, writer.b)
             except (Unsupported, NumbaError, NotImplementedError):
