@@ -93,3 +93,31 @@ def test_scalar_kernels_multiply_complex_numbers() -> None:
 
     z = np.array([1j, 2 + 3j, -1 - 1j], "complex64")
     np.testing.assert_allclose(f(z, z), 1 / z + abs(z) + z**2 - z.conj() * z * z, rtol=1e-6)
+
+
+def test_tracing_and_raw_keys_can_be_forbidden() -> None:
+    f = jnp.jit(lambda x: x + 1)
+    with jnp.no_tracing(True), pytest.raises(RuntimeError, match="no_tracing is set; got <lambda>"):
+        f(1.0)
+    assert float(f(1.0)) == 2
+    with jnp.no_tracing(True):
+        assert float(f(2.0)) == 3
+    raw, typed = jnp.random.PRNGKey(0), jnp.random.key(0)
+    for sample in (jnp.random.normal, jnp.random.split, jnp.random.key_data):
+        sample(raw)  # what it remembers must not pass by the option
+        with jnp.legacy_prng_key("error"), pytest.raises(ValueError, match=r"random\.key\(seed\)"):
+            sample(raw)
+        with jnp.legacy_prng_key("warn"), pytest.warns(UserWarning, match="a raw key"):
+            sample(raw)
+        with jnp.legacy_prng_key("error"):
+            sample(typed)
+
+
+def test_clear_caches_gives_free_memory_back() -> None:
+    from accnp.runtime import buffer
+
+    x = jnp.ones(2**22) * 2
+    x.block_until_ready()
+    del x
+    jnp.clear_caches()
+    assert not any(blocks for n, blocks in buffer._pool.free.items() if n > buffer.SMALL)

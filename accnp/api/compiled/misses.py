@@ -32,7 +32,17 @@ def _text() -> Any:
 
 
 def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
-    """Say, where an option asks for it, that a function is traced and why; called at each miss."""
+    """Say, where an option asks for it, that a function is traced and why; called at each miss.
+
+    Raises:
+        RuntimeError: the option no_tracing is set.
+    """
+    if config.no_tracing:
+        name, file, line = function_place(function)
+        raise RuntimeError(
+            f"jit: a function is traced where no_tracing is set; got {name} ({file}:{line}); "
+            "call it with these types before"
+        )
     if not (config.debug or config.explain_cache_misses or config.log_compiles):
         _remember(function)
         return

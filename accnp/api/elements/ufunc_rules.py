@@ -14,7 +14,12 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import (
-    as_node, broadcast_nodes, cast, promote, to_shape, wrap,
+    as_node,
+    broadcast_nodes,
+    cast,
+    promote,
+    to_shape,
+    wrap,
 )  # fmt: skip
 from accnp.api.compiled.named import named_rule
 from accnp.errors import UnsupportedDtypeError

@@ -18,7 +18,7 @@ from accnp import errors
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
 from accnp.errors import api_boundary
-from accnp.runtime.buffer import Buffer
+from accnp.runtime.buffer import Buffer, trim
 from accnp.runtime.device import devices
 
 
@@ -112,7 +112,9 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
 
 
 def clear_caches() -> None:
-    """Forget what jit has traced; compiled kernels stay, since any function can use them.
+    """Forget what jit has traced, and give free memory kept for results back to the system.
+
+    Compiled kernels stay, since any function can use them.
 
     Raises no error; arrays of any shape and dtype stay as they are.
 
@@ -122,6 +124,7 @@ def clear_caches() -> None:
     """
     known = list(jit_module._caches.values())
     jit_module.forget([cache for by_options in known for cache in list(by_options.values())])
+    trim()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

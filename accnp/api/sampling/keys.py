@@ -6,6 +6,7 @@ typed key (`PRNGKeyArray`) wraps one and knows its generator.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -227,7 +228,20 @@ def _based(keys: Any, function: str) -> tuple[Node, type[Words]]:
     if isinstance(keys, PRNGKeyArray):
         return keys._base._node, generator(keys.dtype, function)
     kind = generator(None, function)
+    if config.legacy_prng_key != "allow":
+        _told_of_raw(function)
     return _raw(keys, kind, function), kind
+
+
+def _told_of_raw(function: str) -> None:
+    """Refuse a raw key, or warn of it, as the option says."""
+    text = (
+        f"{function}: a raw key where legacy_prng_key is {config.legacy_prng_key!r}; "
+        "got uint32 words; make keys with random.key(seed), or set the option to 'allow'"
+    )
+    if config.legacy_prng_key == "error":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=5)
 
 
 def _raw(keys: Any, kind: type[Words], function: str) -> Node:
