@@ -56,7 +56,8 @@ def convolution(operands: Sequence[Operand], results: Sequence[Aval], p: Any) ->
     fast = is_half(lhs.dtype) or (coarse(p["precision"]) and acc in ("f4", "c8"))
     if known and work > (LARGE // 8 if fast else LARGE):
         return None
-    if acc in ("f4", "f8") and case.features >= FEATURES and rows >= PLACES:
+    some = all(w.size for w in windows)  # as in `convolution_kernel`
+    if acc in ("f4", "f8") and case.features >= FEATURES and rows >= PLACES and some:
         return _tiles(code, acc, case, work)
     return _elements(code, acc, case, work)
 

@@ -64,7 +64,9 @@ def convolution_kernel(
     if real and narrow and 1 < taps <= 64:
         return _spread(code, case)
     several = features >= FEATURES or (features > 1 and any(w.base > 1 for w in windows))
-    if real and several and len(windows) <= 3 and result.size:
+    # A product takes zeros for what is not there, and the kernel's infinity times these.
+    some = result.size and all(w.size for w in windows)
+    if real and several and some and len(windows) <= 3:
         return _product(code, case)
     return _loops(code, case, real)
 

@@ -275,6 +275,20 @@ def test_shapes():
     assert padded.shape == (1, 3, 15, 7)
 
 
+@pytest.mark.parametrize("features", [1, 2, 4, 9])
+@pytest.mark.parametrize("base", [1, 2])
+def test_nothing_times_infinity_is_nothing(features, base):
+    kernel = jnp.full((features, 2, 3), jnp.inf)
+    for x in (jnp.zeros((2, 2, 0)), np.zeros((2, 2, 0), "f2")):
+        y = lax.conv_general_dilated(x, kernel.astype(x.dtype), (1,), [(3, 2)], (base,))
+        assert y.shape == (2, features, 3)
+        assert not np.asarray(y).any()
+    # Two places that no window fits: what they get is of an empty result.
+    y, back = accnp.vjp(lambda x: lax.conv(x, kernel, (base,), "VALID"), jnp.ones((1, 2, 2)))
+    assert y.size == 0
+    assert not np.asarray(back(y)[0]).any()
+
+
 def test_preferred_types():
     x, w = np.ones((1, 2, 5), "i1"), np.full((4, 2, 3), 100, "i1")
     y = lax.conv_general_dilated(x, w, (1,), "VALID", preferred_element_type=jnp.int32)

@@ -72,6 +72,14 @@ def test_values(gpu, name):
         np.testing.assert_allclose(a, b, rtol=0, atol=bound * np.abs(b).max())
 
 
+@pytest.mark.parametrize("features", [2, 20])
+def test_nothing_times_infinity_is_nothing(gpu, features):
+    x, w = jax.device_put((jnp.zeros((2, 2, 0)), jnp.full((features, 2, 3), jnp.inf)), gpu)
+    y = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, (1,), [(40, 40)]))(x, w)
+    assert y.shape == (2, features, 78)
+    assert not np.asarray(y).any()
+
+
 @pytest.mark.parametrize("name", ["slopes", "slopes by tiles"])
 def test_long_sums_are_cut(fake, monkeypatch, name):
     monkeypatch.setattr(block_convolutions, "LONG", 20)
