@@ -157,7 +157,13 @@ FORMULAS: dict[str, Callable[..., Any]] = {
         for name in ("add", "mul", "divide", "power")
     },
     "Array.at.multiply": updated(np.multiply),
-    "numpy.floor_divide": lambda a, b: np.floor(a / b),
+    # By the array API standard: infinity by a number is infinite.
+    **dict.fromkeys(
+        ("numpy.floor_divide", "Array.__floordiv__"), lambda a, b: np.floor(np.divide(a, b))
+    ),
+    "Array.__rfloordiv__": lambda b, a: np.floor(np.divide(a, b)),
+    "Array.__divmod__": lambda a, b: (np.floor(np.divide(a, b)), np.mod(a, b)),
+    "Array.__rdivmod__": lambda b, a: (np.floor(np.divide(a, b)), np.mod(a, b)),
     "numpy.divmod": lambda a, b: (np.floor(a / b), np.mod(a, b)),
     "numpy.geomspace": geometric,
     "nn.softmax": softmax,
