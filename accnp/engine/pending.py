@@ -162,7 +162,10 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
     if any(n.trace is not None or isinstance(n.aval, tuple) for n in found.order):
         return ()
     lost = []
+    needed = _needed_later(found)
     for k in sorted(leaves):
+        if k in needed:
+            continue
         uses = 0
         for node in found.order:
             here = sum([x is found.leaves[k] for x in node.inputs])
@@ -174,6 +177,25 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
             if getrefcount(leaf) - uses == _LEAF_ALONE and has_own_buffer(leaf):
                 lost.append(k)
     return tuple(lost)
+
+
+def _needed_later(found: Pending) -> set[int]:
+    """The leaves from which somebody will have a value computed again: held, but not stored (a
+    function with a rule of its own marks its result, as relu does)."""
+    order, key = found.order, found.key
+    held = [*map(sub, _references(order), found.uses)]
+    asked = found.asked
+    stays = [i for i in range(asked, len(order)) if held[i] > _ALONE and not is_kept(found, i)]
+    needed: set[int] = set()
+    seen = set(stays)
+    for i in stays:  # which grows meanwhile
+        for at in key[i][1 : 1 + len(order[i].inputs)]:
+            if at < 0:
+                needed.add(-1 - at)
+            elif at >= asked and at not in seen and not (held[at] > _ALONE and is_kept(found, at)):
+                seen.add(at)
+                stays.append(at)
+    return needed
 
 
 def has_own_buffer(leaf: Node) -> bool:

@@ -266,3 +266,17 @@ def test_what_is_read_elsewhere_is_kept(name):
     want = ELSEWHERE[name](jnp.asarray(X))
     for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, want)], strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.parametrize("last", [lambda y: y + 3, lambda y: y.at[0].set(7) + 1])
+def test_what_is_computed_again_later_finds_its_operand(last):
+    """The result of relu is marked, and computed again where it is used again: its operand was
+    written over by what had been computed of it first."""
+    x = np.arange(1 << 20, dtype=np.float32) * 1e-6 - 0.5
+    for _ in range(3):  # the plan that writes over operands is the second
+        a = jnp.asarray(x) * 1
+        a.block_until_ready()
+        y = accnp.nn.relu(a * 2)
+        del a
+        last(y).block_until_ready()
+        np.testing.assert_array_equal(np.asarray(y), np.maximum(x * 2, 0))
