@@ -121,3 +121,18 @@ def test_clear_caches_gives_free_memory_back() -> None:
     del x
     jnp.clear_caches()
     assert not any(blocks for n, blocks in buffer._pool.free.items() if n > buffer.SMALL)
+
+
+def test_slopes_of_a_known_branch_are_those_of_a_traced_one() -> None:
+    """Parts of a cotangent within the branch are added up first, however it was chosen."""
+
+    def f(i, x):
+        y = jnp.lax.switch(i, [jnp.sin, lambda v: v * v + jnp.exp(v) * v - v, jnp.tanh], x)
+        return (y * x + jnp.cos(x) * y - x).sum()
+
+    x = np.random.default_rng(0).normal(size=(7, 301)).astype("float32")
+    slope = jnp.grad(f, 1)
+    assert np.array_equal(slope(1, x), jnp.jit(slope)(1, x))
+    a = x[:, :7]
+    slope = jnp.grad(lambda a: (jnp.scipy.linalg.expm(a) ** 2).sum())
+    assert np.array_equal(slope(a), jnp.jit(slope)(a))

@@ -156,10 +156,14 @@ class _Branches:
         ins = [*self.outer, *leaves, *ref_contents(self.refs, self.name)]
         if concrete(choice):
             # Recorded in place of the call: it fuses with what is around it, and needs no rules of
-            # its own.
+            # its own. Where it is differentiated it stays one program: the parts of a cotangent
+            # are added up within it first, as under jit.
             taken = self.graphs[int(array_of(choice).item())]
+            whole = any(x.trace is not None and x.trace.kind == "grad" for x in ins)
+            params = {"name": self.name, "jaxpr": taken}
+            made = call("jit", ins, params) if whole else evaluate(taken, ins)
             avals = self.graphs[0].out_avals  # of the weak types of the first
-            results = zip(evaluate(taken, ins), avals, strict=True)
+            results = zip(made, avals, strict=True)
             return self.results([cast(x, a.dtype, a.weak_type) for x, a in results])
         rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.kept}))
         return self.results([next(rest) if f is None else ins[f] for f in self.same])
