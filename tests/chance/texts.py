@@ -38,9 +38,10 @@ FAMILIES = {name: _lines(text) for name, text in {
 tan arcsin arccos arctan sinh cosh arcsinh arccosh arctanh sinc nan_to_num i0 reciprocal square
 abs""") + "\n" + _each("f", "NAME({a})", """lax.rsqrt lax.erf lax.erfc lax.erf_inv lax.lgamma
 lax.digamma lax.bessel_i0e lax.bessel_i1e lax.logistic nn.silu nn.gelu nn.softplus nn.elu nn.relu6
-nn.log_sigmoid""") + "\n" + _each("f/d", "jnp.NAME({a})", """floor ceil trunc round isfinite isnan
-signbit sign unwrap spacing""") + "\n" + _each("c", "jnp.NAME({a})", """exp sqrt sin log tanh real
-imag conj reciprocal square abs""") + r"""
+nn.log_sigmoid
+nn.relu nn.selu nn.leaky_relu""") + "\n" + _each("f/d", "jnp.NAME({a})", """floor ceil trunc round
+isfinite isnan signbit sign unwrap spacing""") + "\n" + _each("c", "jnp.NAME({a})", """exp sqrt
+sin log tanh real imag conj reciprocal square abs""") + r"""
 iu        {-|jnp.square|jnp.abs|~}({a})
 f/d       jnp.round({a}, 2)
 fi        jnp.clip({a}, -1, 2)

@@ -43,6 +43,33 @@ def _by_statement(p: Program, xs: list[np.ndarray]) -> list[Any]:
     return [scope[name] for name in p.outputs]
 
 
+def _by_and_by(p: Program, xs: list[np.ndarray]) -> tuple[Any, ...]:
+    """Eager, where names go when nobody reads them any more, and values are looked at here and
+    there, once more at the end: what is written over must not be needed. The same choices several
+    times over, since plans that write over operands are not the first."""
+    last = {name: k for k, line in enumerate(p.lines) for name in line.reads}
+    runs = []
+    for _ in range(3):
+        r = random.Random(p.seed)
+        scope = {**SPACE, **{f"v{i}": accnp.numpy.array(x) for i, x in enumerate(xs)}}
+        seen: dict[str, np.ndarray] = {}
+        for k, line in enumerate(p.lines):
+            scope[line.name] = eval(line.text, scope)
+            for name in sorted({*line.reads, line.name} - {*p.outputs}):
+                if last.get(name, 0) <= k and r.random() < 0.8:
+                    del scope[name]
+            held = [x.name for x in p.lines[: k + 1] if x.name in scope]
+            if held and r.random() < 0.3:
+                name = r.choice(held)
+                seen[name] = np.array(scope[name])
+        for name in sorted(seen.keys() & scope.keys()):
+            assert same_bits(np.asarray(scope[name]), seen[name]), f"{name} is another value now"
+        runs.append(_bits(scope[x] for x in r.sample(p.outputs, len(p.outputs))))
+        for a, b in zip(runs[-1], runs[0]):
+            assert same_bits(a, b), f"another run has other values: {difference(a, b)}"
+    return tuple(_bits(scope[x] for x in p.outputs))
+
+
 def _views(xs: list[np.ndarray]) -> list[np.ndarray]:
     """The same arrays, laid out in other ways."""
     return [x if x.ndim == 0 else np.asfortranarray(x) if i % 2 else x[::-1].copy()[::-1]
@@ -58,6 +85,7 @@ def eager(p: Program, xs: list[np.ndarray], r: random.Random) -> Iterator[tuple[
     yield "jit again", lambda: g(*map(put, xs))
     yield "eager", lambda: f(*map(put, xs))
     yield "by statement", lambda: tuple(_by_statement(p, xs))
+    yield "by and by", lambda: _by_and_by(p, xs)
     yield "eager again", lambda: f(*map(put, _views(xs)))
     yield "donated", lambda: accnp.jit(f, donate_argnums=given)(*[put(x.copy()) for x in xs])
 
