@@ -111,7 +111,12 @@ def loads_of(
     nest: Windows, starts: Operand, pointer: str, dims: Any, shape: Any, sizes: Any, strides: Any
 ) -> list[Load]:
     """What `coordinates` reads: one element of the last axis of the starts for each mapped axis."""
-    at, step = nest.walk(0), starts.strides[-1]
+    step, number = starts.strides[-1], len(dims[2])
+    at = []
+    for k, axis in enumerate(nest.axes[: nest.opened]):
+        # Where coordinates lie side by side their number is known, and loops are made of vectors.
+        near = step == 1 and number == axis.steps[0] > 1
+        at += [f"j{k} * {number}"] if near else nest.text.times(f"j{k}", axis.steps[0])
     loads = []
     for k, d in enumerate(dims[2]):
         place = total([*at, *(nest.text.times(str(k), step) if k else ())])
