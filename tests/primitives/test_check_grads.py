@@ -131,3 +131,10 @@ def test_what_is_left_out_has_no_derivative(op: str) -> None:
 
 def test_python_numbers_are_points() -> None:
     check_grads(accnp.numpy.sin, (1.0,), order=2, eps=1e-2)
+
+
+def test_numbers_of_64_bits_are_points_without_64_bit_types() -> None:
+    points = np.linspace(0.1, 1, 5), [np.float64(0.5)]
+    check_grads(lambda x, y: accnp.numpy.sin(x) * y[0], points, order=1)
+    with pytest.raises(AssertionError, match="JVP tangent"):
+        check_grads(lambda x: accnp.lax.stop_gradient(x) * x, points[:1], order=1)
