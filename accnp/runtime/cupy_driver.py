@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from accnp.runtime.driver import BLAS, GEMM, Entries, Missing, NotCaptured
+from accnp.runtime.driver import BLAS, GEMM, LITTLE, Entries, Missing, NotCaptured
 
 __all__ = ["CupyDriver", "provide"]
 
 INSTALL = "install it with pip install 'accnp[cuda]'"
 NO_DRIVER, NO_DEVICE = 35, 100  # cudaErrorInsufficientDriver, cudaErrorNoDevice
-LITTLE = 48 << 10  # bytes of shared memory that a launch gets without asking for more
 BESIDE = 1 << 20  # bytes from which a copy to the device takes a stream of its own
 TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
 

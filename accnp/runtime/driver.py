@@ -18,9 +18,11 @@ import numpy as np
 from accnp.forks import renewed
 
 __all__ = [
-    "BLAS", "GEMM", "Driver", "Entries", "Graph", "Memory", "Missing", "NotCaptured", "drivers",
-    "explain", "install",
+    "BLAS", "GEMM", "LITTLE", "Driver", "Entries", "Graph", "Memory", "Missing", "NotCaptured",
+    "drivers", "explain", "install",
 ]  # fmt: skip
+
+LITTLE = 48 << 10  # bytes of shared memory that a block of CUDA gets without asking for more
 
 BLAS = 1 << 20  # tells errors of cuBLAS from those of CUDA
 # The arguments of `cublasGemmStridedBatchedEx` in C, and what it returns: a handle, both

@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import (
-    as_node,
-    broadcast_nodes,
-    cast,
-    promote,
-    to_shape,
-    wrap,
-)  # fmt: skip
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, to_shape, wrap
 from accnp.api.compiled.named import named_rule
 from accnp.errors import UnsupportedDtypeError
 from accnp.ir.node import Node, literal

@@ -24,14 +24,13 @@ from accnp.errors import JaxRuntimeError
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items, record
 from accnp.primitives.user_kernels import array_op
-from accnp.runtime.driver import Missing, drivers
+from accnp.runtime.driver import LITTLE, Missing, drivers
 from accnp.trace_fn import function_place
 
 __all__ = ["CudaFunction", "is_cuda"]
 
 THREADS, DEEP = 1024, 64  # of a block, and along its third axis, at most
 BLOCKS = ((1 << 31) - 1, 65535, 65535)  # of a grid, along each axis
-LITTLE = 48 << 10  # bytes of shared memory that a block gets without asking for more
 
 _ENTRY = re.compile(r"__global__[^;{(]*?\bvoid\b(?:\s+__launch_bounds__\s*\([^)]*\))?\s+(\w+)\s*\(")
 
