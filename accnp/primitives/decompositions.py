@@ -14,7 +14,7 @@ from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to, full, opaque
+from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
     each,
@@ -99,6 +99,7 @@ def _completed(q: Node, dq: Node, k: int) -> Node:
 # --- singular values -----------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _svd_infer(
     a: Aval, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
 ) -> tuple[Aval, ...]:
@@ -216,6 +217,7 @@ opaque(
 # --- qr ------------------------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _qr_infer(a: Aval, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> tuple[Aval, ...]:
     inexact("qr", "2", a)
     *outer, m, n = a.shape
@@ -293,6 +295,7 @@ opaque(
 # --- lu ------------------------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _lu_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
     inexact("lu", "2", a)
     *outer, m, n = a.shape

@@ -16,7 +16,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.decompositions import column, diagonal_of, last_axis, to_dtype
-from accnp.primitives.kinds import broadcast_to, full, opaque
+from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
     each,
@@ -49,6 +49,7 @@ def _no_subset(name: str, given: Any, n: int) -> None:
 # --- symmetric matrices --------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _eigh_infer(
     a: Aval, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
 ) -> tuple[Aval, Aval]:
@@ -104,6 +105,7 @@ def _complex(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if real_dtype(dtype).itemsize == 8 else np.complex64)
 
 
+@weak_as_operands
 def _eig_infer(
     a: Aval,
     *,
@@ -207,6 +209,7 @@ opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=batched("e
 # --- reductions to simpler forms; jax knows no derivatives of these ------------------------------
 
 
+@weak_as_operands
 def _schur_infer(
     a: Aval, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
 ) -> tuple[Aval, ...]:
@@ -236,6 +239,7 @@ def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: Any) -> Any:
 opaque("schur", infer=_schur_infer, numpy=_schur_numpy, batch=batched("schur"))
 
 
+@weak_as_operands
 def _hessenberg_infer(a: Aval) -> tuple[Aval, Aval]:
     square("hessenberg", a)
     if not a.shape[-1]:
@@ -262,6 +266,7 @@ def _hessenberg_numpy(a: Any) -> Any:
 opaque("hessenberg", infer=_hessenberg_infer, numpy=_hessenberg_numpy, batch=batched("hessenberg"))
 
 
+@weak_as_operands
 def _tridiagonal_infer(a: Aval, *, lower: bool) -> tuple[Aval, ...]:
     square("tridiagonal", a)
     *outer, n, _ = a.shape

@@ -14,7 +14,7 @@ from accnp.errors import UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.decompositions import row_order
-from accnp.primitives.kinds import opaque, wrong_dtype
+from accnp.primitives.kinds import opaque, weak_as_operands, wrong_dtype
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype
 from accnp.primitives.linalg_kernels import Batch
 from accnp.primitives.reference import quiet
@@ -22,6 +22,7 @@ from accnp.primitives.reference import quiet
 __all__: list[str] = []
 
 
+@weak_as_operands
 def _update_infer(r: Aval, w: Aval) -> Aval:
     inexact("cholesky_update", "21", r, w)
     if r.dtype.kind == "c":
@@ -58,6 +59,7 @@ opaque(
 )
 
 
+@weak_as_operands
 def _product_infer(a: Aval, c: Aval, *, alpha: float, beta: float) -> Aval:
     inexact("symmetric_product", "22", a, c)
     if a.dtype.kind == "c":
@@ -85,6 +87,7 @@ opaque(
 )
 
 
+@weak_as_operands
 def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     if pivots.dtype != np.int32 or not pivots.ndim:
         raise UnsupportedDtypeError(

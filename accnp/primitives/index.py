@@ -427,7 +427,8 @@ def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
             f"got {x.dtype.name} and {update.dtype.name}; convert with astype"
         )
     _check_starts("dynamic_update_slice", x, update.shape, starts)
-    return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)
+    weak = x.weak_type and update.weak_type and not starts  # places are of a dtype
+    return make_aval(x.shape, x.dtype, weak)
 
 
 def _update_numpy(x: Any, update: Any, *starts: Any) -> Any:

@@ -9,7 +9,7 @@ opaque: a library call or a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import reduce, wraps
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ __all__ = [
     "spread",
     "unary",
     "view",
+    "weak_as_operands",
     "zeros_like_aval",
 ]
 
@@ -369,7 +370,8 @@ def reduction(
             check_axis(name, a, x.ndim)
         if combine in ("max", "min") and x.size == 0 and 0 in [x.shape[a] for a in axes]:
             pass  # the identity is -inf/inf or the integer bound; jnp refuses it earlier
-        return make_aval(reduced_shape(x.shape, axes), x.dtype, x.weak_type)
+        weak = x.weak_type and combine not in ("and", "or")  # bits are those of a dtype
+        return make_aval(reduced_shape(x.shape, axes), x.dtype, weak)
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         axes = tuple(a + 1 for a in params["axes"])
@@ -389,6 +391,21 @@ def reduction(
             show=lambda p: {**p, "out_sharding": None} if combine == "sum" else p,
         )
     )
+
+
+def weak_as_operands(infer: Callable[..., Any]) -> Callable[..., Any]:
+    """Results, places among them, are weak where all operands are, as in jax."""
+
+    @wraps(infer)
+    def ruled(*avals: Aval, **params: Any) -> Any:
+        out = infer(*avals, **params)
+        if not all([a.weak_type for a in avals]):
+            return out
+        if isinstance(out, tuple):
+            return tuple([make_aval(a.shape, a.dtype, True) for a in out])
+        return make_aval(out.shape, out.dtype, True)
+
+    return ruled
 
 
 def opaque(

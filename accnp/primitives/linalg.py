@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.dot_kernels import dot_kernel
-from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque
+from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import batched, inexact, lapack_dtype, square
 from accnp.primitives.lapack_kernels import (
     cholesky_by_lapack,
@@ -214,7 +214,7 @@ def triangle(x: Node, k: int = 0, upper: bool = False) -> Node:
     col = o.iota(dtype=kind, shape=shape, dimension=rank - 1)
     row = o.add(row, full((), k, kind)) if k else row
     keep = (o.le if upper else o.ge)(row, col)
-    return o.select_n(keep, full(shape, 0, x.aval.dtype), x)
+    return o.select_n(keep, full(shape, 0, x.aval.dtype, x.aval.weak_type), x)
 
 
 def batched_identity(x: Aval) -> Node:
@@ -258,6 +258,7 @@ def _solve_batch(name: str) -> Callable[..., Any]:
 # --- linear_solve: x with a @ x = b --------------------------------------------------------------
 
 
+@weak_as_operands
 def _solve_infer(a: Aval, b: Aval) -> Aval:
     square("solve", a)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or a.dtype != b.dtype:
@@ -265,7 +266,7 @@ def _solve_infer(a: Aval, b: Aval) -> Aval:
             f"solve: right sides need as many rows as the matrices; got shapes {a.shape} "
             f"and {b.shape}; transpose or cut one"
         )
-    return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
+    return make_aval(b.shape, b.dtype)
 
 
 def _solve_numpy(a: Any, b: Any) -> Any:
@@ -310,6 +311,7 @@ opaque(
 # --- triangular_solve ----------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
     inexact("triangular_solve", "22", a, b)
     square("triangular_solve", a)
@@ -318,7 +320,7 @@ def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
             "triangular_solve: right sides need as many rows as the matrices; got "
             f"{a.shape} and {b.shape}; transpose or cut one"
         )
-    return make_aval(b.shape, b.dtype, False)
+    return make_aval(b.shape, b.dtype)
 
 
 def _tri_numpy(
@@ -396,9 +398,10 @@ def solve_lower(a: Node, b: Node, transpose: bool = False, left: bool = True) ->
 # --- cholesky ------------------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _cholesky_infer(a: Aval) -> Aval:
     square("cholesky", a)
-    return make_aval(a.shape, a.dtype, a.weak_type)
+    return make_aval(a.shape, a.dtype)
 
 
 def _cholesky_numpy(a: Any) -> Any:

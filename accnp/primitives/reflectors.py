@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
-from accnp.primitives.kinds import opaque
+from accnp.primitives.kinds import opaque, weak_as_operands
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, routine
 
 __all__: list[str] = []
 
 
+@weak_as_operands
 def _geqrf_infer(a: Aval) -> tuple[Aval, Aval]:
     inexact("geqrf", "2", a)
     return make_aval(a.shape, a.dtype), make_aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
@@ -36,6 +37,7 @@ def _geqrf_numpy(a: Any) -> Any:
 opaque("geqrf", infer=_geqrf_infer, numpy=_geqrf_numpy, batch=batched("geqrf"))
 
 
+@weak_as_operands
 def _geqp3_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
     inexact("geqp3", "2", a)
     *outer, m, n = a.shape
@@ -61,6 +63,7 @@ def _geqp3_numpy(a: Any) -> Any:
 opaque("geqp3", infer=_geqp3_infer, numpy=_geqp3_numpy, batch=batched("geqp3"))
 
 
+@weak_as_operands
 def _product_infer(a: Aval, taus: Aval) -> Aval:
     inexact("householder_product", "21", a, taus)
     m, n = a.shape[-2:]
@@ -91,6 +94,7 @@ opaque(
 )
 
 
+@weak_as_operands
 def _ormqr_infer(a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool) -> Aval:
     inexact("ormqr", "212", a, taus, c)
     m, n = a.shape[-2:]

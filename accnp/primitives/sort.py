@@ -15,7 +15,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, opaque
+from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, opaque, weak_as_operands
 from accnp.primitives.long_sorts import long_sort
 from accnp.primitives.reference import quiet
 from accnp.primitives.search_kernels import search_kernel
@@ -194,6 +194,7 @@ opaque(
 # --- the largest k -------------------------------------------------------------------------------
 
 
+@weak_as_operands
 def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}")
@@ -201,7 +202,7 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
         raise ValueError(f"top_k: k must be from 0 to {x.shape[axis]}; got {k}; pass one of these")
     needs_places("top_k", x.shape[axis], INDEX)
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
-    return make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INDEX)
+    return make_aval(shape, x.dtype), make_aval(shape, INDEX)
 
 
 def _ranks(x: Any) -> Any:

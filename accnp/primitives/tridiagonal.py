@@ -14,13 +14,14 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to, full, opaque
+from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, real_dtype, routine
 from accnp.primitives.lapack_kernels import tridiagonal_by_lapack
 
 __all__: list[str] = []
 
 
+@weak_as_operands
 def _infer(dl: Aval, d: Aval, du: Aval, b: Aval, *, perturb_singular: bool) -> Aval:
     inexact("tridiagonal_solve", "1112", dl, d, du, b)
     if not dl.shape == d.shape == du.shape == b.shape[:-1]:

@@ -24,8 +24,8 @@ import accnp
 
 EXCEPTIONS = exceptions("weak types")
 FAMILIES = (
-    "numpy.", "nn.", "ops.", "Array.", "random.", "scipy.fft.", "scipy.signal.", "scipy.special.",
-    "scipy.stats.",
+    "numpy.", "lax.", "nn.", "ops.", "Array.", "random.", "scipy.fft.", "scipy.linalg.",
+    "scipy.signal.", "scipy.special.", "scipy.stats.",
 )  # fmt: skip
 # Of what Python's numbers become.
 DTYPES = ("float32", "int32", "complex64", "bool")

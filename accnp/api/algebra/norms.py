@@ -79,6 +79,7 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return _largest(sums, (left,)) if order > 0 else o.reduce_min(sums, axes=(left,))
     if order in ("nuc", 2, -2):
         others = [d for d in range(x.aval.ndim) if d not in axes]
+        x = cast(x, x.aval.dtype)  # as above
         s = singular_values(transpose_node(x, (*others, row, col)))
         last = (s.aval.ndim - 1,)
         if order == "nuc":

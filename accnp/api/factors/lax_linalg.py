@@ -51,7 +51,8 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
         )
     if x.aval.dtype.kind in "biu" and wanted:
         kind = x.aval.dtype  # a mean is of the dtype that half of it has
-        x = cast(x, dtypes.default_float() if kind.kind == "b" else dtypes.to_inexact(kind))
+        new = dtypes.default_float() if kind.kind == "b" else dtypes.to_inexact(kind)
+        x = cast(x, new, x.aval.weak_type)
     if x.aval.dtype.kind in "biu":
         raise TypeError(
             f"{name}: the matrix must be floating or complex; got {x.aval.dtype.name}; "

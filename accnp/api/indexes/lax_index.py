@@ -5,6 +5,7 @@ In: arrays and indices. Out: lazy Arrays.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -289,16 +290,13 @@ def scatter_apply(
         return where(times > k, wrap(cast(new._node, x.aval.dtype)), v)
 
     start = wrap(cast(x, x.aval.dtype))
-    if unique_indices or not x.aval.size:
-        return once(0, start)
-    most = times.max()
-    found = concrete(most._node)
-    if found is not None:
-        out = start
-        for k in range(int(found)):
-            out = once(k, out)
-        return out
-    return fori_loop(0, most, once, start)
+    most = 1 if unique_indices or not x.aval.size else times.max()
+    found = most if isinstance(most, int) else concrete(most._node)
+    if found is None:
+        out = fori_loop(0, most, once, start)
+    else:
+        out = functools.reduce(lambda v, k: once(k, v), range(int(found)), start)
+    return wrap(cast(out._node, x.aval.dtype, x.aval.weak_type))
 
 
 @api_boundary

@@ -290,6 +290,7 @@ def reduce_xor(operand: Any, axes: Any) -> Array:
     x = as_node(operand, "lax.reduce_xor")
     if dtype_kind(x.aval.dtype) not in "biu":
         raise wrong_dtype("lax.reduce_xor", x.aval.dtype, "biu")
+    x = cast(x, x.aval.dtype)  # bits are those of a dtype
     return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
 
 

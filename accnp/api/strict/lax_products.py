@@ -197,7 +197,7 @@ def ragged_dot_general(
             "convert with astype(int)"
         )
     wanted = preferred_element_type
-    return ragged_dot_general_p.bind(
+    out = ragged_dot_general_p.bind(
         *map(wrap, nodes),
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
         precision=precision_key(precision),
@@ -205,6 +205,7 @@ def ragged_dot_general(
         group_offset=None,
         out_sharding=None,
     )
+    return wrap(cast(out._node, out.dtype))  # sizes have a dtype, so that it is never weak
 
 
 @api_boundary
