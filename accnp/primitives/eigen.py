@@ -19,7 +19,9 @@ from accnp.primitives.decompositions import column, diagonal_of, last_axis, to_d
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
+    by_power,
     each,
+    far_power,
     inexact,
     lapack_dtype,
     real_dtype,
@@ -133,10 +135,11 @@ def _eig_numpy(
     def one(x: Any) -> Any:
         if not np.isfinite(x).all():  # LAPACK may loop
             return None
-        geev = routine("geev", "geev", x)
-        *w, left, right, info = geev(x, *map(int, wanted))
+        geev, power = routine("geev", "geev", x), far_power(x)
+        *w, left, right, info = geev(by_power(x, -power), *map(int, wanted))
         if info:
             return None
+        w = [by_power(v, power) for v in w]
         if len(w) == 1:
             return w[0], *[v for v, use in zip((left, right), wanted, strict=True) if use]
         pairs = [_unpacked(v, w[1]) for v, use in zip((left, right), wanted, strict=True) if use]
@@ -332,10 +335,14 @@ def _between_numpy(d: Any, e: Any, **p: Any) -> Any:
     def one(d: Any, e: Any) -> Any:
         if not (np.isfinite(d).all() and np.isfinite(e).all()):
             return None
+        power = far_power(np.concatenate([d, e]))
+        d, e = by_power(d, -power), by_power(e, -power)
+        how["tol"] = np.ldexp(p["tol"], -power)
         try:
-            return imported("scipy.linalg").eigh_tridiagonal(d, e, **how)
+            w, v = imported("scipy.linalg").eigh_tridiagonal(d, e, **how)
         except np.linalg.LinAlgError:
             return None
+        return by_power(w, power), v
 
     results = [((count,), work), ((n, count), work)]
     return each(one, "11", [d.astype(work), e.astype(work)], results)

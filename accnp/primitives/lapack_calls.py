@@ -18,7 +18,10 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 
-__all__ = ["batched", "each", "inexact", "lapack_dtype", "real_dtype", "routine", "square"]
+__all__ = [
+    "batched", "by_power", "each", "far_power", "inexact", "lapack_dtype", "real_dtype", "routine",
+    "square",
+]  # fmt: skip
 
 Result = tuple[tuple[int, ...], Any]  # shape and dtype
 
@@ -37,6 +40,25 @@ def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
     """A routine of LAPACK, through SciPy, for matrices such as this one."""
     given = complex_name if like.dtype.kind == "c" else name
     return imported("scipy.linalg").get_lapack_funcs(given, (like,))
+
+
+def far_power(x: Any) -> int:
+    """The power of two that brings far too large or small numbers to at most 1; 0 for others.
+
+    SciPy's geev (1.17) does not take the scale of eigenvalues back that it gives to matrices beyond
+    1e12 and below 1e-12 in float32 (1e138), and stebz squares.
+    """
+    parts = (np.abs(part).max() for part in (x.real, x.imag))
+    power = int(np.frexp(max(parts))[1])
+    return power if abs(power) > 30 else 0
+
+
+def by_power(x: Any, power: int) -> Any:
+    """Numbers times a power of two, each part of complex ones alone."""
+    if not power:
+        return x
+    real = np.ascontiguousarray(x).view(x.real.dtype)
+    return np.ldexp(real, power).view(x.dtype)
 
 
 def each(

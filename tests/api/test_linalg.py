@@ -175,6 +175,33 @@ def test_singular_and_indefinite_matrices() -> None:
     assert float(jnp.linalg.det(jnp.ones((3, 3)))) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("power", [-120, -60, 0, 60, 120])
+def test_eigenvalues_grow_with_their_matrix(power: int, dtype: str) -> None:
+    """LAPACK's own scales (beyond 1e12 and below 1e-12 in float32) came back with the values."""
+    a = np.array([[2.0, 3.0, -1.0], [-1.0, 3.0, 0.5], [0.5, 2.0, -4.0]], np.float32)
+    big = np.ldexp(a, power).astype(dtype)
+    w, *vectors = accnp.lax.linalg.eig(jnp.asarray(big))
+    values, *others = accnp.lax.linalg.eig(jnp.asarray(a.astype(dtype)))
+    np.testing.assert_allclose(w * np.float32(2.0**-power), values, rtol=1e-5)
+    np.testing.assert_allclose(jnp.stack(vectors), jnp.stack(others), atol=1e-5)
+    np.testing.assert_allclose(jnp.linalg.eigvals(big), w, rtol=1e-5)
+
+
+@pytest.mark.parametrize("power", [-100, 0, 100])
+def test_a_range_of_eigenvalues_grows_with_its_matrix(power: int) -> None:
+    """Bisection squares what is beside the diagonal."""
+    d, e = np.array([2.0, 3.0, 4.0], np.float32), np.array([1.0, -0.25], np.float32)
+
+    def found(d: Any, e: Any) -> Any:
+        call = accnp.scipy.linalg.eigh_tridiagonal
+        return call(d, e, eigvals_only=True, select="i", select_range=(0, 1))
+
+    np.testing.assert_array_equal(
+        found(np.ldexp(d, power), np.ldexp(e, power)), np.ldexp(np.asarray(found(d, e)), power)
+    )
+
+
 def test_jaxpr_of_dot() -> None:
     text = str(accnp.make_jaxpr(jnp.dot)(D["x"], D["v"]))
     assert text == str(jax.make_jaxpr(jax.numpy.dot)(D["x"], D["v"]))
