@@ -22,6 +22,7 @@ from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.products import product, turn
 from accnp.passes.spaces import in_turns, keeps_order
+from accnp.primitives.kinds import full
 
 __all__ = ["Program", "Value", "build", "from_graph"]
 
@@ -180,6 +181,12 @@ class _Builder:
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
+        if op.name.startswith("scatter"):
+            make, const = partial(self.inferred, node), partial(self.constant, env)
+            rule = imported("accnp.passes.scatters").flat_scatter
+            flat = rule(make, const, op.name, node.params, ins)
+            if flat is not None:
+                return flat
         if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
             return self.widened(node, ins)
         if op.name == "fft" and node.params["fft_type"].name == "FFT":
@@ -188,6 +195,10 @@ class _Builder:
                 lengths = {"fft_lengths": node.params["fft_lengths"]}
                 return self.make(OPS["fft_mirror"], lengths, (half,), node.aval, node)
         return self.make(op, node.params, ins, node.aval, node)
+
+    def constant(self, env: _Env, value: int, dtype: np.dtype) -> Value:
+        """A number that a rewriting brings."""
+        return self.get(full((), value, dtype), env)
 
     def half_of_transform(self, node: Node, x: Value) -> Value | None:
         """Of a Fourier transform of real numbers the frequencies that say what the others are."""

@@ -147,6 +147,19 @@ def double_exponential(y: Any, loc: float = 0, scale: float = 1) -> Any:
     return np.where(y < -36, y, np.log(-np.expm1(-np.exp(y))))
 
 
+def arctan2(y: Any, x: Any) -> Any:
+    if np.iscomplexobj(y) or np.iscomplexobj(x):
+        return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+    return np.arctan2(y, x)
+
+
+def logaddexp(x: Any, y: Any, base: float = math.e) -> Any:
+    if not (np.iscomplexobj(x) or np.iscomplexobj(y)):
+        return np.logaddexp(x, y) if base == math.e else np.logaddexp2(x, y)
+    top, unit = np.maximum(np.real(x), np.real(y)), math.log(base)
+    return top + np.log(np.exp((x - top) * unit) + np.exp((y - top) * unit)) / unit
+
+
 # Of names that NumPy and SciPy have not, or have in another form.
 FORMULAS: dict[str, Callable[..., Any]] = {
     "numpy.fill_diagonal": changed(np.fill_diagonal),
@@ -166,6 +179,9 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "Array.__rdivmod__": lambda b, a: (np.floor(np.divide(a, b)), np.mod(a, b)),
     "numpy.divmod": lambda a, b: (np.floor(a / b), np.mod(a, b)),
     "numpy.geomspace": geometric,
+    "numpy.arctan2": arctan2,
+    "numpy.logaddexp": logaddexp,
+    "numpy.logaddexp2": functools.partial(logaddexp, base=2.0),
     "nn.softmax": softmax,
     "nn.log_softmax": functools.partial(softmax, log=True),
     "nn.log1mexp": lambda x: np.log(-np.expm1(-x)),
