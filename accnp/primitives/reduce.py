@@ -34,7 +34,7 @@ def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
     return broadcast_to(y, like.aval.shape, kept_dims(like.aval.ndim, axes))
 
 
-def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
+def extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
     """The mean of the tangents at the places where the extreme is taken."""
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
     beside = o.reshape(y, new_sizes=shape, dimensions=None)
@@ -87,8 +87,8 @@ reduction("reduce_sum", "sum", numpy=_fold(np.sum), dtypes="iufc",
           jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
           transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),))  # fmt: skip
 reduction("reduce_prod", "prod", numpy=_fold(np.prod), dtypes="iufc", jvp=(_prod_jvp,))
-reduction("reduce_max", "max", numpy=_extreme(np.max, True), dtypes="biuf", jvp=(_extreme_jvp,))
-reduction("reduce_min", "min", numpy=_extreme(np.min, False), dtypes="biuf", jvp=(_extreme_jvp,))
+reduction("reduce_max", "max", numpy=_extreme(np.max, True), dtypes="biuf", jvp=(extreme_jvp,))
+reduction("reduce_min", "min", numpy=_extreme(np.min, False), dtypes="biuf", jvp=(extreme_jvp,))
 reduction("reduce_and", "and", numpy=lambda x, *, axes: np.bitwise_and.reduce(x, axis=tuple(axes)),
           dtypes="biu", jvp=(ZERO,))  # fmt: skip
 reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, axis=tuple(axes)),

@@ -378,6 +378,18 @@ def test_equal_complex_numbers_share_the_slope():
     assert complex(accnp.jvp(accnp.nn.celu, (z,), (one,))[1]) == 1
 
 
+@pytest.mark.parametrize("part", ["real", "imag"])
+@pytest.mark.parametrize("name", ["max", "min", "ptp"])
+def test_the_slope_of_a_complex_extreme_is_that_of_the_whole_number(name, part):
+    """Numbers with the same real part shared the slope of the result's real part."""
+    x = np.array([1 + 2j, 1 + 3j, 1 - 1j, 0.5 + 9j, 0.5 - 2j, 1 + 3j], np.complex64)
+
+    def slope(m):
+        return m.grad(lambda x: getattr(getattr(m.numpy, name)(x), part))(m.numpy.asarray(x))
+
+    np.testing.assert_array_equal(slope(accnp), slope(jax))
+
+
 MASKED = {
     "mask": lambda m, x, w: x * w,
     "mask first": lambda m, x, w: w * x,

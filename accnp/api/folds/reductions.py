@@ -35,9 +35,10 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
-from accnp.primitives.reduce import kept_dims
+from accnp.primitives.reduce import extreme_jvp, kept_dims
 
 F32 = np.dtype(np.float32)
 Axis = Any  # None, an int, a name, or several
@@ -250,7 +251,19 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
 
 def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
     """By real part, then by imaginary part among the equals; a nan part makes the result nan. Of no
-    elements it is an infinite real number."""
+    elements it is an infinite real number. The slope is that of the elements that are equal to it,
+    which its parts alone would not tell."""
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (x,), (t,) = xs, ts
+        y = _complex_extreme(x, axes, name)
+        return [y], [t and extreme_jvp(t, y, x, axes=axes)]
+
+    made = JvpRule(f"reduce_{name}", rule)
+    return ruled(made, [x], lambda xs: [_complex_extreme(xs[0], axes, name)])[0]
+
+
+def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
     op = getattr(o, f"reduce_{name}")
     re, im = o.real(x), o.imag(x)
     top = op(re, axes=axes)

@@ -282,7 +282,11 @@ gennorm = declare(
     "gennorm", "the generalised normal distribution", "beta", place="", loose=_ALL,
     pieces=True, positive=True,
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
-    cdf=lambda z, beta: _inside(z != 0, z, lambda v: _gennorm_cdf(v, beta), 0.5),
+    # At 0 the slope is the density there.
+    cdf=lambda z, beta: _inside(
+        z != 0, z, lambda v: _gennorm_cdf(v, beta),
+        0.5 + z * (0.5 * beta / uf.exp(sp.gammaln(1 / beta))),
+    ),
 )  # fmt: skip
 
 
