@@ -138,6 +138,8 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
 
     def one(x: Any) -> Any:
+        if not np.isfinite(x).all():  # LAPACK may loop
+            return None
         try:
             found = imported("scipy.linalg").svd(x, check_finite=False, **how)
         except np.linalg.LinAlgError:

@@ -120,10 +120,14 @@ def svd_by_lapack(a: Operand, results: Sequence[Aval], full: bool) -> OwnKernel 
         job, u, v = (A if full else S, "u", "v") if vectors else (N, "f", "f")
         with batch.each("xsyz"[: 1 + len(results)]):
             batch.columns("f", "x", 0, m, n)
-            text.add(
-                f"info = gesdd_{code}({job}, {m}, {n}, f, {m}, s, {u}, {m}, {v}, {h}, "
-                f"work, {work}{more}, iwork)"
-            )
+            text.add("info = 0")
+            with text.block(f"for i in range({m} * {n}):"), text.block("if f[i] - f[i] != 0:"):
+                text.add("info = 1")  # of an infinite number gesdd may never end
+            with text.block("if info == 0:"):
+                text.add(
+                    f"info = gesdd_{code}({job}, {m}, {n}, f, {m}, s, {u}, {m}, {v}, {h}, "
+                    f"work, {work}{more}, iwork)"
+                )
             filled = []
             if vectors:
                 batch.rows("y", m, k, f"u[j * {m} + i]")

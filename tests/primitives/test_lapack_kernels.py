@@ -154,6 +154,17 @@ def test_signs_and_failures_are_those_of_jax(dtype):
                 np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_infinite_matrices_have_no_singular_values(dtype):
+    """LAPACK (and jax with it) never comes back from this one."""
+    a = np.array([[np.inf, 1, 0.5], [1, 3, -0.25], [0.5, -0.25, 4]], dtype)
+    found = jnp.linalg.svd(np.stack([a, np.eye(3, dtype=dtype)]))
+    assert all(np.isnan(x[0]).all() and np.isfinite(x[1]).all() for x in map(np.asarray, found))
+    by_qr = jnp.lax.linalg.svd(jnp.asarray(a), algorithm=jnp.lax.linalg.SvdAlgorithm.QR)
+    assert all(np.isnan(x).all() for x in map(np.asarray, by_qr))
+    assert jnp.isnan(jnp.linalg.pinv(a)).all()
+
+
 def test_loops_over_them_are_native():
     rng = np.random.default_rng(1)
     a = rng.normal(size=(5, 5)).astype("f4")
