@@ -274,10 +274,37 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
         fixed = matmul(matrix_t(dq, True), matmul(q, _columns(whole_r, k, n)))
         dr = _side_by_side(dr, o.add(fixed, matmul(matrix_t(q, True), rest)))
     if p["full_matrices"] and m > k:
-        dq = _completed(whole_q, dq, k)
+        dq = _reflected(whole_q, dq, k)
         below = full((*dr.aval.shape[:-2], m - k, n), 0, dr.aval.dtype)
         dr = o.concatenate(dr, below, dimension=dr.aval.ndim - 2)
     return [dq, dr, *[None] * len(order)]
+
+
+def _reflected(q: Node, dq: Node, k: int) -> Node:
+    """The tangent of a product q of k reflectors, given that of its first k columns.
+
+    It is I - y t y^H with y = [y1; y2] (Schreiber and Van Loan 1989), so the other columns are
+    [0; I] + (first - [I; 0]) z^H with z = y2 / y1 = first2 / (first1 - I). The determinant of
+    first1 - I is that of t, a product of factors of at least 1; or 0 where a reflector is none: q
+    is not continuous there, and any basis serves.
+    """
+    m = q.aval.shape[-1]
+    first, d_above, d_below = _columns(q, 0, k), _rows(dq, 0, k), _rows(dq, k, m)
+    eye = batched_identity(d_above.aval)
+    moved = o.sub(_rows(first, 0, k), eye)
+    factors = o.abs(o.det(moved))
+    fine = o.gt(factors, full(factors.aval.shape, 0.5, factors.aval.dtype))
+    each = tuple(range(fine.aval.ndim))
+    moved = o.select_n(broadcast_to(fine, moved.aval.shape, each), eye, moved)
+    adjoint = matrix_t(moved, True)
+    zh = o.linear_solve(adjoint, matrix_t(_rows(first, k, m), True))
+    rest = o.sub(d_below, matmul(matrix_t(zh, True), d_above))
+    dzh = o.linear_solve(adjoint, matrix_t(rest, True))
+    below = full((*eye.aval.shape[:-2], m - k, k), 0, eye.aval.dtype)
+    top = o.concatenate(eye, below, dimension=eye.aval.ndim - 2)
+    others = o.add(matmul(dq, zh), matmul(o.sub(first, top), dzh))
+    whole = _side_by_side(dq, others)
+    return o.select_n(broadcast_to(fine, whole.aval.shape, each), _completed(q, dq, k), whole)
 
 
 opaque(

@@ -202,6 +202,16 @@ def test_a_range_of_eigenvalues_grows_with_its_matrix(power: int) -> None:
     )
 
 
+def test_a_projector_has_its_slope_where_a_reflector_is_none() -> None:
+    def f(x: Any) -> Any:
+        rest = jnp.linalg.qr(x, mode="complete")[0][:, 2:]
+        return (rest @ rest.T)[0, 3]
+
+    np.testing.assert_array_equal(
+        accnp.grad(f)(jnp.eye(4, 2)), np.array([[0, 0], [0, 0], [0, 0], [-1, 0]])
+    )
+
+
 def test_jaxpr_of_dot() -> None:
     text = str(accnp.make_jaxpr(jnp.dot)(D["x"], D["v"]))
     assert text == str(jax.make_jaxpr(jax.numpy.dot)(D["x"], D["v"]))

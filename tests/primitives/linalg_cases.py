@@ -54,22 +54,13 @@ def symmetric(a: Any) -> list[Any]:
     return [both]
 
 
-def completed(first: Any, middle: list[Any], last: Any) -> list[Any]:
+def completed_svd(y: Any) -> list[Any]:
     """Results of a full decomposition, with projectors in place of arbitrary bases."""
-    first, last = wrap(first), wrap(last)
+    s, u, vh = items(y)
+    first, last = wrap(u), wrap(vh)
     k = min(first.shape[-1], last.shape[-1])
     out = [first[:, :k], last[:k], first[:, k:] @ first[:, k:].T, last[k:].T @ last[k:]]
-    return [*middle, *[v._node for v in out]]
-
-
-def completed_svd(y: Any) -> list[Any]:
-    s, u, vh = items(y)
-    return completed(u, [s], vh)
-
-
-def completed_qr(y: Any) -> list[Any]:
-    q, r = items(y)
-    return completed(q, [], r)
+    return [s, *[v._node for v in out]]
 
 
 add("cholesky", SQUARE, pre=symmetric)
@@ -88,7 +79,9 @@ for shape in ((4, 2), (2, 3)):
 for x in (SQUARE, real(4, 3), real(2, 4)):
     add("qr", x, params=qr(False), tol=1e-5)
 add("qr", real(4, 3), params=qr(False, True), tol=1e-5)
-add("qr", real(4, 2), params=qr(True), post=completed_qr, tol=1e-5)
+add("qr", real(4, 2), params=qr(True), tol=1e-5)
+add("qr", cplx(3, 1), params=qr(True), tol=1e-5)
+add("qr", real(4, 2), params=qr(True, True), tol=1e-5)
 add("lu", SQUARE)
 add("lu", real(4, 2))
 add("lu", real(2, 3))
