@@ -92,10 +92,23 @@ def scanned(f: Callable[..., Any], x: Any) -> Any:
     return tuple(map(np.stack, zip(*rows, strict=True))) if several else np.stack(rows)
 
 
-def largest(x: Any, k: int) -> Any:
-    """The k largest, nan before all others, and their places."""
-    order = np.lexsort((-x, ~np.isnan(x)))[..., :k]
-    return np.take_along_axis(x, order, -1), order
+def largest(x: Any, k: int, reduction_dimension: int = -1, sign: int = -1, **_: Any) -> Any:
+    """The k largest (smallest with sign=1), nan above all others, and their places."""
+    x = np.moveaxis(x, reduction_dimension, -1)
+    order = np.lexsort((sign * x, sign * np.isnan(x)))[..., :k]
+    found = np.take_along_axis(x, order, -1), order
+    return tuple(np.moveaxis(v, -1, reduction_dimension) for v in found)
+
+
+def polymul(a: Any, b: Any, trim_leading_zeros: bool = False) -> Any:
+    if trim_leading_zeros:
+        a, b = (np.trim_zeros(v, "f") for v in (a, b))
+    return np.convolve(a, b)
+
+
+def zeros_before(x: Any) -> Any:
+    size = 8 * x.dtype.itemsize
+    return np.vectorize(lambda v: size - (int(v) % (1 << size)).bit_length(), otypes=[int])(x)
 
 
 def bessels(x: Any, v: int, n_iter: int = 50) -> Any:
@@ -179,6 +192,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "Array.__rdivmod__": lambda b, a: (np.floor(np.divide(a, b)), np.mod(a, b)),
     "numpy.divmod": lambda a, b: (np.floor(a / b), np.mod(a, b)),
     "numpy.geomspace": geometric,
+    "numpy.polymul": polymul,
     "numpy.arctan2": arctan2,
     "numpy.logaddexp": logaddexp,
     "numpy.logaddexp2": functools.partial(logaddexp, base=2.0),
@@ -194,6 +208,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "ops.segment_min": segments(np.minimum, np.inf),
     "lax.associative_scan": scanned,
     "lax.approx_max_k": largest,
+    "lax.approx_min_k": functools.partial(largest, sign=1),
+    "lax.clz": zeros_before,
     "lax.cumsum": functools.partial(np.cumsum, axis=0),
     "lax.igamma_grad_a": slope_by_order,
     "lax.index_take": lambda x, places, axes: np.take(x, places[0].astype(int), axes[0]),
@@ -251,6 +267,11 @@ FREE: dict[str, Callable[..., Any]] = {
         ),
         lambda x, *_, **__: x + 0 if isinstance(x, np.ndarray) else [v + 0 for v in x],
     ),
+    # Of equal numbers either is right, and so of two equal zeros.
+    "lax.approx_m*_k": lambda x, a, k, reduction_dimension=-1, **_: [
+        x[0] + x[0].dtype.type(0),
+        np.take_along_axis(a, x[1], reduction_dimension) + x[0].dtype.type(0),
+    ],
     # Rounding shows in these as it is beside the operands, however near these are to singular.
     "numpy.linalg.cond": lambda x, *_, **__: 1 / x,
     "numpy.linalg.pinv": lambda x, *_, **__: np.linalg.pinv(x),
@@ -324,7 +345,7 @@ def leaves(x: Any) -> Iterator[Any]:
         yield np.asarray(x)
 
 
-WHOLE = ("numpy.", "Array.", "lax.associative_scan", "scipy.special.sph_harm_y")
+WHOLE = ("numpy.", "Array.", "lax.associative_scan", "lax.clz", "scipy.special.sph_harm_y")
 
 
 @functools.cache

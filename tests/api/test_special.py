@@ -297,6 +297,12 @@ def test_complex_numbers(name, dtype):
         assert (error <= tolerance * np.maximum(abs(want[fits]), 1e-2)).all()
 
 
+def test_ways_to_choose_nothing_with_repetition():
+    n, k = np.meshgrid([0.0, 1.0, 3.5, 6.0], np.arange(4.0))
+    want = scipy.special.comb(n, k, repetition=True)  # of nothing: 1; it was 0
+    np.testing.assert_allclose(special.comb(n, k, repetition=True), want, rtol=1e-6)
+
+
 def test_complex_gamma_at_poles_and_its_slope():
     poles = np.asarray(special.gamma(jnp.asarray([0, -1, -5]) + 0j))
     assert np.isnan(poles.real).all()

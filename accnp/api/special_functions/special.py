@@ -336,7 +336,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """
     n, m = (wrap(x) for x in operands("comb", N, k))
     if repetition:
-        return comb(n + m - 1, m)
+        return where((m == 0) & (n >= 0), 1, comb(n + m - 1, m))  # nothing of nothing: one way
     fits = (m >= 0) & (n >= m) & (n >= 0)
     ways = o.binom(where(fits, n, 1)._node, where(fits, m, 0)._node)
     return where(fits, wrap(ways), 0).astype(n.dtype)
