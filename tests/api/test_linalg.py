@@ -202,6 +202,20 @@ def test_a_range_of_eigenvalues_grows_with_its_matrix(power: int) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_residuals_of_nothing_have_a_slope(dtype: str) -> None:
+    """jax's are nan."""
+
+    def total(a: Any, b: Any) -> Any:
+        x, residuals, *_ = jnp.linalg.lstsq(a, b)
+        return (x.sum() + residuals.sum()).real
+
+    a, b = np.array([[2.0], [0.0]], dtype), np.array([[4.0], [0.0]], dtype)
+    slopes = accnp.grad(total, (0, 1))(a, b)
+    np.testing.assert_allclose(slopes[0], [[-1.0], [0.0]])
+    np.testing.assert_allclose(slopes[1], [[0.5], [0.0]])
+
+
 def test_a_projector_has_its_slope_where_a_reflector_is_none() -> None:
     def f(x: Any) -> Any:
         rest = jnp.linalg.qr(x, mode="complete")[0][:, 2:]

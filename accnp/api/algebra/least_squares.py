@@ -14,7 +14,7 @@ from accnp.api.arguments.convert import cast, promote_inexact
 from accnp.api.arrays.creation import asarray, zeros
 from accnp.api.compiled.named import shown
 from accnp.api.elements.selecting import where
-from accnp.api.elements.ufuncs import isnan
+from accnp.api.elements.ufuncs import conj, isnan
 from accnp.api.factors import lax_linalg
 from accnp.api.folds.reductions import any as _any
 from accnp.api.folds.reductions import sum as _sum
@@ -168,7 +168,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
         inverse = where(used, 1 / where(used, s, 1), 0).astype(u.dtype)
         out = _adjoint(vh) @ (inverse[:, None] * (_adjoint(u) @ y))
     none = numpy_resid and (m <= n or rank < n)
-    residual = zeros(0) if none else norm(y - x @ out, axis=0) ** 2
+    # Not the square of a norm, which has no slope where nothing is left.
+    left = y - x @ out
+    residual = zeros(0) if none else _sum((left * conj(left)).real, axis=0)
     return out[:, 0] if vector else out, residual, rank, s
 
 
