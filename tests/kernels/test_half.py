@@ -139,9 +139,13 @@ def test_every_operation_is_that_of_float32_rounded(case, code):
     wanted = list(wanted) if isinstance(node.aval, tuple) else [wanted]
     for found, want in zip(got, wanted, strict=True):
         assert found.shape == want.shape
-        if found.dtype == dtype:
-            # Sums are rounded once for each update.
-            assert ulps(found, want.astype(dtype)).max(initial=0) <= 1 + 2 * ("scatter" in op.name)
+        if found.dtype == dtype and "scatter" in op.name:
+            # Sums are rounded once for each update, at the size that they have then.
+            size = max(abs(x).max(initial=0) for x in (*wide, want) if x.dtype == "f4")
+            apart = abs(found.astype("f4") - want).max(initial=0)
+            assert apart <= 3 * size * float(jnp.finfo(dtype).eps)
+        elif found.dtype == dtype:
+            assert ulps(found, want.astype(dtype)).max(initial=0) <= 1
         else:
             assert (found == want).all()
 
