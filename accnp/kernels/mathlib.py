@@ -6,7 +6,7 @@ pairs of doubles). Names that are missing here for a type have no meaning for it
 
 from __future__ import annotations
 
-from .math import arc, basic, cplx, cpower, exp, log, logsum, power, special, trig
+from .math import arc, basic, bessel, cplx, cpower, exp, log, logsum, normal, power, special, trig
 from .math.ir import copysign, fabs, floor, sqrt
 
 UNARY = {
@@ -44,6 +44,13 @@ UNARY = {
     "erf_inv": special.erf_inv,
     "lgamma": special.lgamma,
     "digamma": special.digamma,
+    "bessel_i0": bessel.bessel_i0,
+    "bessel_i0e": bessel.bessel_i0e,
+    "bessel_i1": bessel.bessel_i1,
+    "bessel_i1e": bessel.bessel_i1e,
+    "erfcx": normal.erfcx,
+    "log_ndtr": normal.log_ndtr,
+    "ndtri": normal.ndtri,
     "abs": fabs,
     "floor": floor,
     "ceil": basic.ceil,

@@ -104,7 +104,7 @@ unary(
     "bessel_i1e",
     "f",
     odd_function("i1e"),
-    "copysign(bessel_i1e({0}), {0})",
+    "bessel_i1e({0})",
     _i1e_jvp,
     cost=40,
 )

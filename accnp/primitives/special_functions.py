@@ -95,7 +95,7 @@ map_op(
     "bessel_i1",
     dtypes="f",
     numpy=odd_function("i1"),
-    scalar="copysign(bessel_i1({0}), {0})",
+    scalar="bessel_i1({0})",
     jvp=(lambda t, y, x: o.mul(t, _i1_slope(y, x)),),
     cost=80,
 )
