@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import scipy.linalg
 from api.tables import cases, compare, gradients_agree
 
 import accnp
@@ -214,6 +215,23 @@ def test_residuals_of_nothing_have_a_slope(dtype: str) -> None:
     slopes = accnp.grad(total, (0, 1))(a, b)
     np.testing.assert_allclose(slopes[0], [[-1.0], [0.0]])
     np.testing.assert_allclose(slopes[1], [[0.5], [0.0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
+def test_exponentials_of_large_matrices(dtype: str) -> None:
+    """The norm comes down to what the approximant bears: jax halves once too few, 5e-3 and 7e-8."""
+    x = np.array([[3.5, -1.0, 0.5], [2.0, -1.0, 1.0], [0.25, 1.5, 2.0]]).astype(dtype)
+    if "complex" in dtype:
+        x = x + np.array([1j, -0.5j, 0.25j], dtype)
+    with accnp.enable_x64(dtype in ("float64", "complex128")):
+        for size in (7.6, 10.4):
+            for y in (
+                x * np.array(size / np.abs(x).sum(0).max(), dtype),
+                np.full((1, 1), size, dtype),
+            ):
+                want = scipy.linalg.expm(y.astype(complex))
+                error = np.abs(np.asarray(accnp.scipy.linalg.expm(y)) - want).max()
+                assert error < 200 * np.finfo(dtype).eps * np.abs(want).max()
 
 
 def test_a_projector_has_its_slope_where_a_reflector_is_none() -> None:

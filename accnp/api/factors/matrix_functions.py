@@ -23,7 +23,7 @@ from accnp.api.arrays.matrices import diag, triu
 from accnp.api.differentiation.derivatives import jvp
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
-from accnp.api.elements.ufuncs import floor, isinf, log2, maximum, minimum, real, sqrt
+from accnp.api.elements.ufuncs import ceil, floor, isinf, log2, maximum, minimum, real, sqrt
 from accnp.api.factors import lax_linalg
 from accnp.api.factors.scipy_factors import as_complex, schur
 from accnp.api.factors.scipy_linalg import solve_triangular
@@ -127,7 +127,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 def _expm(a: Array, triangular: bool, most: int) -> Array:
     orders, bounds, last = _ORDERS["f8" if dtypes.real_part(a.dtype).itemsize == 8 else "f4"]
     size = norm(a, 1)
-    times = maximum(0, floor(log2(size / last)))
+    power = log2(size / last)
+    times = maximum(0, ceil(power))  # jax's floor leaves up to twice the norm that the orders bear
     scaled = a / (2**times).astype(a.dtype)
     which = _sum(size >= asarray(bounds, size.dtype), dtype=np.int32)
     odd, even = switch(which, [_approximant(m) for m in orders], scaled)
@@ -140,9 +141,14 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
         def step(x: Array, i: Array) -> tuple[Array, None]:
             return cond(i < times, lambda x: x @ x, lambda x: x, x), None
 
-        return scan(step, root, arange(most, dtype=times.dtype))[0]
+        return scan(step, root, arange(most + 1, dtype=times.dtype))[0]
 
-    return cond(times > most, lambda parts: full_like(parts[0], np.nan), squared, (odd, even))
+    return cond(
+        maximum(0, floor(power)) > most,
+        lambda parts: full_like(parts[0], np.nan),
+        squared,
+        (odd, even),
+    )
 
 
 @api_boundary
