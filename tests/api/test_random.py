@@ -334,3 +334,14 @@ def test_a_sampler_without_parameters_needs_a_shape(name):
         getattr(accnp.random, name)(accnp.random.key(0), None)
     with pytest.raises(TypeError, match="randint: each size"):
         accnp.random.randint(accnp.random.key(0), None, 0, 5)
+
+
+def test_geometric_takes_a_draw_of_zero_for_one():
+    """Its logarithm is infinite: one in 128 numbers of bfloat16 was the largest integer."""
+    p = np.array([0.5, 1.0, 0.1, 0.02], "float32")
+    for dtype in ("bfloat16", "float16"):
+        found, want = (
+            m.random.geometric(m.random.key(3), m.numpy.asarray(p).astype(dtype), (5000, 4))
+            for m in (accnp, jax)
+        )
+        np.testing.assert_array_equal(found, want)

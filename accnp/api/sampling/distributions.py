@@ -36,7 +36,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.primitives.elementwise import like
+from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.random import erf_inv_single
 
 __all__ = [
@@ -291,6 +291,8 @@ def geometric(
     prob = promote_inexact("geometric", p)[0]
     sizes = sample_shape(shape, "geometric", prob)
     u = uniform_node(words, sizes, prob.aval.dtype)
+    # 0 counts as 1, as in jax: its logarithm is infinite.
+    u = o.select_n(o.eq(u, like(u, 0)), u, like_full(u, 1))
     prob = spread(prob, sizes)
     ratio = o.div(o.log(u), o.log1p(o.neg(prob)))
     whole = o.floor(ratio)
