@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -65,8 +67,10 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     x, d = _last(x != 0, axis, "jnp.packbits")
     missing = -x.shape[-1] % 8
     bits = pad(x.astype(np.uint8), [(0, 0)] * (x.ndim - 1) + [(0, missing)])
-    octets = bits.reshape(*x.shape[:-1], -1, 8) << places
-    return moveaxis(octets.sum(axis=-1, dtype=np.uint8), -1, d)
+    octets = bits.reshape(*x.shape[:-1], -1, 8)
+    # A fold over eight neighbours would take them one by one.
+    moved = [octets[..., k] << places[k] for k in range(8)]
+    return moveaxis(functools.reduce(operator.or_, moved), -1, d)
 
 
 @api_boundary

@@ -138,8 +138,11 @@ def log1p(x: V) -> V:
 
 
 def asinh(x: V) -> V:
-    if x.single:
-        return asinh(x.to(F64)).to(F32)
+    if x.single:  # as doubles, which have digits and exponents to spare
+        a = fabs(x.to(F64))
+        root = sqrt(fma(a, a, 1.0))
+        y = log1p(fma(a, a / (root + 1.0), a))
+        return copysign(where(a < float("inf"), y, a).to(F32), x)
     a = fabs(x)
     # Past 2^28 the square is dropped (and would overflow): asinh(a) = log(a) + ln 2 there.
     big = a > 2.0**28
@@ -161,7 +164,9 @@ def asinh(x: V) -> V:
 
 def acosh(x: V) -> V:
     if x.single:
-        return acosh(x.to(F64)).to(F32)
+        t = x.to(F64) - 1.0
+        y = log1p(t + sqrt(t * (t + 2.0)))
+        return where(t < 0.0, float("nan"), y).to(F32)
     big = x > 2.0**28
     t = where(big, 1.0, x) - 1.0
     # acosh(1 + t) = log1p(t + sqrt(2 t + t^2))
@@ -178,7 +183,8 @@ def acosh(x: V) -> V:
 
 def atanh(x: V) -> V:
     if x.single:
-        return atanh(x.to(F64)).to(F32)
+        a = fabs(x.to(F64))
+        return copysign((log1p((a + a) / (1.0 - a)) * 0.5).to(F32), x)
     a = fabs(x)
     ok = a < 1.0
     c = where(ok, a, 0.5)
