@@ -431,8 +431,10 @@ class _Lowering:
                     f.direct = loads[f.source].access
 
     def finish(self, head: list[Statement], phases: list[Phase]) -> KernelSpec:
-        # Axes of length 1 in the whole are left out; those in a cell stay: cells share a text.
-        dims, size = [d for d, n in enumerate(self.shape) if n != 1], self.cell.shape
+        # Axes of length 1 in the whole are left out, and those where each cell has the length 1 (a
+        # stack); others in a cell stay: cells share a text.
+        cuts, size = self.c.cuts or ((),) * len(self.shape), self.cell.shape
+        dims = [d for d, n in enumerate(self.shape) if n != len(cuts[d]) + 1]
         if self.c.form == "map":
             groups = [dims, [], []]
         elif self.c.form == "column":

@@ -88,14 +88,18 @@ def test_one_node_in_place_of_two_that_are_alike():
     for _ in range(TIMES):
         a, b = x + 1, x + 1
         np.testing.assert_array_equal(np.asarray(a * b), (X + 1) ** 2)
-    gc.collect()
-    live, none = pool_stats()["live_bytes"], sys.getrefcount(None)
-    for _ in range(1000):
-        y = x + 1
-        np.testing.assert_array_equal(np.asarray(y * y), (X + 1) ** 2)
-    gc.collect()
-    assert abs(pool_stats()["live_bytes"] - live) < 4096
-    assert abs(sys.getrefcount(None) - none) < 500  # others come and go; a fault loses a thousand
+    apart = []
+    for _ in range(3):
+        gc.collect()
+        live, none = pool_stats()["live_bytes"], sys.getrefcount(None)
+        for _ in range(1000):
+            y = x + 1
+            np.testing.assert_array_equal(np.asarray(y * y), (X + 1) ** 2)
+        gc.collect()
+        assert abs(pool_stats()["live_bytes"] - live) < 4096
+        apart.append(abs(sys.getrefcount(None) - none))
+    # A fault loses a thousand each time; code made behind the test lets go of as many once.
+    assert min(apart) < 500
 
 
 def _program(rng, leaves):
