@@ -17,6 +17,7 @@ UNARY = {
     "silu": exp.silu,
     "mish": exp.mish,
     "tanh_law": exp.tanh_law,
+    "tanh_gelu": exp.tanh_gelu,
     "tanh": exp.tanh,
     "sinh": exp.sinh,
     "cosh": exp.cosh,

@@ -292,6 +292,7 @@ NAMESPACE: dict[str, Any] = {
     "silu": _quiet(lambda x: x * _logistic(np.float64(x))),
     "mish": _quiet(_mish),
     "tanh_law": _quiet(_tanh_law),
+    "tanh_gelu": _quiet(lambda x: x * _tanh_law(np.float64(x))),
     "tanh": _quiet(np.tanh),
     "sinh": _quiet(np.sinh),
     "cosh": _quiet(np.cosh),

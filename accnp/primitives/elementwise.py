@@ -396,6 +396,12 @@ def _mish_slope(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, slope)
 
 
+def _tanh_gelu_slope(t: Node, y: Node, x: Node) -> Node:
+    part = o.tanh_law(x)
+    return o.add(o.mul(t, part), o.mul(x, _tanh_law_slope(t, part, x)))
+
+
+unary("tanh_gelu", FLOAT, ref.tanh_gelu, "tanh_gelu({0})", _tanh_gelu_slope, cost=25)
 unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_slope, cost=25)
 unary("mish", FLOAT, ref.mish, "mish({0})", _mish_slope, cost=25)
 

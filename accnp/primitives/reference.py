@@ -37,6 +37,7 @@ __all__ = [
     "silu",
     "sin_pi",
     "special",
+    "tanh_gelu",
     "tanh_law",
 ]
 
@@ -220,6 +221,11 @@ def silu(x: Any) -> Any:
 def tanh_law(x: Any) -> Any:
     cube = x + x.dtype.type(0.044715) * x**3
     return (1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * cube))).astype(x.dtype)
+
+
+@quiet
+def tanh_gelu(x: Any) -> Any:
+    return (x * tanh_law(x.astype(np.float64))).astype(x.dtype)
 
 
 @quiet

@@ -297,6 +297,27 @@ def test_complex_numbers(name, dtype):
         assert (error <= tolerance * np.maximum(abs(want[fits]), 1e-2)).all()
 
 
+INF = float("inf")
+ENDS = [0.0, -0.0, INF, -INF, np.nan, 1e300, -1e300, 713.0, -713.0, 8.0, -26.6, -30.0]
+
+
+@pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e", "erfcx", "log_ndtr", "ndtri"])
+def test_ends_of_functions_that_are_vector_code(name):
+    x = np.array([0.0, -0.0, 1.0, 5e-324, 1 - 2**-53, -1.0, 2.0] if name == "ndtri" else ENDS)
+    exact = {
+        "i0": {INF: INF, -INF: INF, 713.0: 6.70513e307, -713.0: 6.70513e307},
+        "i1": {INF: INF, -INF: -INF, 713.0: 6.70042e307, -713.0: -6.70042e307},
+    }  # SciPy: nan, inf
+    with np.errstate(all="ignore"):
+        want = getattr(scipy.special, name)(x)
+    want = np.array([exact.get(name, {}).get(float(v), w) for v, w in zip(x, want, strict=True)])
+    with accnp.enable_x64(True):
+        found = np.asarray(accnp.jit(getattr(special, name))(x))
+    np.testing.assert_allclose(found, want, rtol=2e-5)
+    if name in ("i1", "i1e"):
+        assert np.signbit(found[1])
+
+
 def test_ways_to_choose_nothing_with_repetition():
     n, k = np.meshgrid([0.0, 1.0, 3.5, 6.0], np.arange(4.0))
     want = scipy.special.comb(n, k, repetition=True)  # of nothing: 1; it was 0

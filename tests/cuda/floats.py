@@ -35,14 +35,32 @@ __all__ = [
     "of_unit", "on_device", "wanted",
 ]  # fmt: skip
 
-OF_UNITS = (*GPU, "exp", "logistic", "silu", "mish", "tanh_law", "sinh", "cosh", "expm1")
+OF_UNITS = (
+    *GPU,
+    "exp",
+    "logistic",
+    "silu",
+    "mish",
+    "tanh_law",
+    "tanh_gelu",
+    "sinh",
+    "cosh",
+    "expm1",
+)
 OTHERS = (
     "sin", "cos", "tan", "erfc", "normal_law", "normal_gelu", "sqrt", "cbrt", "atan", "asin",
     "acos", "asinh", "acosh", "atanh",
 )  # fmt: skip
 NAMES = (*OF_UNITS, *OTHERS)
 # All others are within 2.
-BOUNDS = {"silu": 4.3, "mish": 3.5, "tanh_law": 4.3, "normal_law": 3.0, "normal_gelu": 3.0}
+BOUNDS = {
+    "silu": 4.3,
+    "mish": 3.5,
+    "tanh_law": 4.3,
+    "tanh_gelu": 4.3,
+    "normal_law": 3.0,
+    "normal_gelu": 3.0,
+}
 # Instructions, what each is in float64, and ranges of arguments to look at one by one.
 UNITS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {
     "ex2.approx.ftz": (lambda m, x: m.exp2(x), [(1e-8, 1.0), (-1e-8, -1.0)]),
@@ -73,6 +91,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "normal_gelu": lambda m, s, x: x * (0.5 * s.erfc(x * -np.sqrt(0.5))),
     "logistic": lambda m, s, x: _logistic(m, x), "silu": lambda m, s, x: x * _logistic(m, x),
     "mish": lambda m, s, x: _mish(m, x), "tanh_law": lambda m, s, x: _tanh_law(m, x),
+    "tanh_gelu": lambda m, s, x: x * _tanh_law(m, x),
     "rsqrt": lambda m, s, x: 1 / m.sqrt(x),
 }  # fmt: skip
 _OTHER_NAMES = {"atan": "arctan", "asin": "arcsin", "acos": "arccos", "asinh": "arcsinh",

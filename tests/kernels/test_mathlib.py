@@ -147,6 +147,7 @@ REFERENCE = {
     "silu": real(lambda x: x * _logistic(x), {INF: INF, -INF: NAN}),
     "mish": real(lambda x: x * mp.tanh(mp.log1p(mp.exp(x))), {INF: INF, -INF: NAN}),
     "normal_gelu": real(lambda x: x * _erfc(-x / mp.sqrt(2)) / 2, {INF: INF, -INF: NAN}),
+    "tanh_gelu": real(lambda x: x * _tanh_law(x), {INF: INF, -INF: NAN}),
     "tanh_law": real(_tanh_law, {INF: 1.0, -INF: 0.0}, odd=False),
     "erf_inv": real(mp.erfinv, {1.0: INF, -1.0: -INF}, inside),
 }

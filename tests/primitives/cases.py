@@ -172,7 +172,7 @@ for name in ("asin", "acos", "atanh"):
     add(name, cplx(4))
 add("acosh", real(5, low=1.2))
 add("acosh", cplx(4))
-for name in ("erf", "erfc", "normal_law", "normal_gelu", "silu", "mish", "tanh_law"):
+for name in ("erf", "erfc", "normal_law", "normal_gelu", "silu", "mish", "tanh_law", "tanh_gelu"):
     add(name, real(6))
 for name in ("logaddexp", "logaddexp2"):
     add(name, real(6), real(6))

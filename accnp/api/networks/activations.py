@@ -305,11 +305,10 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     Array([0.      , 0.841192], dtype=float32)
     """
     node = _one("gelu", x)
-    if approximate:
-        return wrap(cast(o.mul(node, tanh_law(node)), node.aval.dtype))
     if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
-        return wrap(cast(o.mul(node, normal_law(node)), node.aval.dtype))
-    return wrap(cast(o.normal_gelu(node), node.aval.dtype))
+        law = tanh_law if approximate else normal_law
+        return wrap(cast(o.mul(node, law(node)), node.aval.dtype))
+    return wrap(cast((o.tanh_gelu if approximate else o.normal_gelu)(node), node.aval.dtype))
 
 
 @api_boundary

@@ -293,9 +293,7 @@ def geometric(
     u = uniform_node(words, sizes, prob.aval.dtype)
     # 0 counts as 1, as in jax: its logarithm is infinite.
     u = o.select_n(o.eq(u, like(u, 0)), u, like_full(u, 1))
-    prob = spread(prob, sizes)
-    ratio = o.div(o.log(u), o.log1p(o.neg(prob)))
-    whole = o.floor(ratio)
+    whole = o.floor(o.div(o.log(u), o.log1p(o.neg(spread(prob, sizes)))))
     return wrap(cast(o.add(whole, like(whole, 1)), kind))
 
 

@@ -186,6 +186,19 @@ STEP_64 = (9.714091028028633, -4.9373498940974755e-12)
 
 def tanh_law(x: V) -> V:
     """(1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)); far below 0 a rounding of u counts 2 u times."""
+    return _tanh_law(x, x.const(1.0))
+
+
+def tanh_gelu(x: V) -> V:
+    """x times the law, which itself would be below the normal numbers before the product."""
+    least, low = -11.0 if x.single else -22.0, x < -1.0
+    # Far below 0 x is a factor before the quotient, elsewhere, where it may be tiny, behind it.
+    y = _tanh_law(x, where(low, where(x < least, least, x), 1.0)) * where(low, 1.0, x)
+    # not a number of minus infinity, as a product by 0
+    return where(x > 8.0, x, fma(x, x.const(0.0), y))
+
+
+def _tanh_law(x: V, times: V) -> V:
     single = x.single
     x = clamp(x, -11.0, 8.0) if single else clamp(x, -22.0, 8.0)
     (hi, lo), (step, step_lo) = (CUBE_32, STEP_32) if single else (CUBE_64, STEP_64)
@@ -198,12 +211,12 @@ def tanh_law(x: V) -> V:
     # exp(-RATE g), times 2^-shift: exp(-2 u) itself overflows where the result is not 0
     if units.own(x):
         power = unbits((bits(t) - (127 + 40)) << MANT[True])  # t has the bias twice
-        return units.inverse(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * 2.0**-40
+        return units.inverse(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * (times * 2.0**-40)
     shift = 24 if single else 64
     series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
     y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
     e = _scaled(y, t, shift)
-    return 2.0**-shift / (e + 2.0**-shift)
+    return times * 2.0**-shift / (e + 2.0**-shift)
 
 
 def _tanh_pieces(a: V) -> V:
