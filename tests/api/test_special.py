@@ -305,9 +305,9 @@ ENDS = [0.0, -0.0, INF, -INF, np.nan, 1e300, -1e300, 713.0, -713.0, 8.0, -26.6, 
 def test_ends_of_functions_that_are_vector_code(name):
     x = np.array([0.0, -0.0, 1.0, 5e-324, 1 - 2**-53, -1.0, 2.0] if name == "ndtri" else ENDS)
     exact = {
-        "i0": {INF: INF, -INF: INF, 713.0: 6.70513e307, -713.0: 6.70513e307},
-        "i1": {INF: INF, -INF: -INF, 713.0: 6.70042e307, -713.0: -6.70042e307},
-    }  # SciPy: nan, inf
+        "i0": {713.0: 6.70513e307, -713.0: 6.70513e307},
+        "i1": {713.0: 6.70042e307, -713.0: -6.70042e307},
+    }  # SciPy: inf
     with np.errstate(all="ignore"):
         want = getattr(scipy.special, name)(x)
     want = np.array([exact.get(name, {}).get(float(v), w) for v, w in zip(x, want, strict=True)])
