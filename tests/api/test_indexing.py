@@ -229,3 +229,13 @@ def test_expressions_of_known_types_are_not_read_again(monkeypatch):
     want = np.zeros_like(a)
     np.add.at(want, np.asarray(rows), 1)
     np.testing.assert_array_equal(accnp.grad(lambda x: x[rows].sum())(x), want)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_flat_indices_whose_dtype_does_not_hold_the_size(dtype):
+    """unravel_index computed in their dtype: of int8 and 1000 elements all came out as 0."""
+    i = np.array([-128, -127, -1, 0, 2, 126, 127]).astype(dtype)
+    found = accnp.jit(lambda i: jnp.unravel_index(i, (10, 100)))(i)
+    want = np.unravel_index(i.astype(int) % 1000, (10, 100))
+    np.testing.assert_array_equal(found, want)
+    assert all(x.dtype == dtype for x in found)

@@ -143,6 +143,14 @@ def test_traced_shift_of_roll() -> None:
         np.testing.assert_array_equal(np.asarray(out), np.roll(X, shift, 2))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_a_shift_of_roll_whose_dtype_does_not_hold_the_length(dtype) -> None:
+    x = np.arange(665)
+    for shift in np.array([-128, -127, -1, 0, 2, 126, 127]).astype(dtype):
+        out = accnp.jit(jnp.roll)(x, shift)
+        np.testing.assert_array_equal(np.asarray(out), np.roll(x, int(shift)))
+
+
 def test_traced_repeats_need_a_length() -> None:
     counts = np.array([1, 0, 2])
     with pytest.raises(TypeError, match="repeat"):

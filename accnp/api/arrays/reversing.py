@@ -18,7 +18,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import dtype_kind, place_dtype
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -163,7 +163,9 @@ def _roll_one(x: Node, by: Any, d: int) -> Node:
                 f"jnp.roll: shift must be an integer; got an array of {by.dtype.name}; "
                 "convert it with astype(int)"
             )
-        start = o.rem(by._node, _like(by._node, n))
+        kind = place_dtype(2 * n)  # a shift of 8 bits does not hold n
+        shift = by._node if by.dtype.itemsize >= kind.itemsize else by.astype(kind)._node
+        start = o.rem(shift, _like(shift, n))
         start = o.sub(_like(start, n), start)
         start = o.select_n(o.ge(start, _like(start, n)), start, o.sub(start, _like(start, n)))
         twice = o.concatenate(x, x, dimension=d)

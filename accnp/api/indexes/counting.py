@@ -128,7 +128,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     sizes = as_shape(shape, name)
     total, given = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
-    kind = given if place_dtype(total) == INDEX else place_dtype(total)
+    kind = place_dtype(total)  # what is given may not hold the total
+    kind = given if given.itemsize >= kind.itemsize else kind
     x = wrap_negative(cast(x, kind, weak), total)
     x = o.convert_element_type(x, new_dtype=kind, weak_type=weak)
     x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
