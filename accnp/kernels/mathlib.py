@@ -6,7 +6,21 @@ pairs of doubles). Names that are missing here for a type have no meaning for it
 
 from __future__ import annotations
 
-from .math import arc, basic, bessel, cplx, cpower, exp, log, logsum, normal, power, special, trig
+from .math import (
+    arc,
+    basic,
+    bessel,
+    cplx,
+    cpower,
+    dawson,
+    exp,
+    log,
+    logsum,
+    normal,
+    power,
+    special,
+    trig,
+)
 from .math.ir import copysign, fabs, floor, sqrt
 
 UNARY = {
@@ -49,6 +63,7 @@ UNARY = {
     "bessel_i0e": bessel.bessel_i0e,
     "bessel_i1": bessel.bessel_i1,
     "bessel_i1e": bessel.bessel_i1e,
+    "dawsn": dawson.dawsn,
     "erfcx": normal.erfcx,
     "log_ndtr": normal.log_ndtr,
     "ndtri": normal.ndtri,

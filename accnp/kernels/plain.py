@@ -387,7 +387,7 @@ for _name, _dtype in DTYPES.items():
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
 NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
 NAMESPACE.update(plain_lapack.namespace())
-for _name in ("erfcx", "log_ndtr", "ndtri"):
+for _name in ("dawsn", "erfcx", "log_ndtr", "ndtri"):
     NAMESPACE[_name] = _doubles(getattr(special, _name))
 NAMESPACE["bessel_i0"], NAMESPACE["bessel_i0e"] = _doubles(special.i0), _doubles(special.i0e)
 NAMESPACE["bessel_i1"] = _doubles(lambda x: np.copysign(special.i1(x), x))

@@ -18,7 +18,6 @@ CALLS: dict[str, tuple[int, str, str]] = {
     "betaln": (2, "betaln", "betaln"),
     "binom": (2, "binom", "binom"),
     "bessel_j": (2, "jv", "__pyx_fuse_1jv"),
-    "dawsn": (1, "dawsn", "__pyx_fuse_1dawsn"),
     "exp1": (1, "exp1", "__pyx_fuse_1exp1"),
     "expi": (1, "expi", "__pyx_fuse_1expi"),
     "expn": (2, "expn", "__pyx_fuse_0expn"),

@@ -370,8 +370,8 @@ VECTOR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logistic", "
           "tan", "sin_pi", "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh",
           "atanh",
           "cbrt", "erf", "erfc", "normal_law", "silu", "mish", "tanh_law", "tanh_gelu",
-          "normal_gelu", "erf_inv", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "erfcx",
-          "log_ndtr", "ndtri",
+          "normal_gelu", "erf_inv", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "dawsn",
+          "erfcx", "log_ndtr", "ndtri",
           "lgamma", "digamma", "rsqrt", "round_away"]  # fmt: skip
 
 
