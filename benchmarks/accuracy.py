@@ -9,6 +9,7 @@ errors in units of the last place (ulp) of the exact value, float32 and float64.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import math
 import zlib
@@ -23,12 +24,33 @@ from benchmarks.accuracy_cases import all_cases
 
 DTYPES = (np.float32, np.float64)
 DOCUMENT = Path(__file__).parent.parent / "docs" / "accuracy.md"
+WORST = Path(__file__).parent / "accuracy_worst.txt"  # written by `accuracy_every.py`
 
 
 def _ordered(x: float, dtype: Any) -> int:
     """The place of a number among all of its dtype."""
     bits = np.asarray(x, dtype).view(f"i{np.dtype(dtype).itemsize}").item()
     return bits if bits >= 0 else -(bits & (2 ** (np.dtype(dtype).itemsize * 8 - 1) - 1))
+
+
+def one_number(case: Case) -> bool:
+    """Whether a case is a function of one real number."""
+    return len(case.domains) == 1 and not case.row and not case.whole
+
+
+@functools.cache
+def worst_arguments() -> dict[str, list[str]]:
+    """Of functions, by label, the float32 where the error is largest among normal results, and
+    among subnormal ones, each with the error in ulp; "-" where there is none."""
+    lines = WORST.read_text().splitlines() if WORST.exists() else []
+    return {label: rest for label, *rest in (line.split(" | ") for line in lines)}
+
+
+def _worst(case: Case, dtype: Any, subnormal: bool) -> np.ndarray:
+    """The worst argument of all float32, for one who looks at some."""
+    found = worst_arguments().get(case.label, ["-", "-"])[subnormal]
+    seen = found != "-" and dtype == np.float32
+    return np.array([float(found.split()[0])] if seen else [], dtype)
 
 
 def points(case: Case, dtype: Any, n: int) -> list[np.ndarray]:
@@ -55,6 +77,8 @@ def points(case: Case, dtype: Any, n: int) -> list[np.ndarray]:
         arguments.append(np.where(low_enough, info.tiny * 3, x).astype(dtype))
     for x in arguments[1:]:
         rng.shuffle(x)
+    if one_number(case):
+        arguments = [np.concatenate([*arguments, _worst(case, dtype, False)])]
     return arguments
 
 
@@ -75,7 +99,7 @@ VANISHING: dict[str, tuple[Domain, Domain]] = {
 def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
     """Arguments of functions of one number that are subnormal, or make the result so; None where
     a domain has none."""
-    if len(case.domains) != 1 or case.row or case.whole:
+    if not one_number(case):
         return None
     ((low, high),), info = case.domains, np.finfo(dtype)
     rng = np.random.default_rng(zlib.crc32(case.label.encode()))
@@ -85,7 +109,8 @@ def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
         parts.append(np.clip(np.where(rng.random(24) < 0.5, -x, x), low, high))
     if case.label in VANISHING:
         parts.append(rng.uniform(*VANISHING[case.label][info.dtype.itemsize // 8], 24))
-    x = np.concatenate(parts or [[]]).astype(dtype)
+    # Tests take every other one, and so the first.
+    x = np.concatenate([_worst(case, dtype, True), *parts]).astype(dtype)
     x = x[x != 0]
     return [x] if x.size else None
 
@@ -183,6 +208,8 @@ The largest error of each elementary and special function against mpmath, in uni
 place of the exact value; written by `python -m benchmarks.accuracy`. {n} arguments for each
 function and dtype (a fraction of that where mpmath takes long), half of them spread over all
 magnitudes of the domain, half evenly over its part within ±1000, some beside zeros of the function;
+of functions of one float32 also the argument that is accnp's worst of all 2^32
+(`python -m benchmarks.accuracy_every`);
 arguments and results are normal numbers; subnormal ones have a table of their own below. Complex
 numbers: each part's error in units of the last place of the modulus, arguments by their parts.
 "peer" is NumPy or SciPy, same dtype. The bar: 2

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 import accnp
-from benchmarks.accuracy import DOCUMENT, bar, errors, subnormal_points
+from benchmarks import accuracy_every
+from benchmarks.accuracy import (
+    DOCUMENT,
+    bar,
+    errors,
+    one_number,
+    subnormal_points,
+    worst_arguments,
+)
+from benchmarks.accuracy_case import BAR
 from benchmarks.accuracy_cases import all_cases
 
 CASES = all_cases()
@@ -121,3 +130,27 @@ def test_no_function_is_left_out():
     assert len(names) > 120
     known = {path.rpartition(".")[2] for path in names}
     assert not [name for name in (*NOT_MEASURED, *CALLED) if name not in known]
+
+
+def test_every_argument_is_looked_at():
+    """A fault at one argument among those of the chunks that are looked at is found, and where."""
+    (case,) = [c for c in CASES if c.label == "exp"]
+
+    def faulty(f):
+        return lambda x: accnp.numpy.where(x == 3.5, f(x) * 1.000001, f(x)).astype(x.dtype)
+
+    stride = 0x406  # of chunks: that of 3.5 is the next one that is looked at after the first
+    (sound, _), _ = accuracy_every.worst(case, stride)
+    faults = case._replace(form=lambda f: lambda x: faulty(f)(x) if x.dtype == "float32" else f(x))
+    (found, place), _ = accuracy_every.worst(faults, stride)
+    assert sound < 1.2
+    assert place == 3.5
+    assert found > 5
+
+
+def test_worst_arguments_are_within_the_bars():
+    """Those on file, of all float32, each of a function of the table."""
+    cases = {case.label: case for case in CASES if one_number(case)}
+    for label, places in worst_arguments().items():
+        for place in places:
+            assert place == "-" or float(place.split()[1]) <= BAR[cases[label].kind], label

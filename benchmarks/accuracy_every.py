@@ -1,0 +1,102 @@
+"""Errors of functions of one float32 over all 2^32 arguments: samples miss where they are worst.
+
+`python -m benchmarks.accuracy_every [NAME...]` looks at all functions, or those named, and writes
+the worst argument of each to `accuracy_worst.txt`, with the error by mpmath; `accuracy.py` takes
+these arguments into its tables, and the tests into their samples. Some 10 to 60 seconds a function
+on two quiet cores, minutes where the function of float64 is slow.
+
+In: the cases of `accuracy_cases`. Out: of each, where the error is largest among normal results,
+and among subnormal ones, by accnp's own float64, whose errors are 1e-8 of these units.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import accnp as jnp
+from benchmarks.accuracy import WORST, errors, one_number, worst_arguments
+from benchmarks.accuracy_case import Case
+from benchmarks.accuracy_cases import all_cases
+
+CHUNK = 1 << 20  # arguments at once: what is made of them stays in the caches
+TINY, SMALLEST, LARGEST = 2.0**-126, 2.0**-149, float(np.finfo(np.float32).max)
+
+
+def _function(case: Case) -> Callable[..., Any]:
+    found: Any = jnp
+    for part in case.name.split("."):
+        found = getattr(found, part)
+    return case.form(found) if case.form else found
+
+
+def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
+    """The errors of a chunk of arguments: largest, and where, of normal and subnormal results."""
+    f = _function(case)
+    ((low, high),) = case.domains
+
+    @jnp.jit
+    def run(start: Any) -> Any:
+        at = start + jnp.arange(CHUNK, dtype=jnp.uint32)
+        x = jnp.lax.bitcast_convert_type(at, jnp.float32)
+        got = f(x).astype(jnp.float64)
+        exact = f(x.astype(jnp.float64))
+        size = jnp.abs(exact)
+        inside = (x >= low) & (x <= high) & (size <= LARGEST) & (jnp.abs(x) >= TINY)
+        power = jnp.lax.bitcast_convert_type(size, jnp.int64) & 0x7FF0000000000000
+        unit = jnp.lax.bitcast_convert_type(power, jnp.float64) * 2.0**-23
+        error = jnp.abs(got - exact) / jnp.maximum(unit, SMALLEST)
+        error = jnp.where(inside, jnp.where(jnp.isnan(error), jnp.inf, error), 0.0)
+        error = error.astype(jnp.float32)
+        found = []
+        for test in (size >= TINY, size < TINY):
+            of = jnp.where(test, error, jnp.float32(0))
+            place = jnp.argmax(of)
+            found += [of[place], x[place]]
+        return found
+
+    return run
+
+
+def worst(case: Case, stride: int = 1) -> list[tuple[float, float]]:
+    """The largest errors and their arguments, where results are normal and subnormal; of so many
+    chunks one is looked at."""
+    most = [(0.0, 0.0), (0.0, 0.0)]
+    ((low, high),) = case.domains
+    with jnp.enable_x64(True):
+        run = measured(case)
+        for start in range(0, 1 << 32, CHUNK * stride):
+            ends = np.array([start, start + CHUNK - 1], np.uint32).view(np.float32)
+            if not (ends.max() >= low and ends.min() <= high):  # outside, or no numbers
+                continue
+            a, x, b, y = (float(v) for v in run(np.uint32(start)))
+            most = [max(most[0], (a, x)), max(most[1], (b, y))]
+    return most
+
+
+def _by_mpmath(case: Case, found: tuple[float, float]) -> str:
+    error, x = found
+    if error < 1e-6:  # what float64 itself is off by
+        return "-"
+    exact = errors(case, np.float32, 0, jax=False, xs=[np.array([x], np.float32)])["accnp"]
+    if abs(exact - error) > 1e-3 * error:
+        print(f"{case.label} at {x!r}: {error} by float64, {exact} by mpmath", flush=True)
+    return f"{x!r} {exact:.3f}"
+
+
+def main() -> None:
+    wanted, found = sys.argv[1:], dict(worst_arguments())
+    for case in all_cases():
+        if one_number(case) and (not wanted or case.name in wanted):
+            line = [_by_mpmath(case, most) for most in worst(case)]
+            found[case.label] = line
+            print(case.label, *line, sep=" | ", flush=True)
+            labels = [c.label for c in all_cases() if c.label in found]
+            WORST.write_text("".join(f"{k} | {' | '.join(found[k])}\n" for k in labels))
+
+
+if __name__ == "__main__":
+    main()
