@@ -18,6 +18,7 @@ from accnp.primitives.kinds import (
     compare,
     dtype_kind,
     full,
+    in_single,
     like_full,
     map_infer,
     map_op,
@@ -359,6 +360,7 @@ def _logistic_slope(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.mul(y, o.sub(like(y, 1), y)))
 
 
+@in_single
 def _silu_slope(t: Node, y: Node, x: Node) -> Node:
     part = o.logistic(x)
     return o.add(o.mul(t, part), o.mul(x, _logistic_slope(t, part, x)))
@@ -375,18 +377,15 @@ def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:
 
 
 unary(
-    "sin_pi",
-    INEXACT,
-    ref.sin_pi,
-    "sin_pi({0})",
+    "sin_pi", INEXACT, ref.sin_pi, "sin_pi({0})",
     lambda t, y, x: o.mul(t, o.mul(like(x, np.pi), o.sin_pi(o.add(x, like(x, 0.5))))),
     cost=60,
-)
+)  # fmt: skip
 
 
+@in_single
 def _mish_slope(t: Node, y: Node, x: Node) -> Node:
-    # From 20 on it is 1 to all digits, and n of `kernels.math.exp.mish` would overflow; at infinity
-    # it is not a number, as jax's.
+    # From 20 on 1 to all digits, and n of `kernels.math.exp.mish` would overflow; nan at infinity.
     c = o.min(x, like(x, 20))
     e = o.exp(c)
     n = o.mul(e, o.add(e, like(x, 2)))
@@ -396,6 +395,7 @@ def _mish_slope(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, slope)
 
 
+@in_single
 def _tanh_gelu_slope(t: Node, y: Node, x: Node) -> Node:
     part = o.tanh_law(x)
     return o.add(o.mul(t, part), o.mul(x, _tanh_law_slope(t, part, x)))
@@ -469,6 +469,7 @@ def _normal_law_slope(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.mul(like(x, 1 / np.sqrt(2 * np.pi)), density))
 
 
+@in_single
 def _normal_gelu_slope(t: Node, y: Node, x: Node) -> Node:
     return o.add(o.mul(t, o.normal_law(x)), o.mul(x, _normal_law_slope(t, y, x)))
 
@@ -476,13 +477,10 @@ def _normal_gelu_slope(t: Node, y: Node, x: Node) -> Node:
 unary("normal_law", FLOAT, ref.special("ndtr"), "normal_law({0})", _normal_law_slope, cost=40)
 unary("normal_gelu", FLOAT, ref.normal_gelu, "normal_gelu({0})", _normal_gelu_slope, cost=45)
 unary(
-    "erf_inv",
-    FLOAT,
-    ref.erf_inv,
-    "erf_inv({0})",
+    "erf_inv", FLOAT, ref.erf_inv, "erf_inv({0})",
     lambda t, y, x: o.mul(const(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))),
     cost=40,
-)
+)  # fmt: skip
 unary("lgamma", FLOAT, ref.lgamma, "lgamma({0})",
       lambda t, y, x: o.mul(t, o.digamma(x)), cost=60)  # fmt: skip
 unary("digamma", FLOAT, ref.special("digamma"), "digamma({0})",

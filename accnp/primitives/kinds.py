@@ -27,6 +27,7 @@ __all__ = [
     "broadcast_to",
     "compare",
     "dtype_kind",
+    "in_single",
     "map_infer",
     "map_op",
     "move_batch_first",
@@ -433,3 +434,20 @@ def opaque(
             **more,
         )
     )
+
+
+def in_single(slope: Callable[[Node, Node, Node], Node]) -> Callable[[Node, Node, Node], Node]:
+    """A rule whose terms cancel, for halves in float32: rounded once, not after each operation."""
+
+    def rule(t: Node, y: Node, x: Node) -> Node:
+        kind = x.aval.dtype
+        if dtype_kind(kind) != "f" or kind.itemsize > 2:
+            return slope(t, y, x)
+        wide = [
+            o.convert_element_type(v, new_dtype=np.dtype(np.float32), weak_type=False)
+            for v in (t, y, x)
+        ]
+        weak = t.aval.weak_type
+        return o.convert_element_type(slope(*wide), new_dtype=kind, weak_type=weak)
+
+    return rule

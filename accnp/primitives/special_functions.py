@@ -130,17 +130,36 @@ _declare(
         o.hyp2f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), o.add(c, like(c, 1)), x),
     ),
 )  # fmt: skip
-# The density over the law: no exponent of a difference of large numbers.
-_declare("log_ndtr", "log_ndtr", lambda y, x: o.div(
-    like(x, math.sqrt(2 / math.pi)), o.erfcx(_scaled(x, -math.sqrt(0.5)))
-))  # fmt: skip
+
+
+def _density_over_law(x: Node) -> Node:
+    """No exponent of a difference of large numbers; its own slope is not that of the quotient,
+    whose square overflows long before it vanishes."""
+
+    def value(xs: Sequence[Node]) -> list[Node]:
+        below = o.erfcx(_scaled(xs[0], -math.sqrt(0.5)))
+        return [o.div(like(xs[0], math.sqrt(2 / math.pi)), below)]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (x,), (t,) = xs, ts
+        y = _density_over_law(x)
+        return [y], [t and o.neg(o.mul(t, o.mul(y, o.add(x, y))))]
+
+    custom = imported("accnp.primitives.custom")
+    return custom.ruled(custom.JvpRule("density_over_law", rule), [x], value)[0]
+
+
+_declare("log_ndtr", "log_ndtr", lambda y, x: _density_over_law(x))
 
 
 def _ndtri_slope(y: Node, p: Node) -> Node:
-    # exp(y**2 / 2) would multiply the rounding of y by y**2.
-    tail = o.min(p, o.sub(like(p, 1), p))
+    # exp(y**2 / 2) would multiply the rounding of y by y**2. One side is chosen for both: at 1/2
+    # the kinks of a minimum and a modulus have slopes that do not cancel.
+    upper = o.ge(p, like(p, 0.5))
+    tail = o.select_n(upper, p, o.sub(like(p, 1), p))
     end = o.eq(tail, like(tail, 0))
-    slope = _scaled(o.erfcx(_scaled(o.abs(y), math.sqrt(0.5))), math.sqrt(math.pi / 2))
+    size = o.select_n(upper, o.neg(y), y)
+    slope = _scaled(o.erfcx(_scaled(size, math.sqrt(0.5))), math.sqrt(math.pi / 2))
     slope = o.div(slope, o.select_n(end, tail, like_full(tail, 1)))
     return o.select_n(end, slope, like_full(p, math.inf))
 

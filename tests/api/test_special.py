@@ -318,6 +318,14 @@ def test_ends_of_functions_that_are_vector_code(name):
         assert np.signbit(found[1])
 
 
+def test_log_ndtr_far_to_the_left():
+    x = np.array([-1e3, -3e4, -1e8, -1e15, -1e16, -1e18], np.float32)
+    np.testing.assert_allclose(special.log_ndtr(x), scipy.special.log_ndtr(x), rtol=1e-6)
+    with accnp.enable_x64(True):
+        x = -(10.0 ** np.arange(3, 150, 7))
+        np.testing.assert_allclose(special.log_ndtr(x), scipy.special.log_ndtr(x), rtol=1e-15)
+
+
 def test_ways_to_choose_nothing_with_repetition():
     n, k = np.meshgrid([0.0, 1.0, 3.5, 6.0], np.arange(4.0))
     want = scipy.special.comb(n, k, repetition=True)  # of nothing: 1; it was 0

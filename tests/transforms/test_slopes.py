@@ -105,3 +105,29 @@ def test_slopes_of_entropies_at_the_borders(name, rows):
     for xs, want in rows:
         got = jnp.grad(getattr(sp, name), tuple(range(len(xs))))(*xs)
         np.testing.assert_array_equal(np.array(got), want, err_msg=str(xs))
+
+
+@pytest.mark.parametrize("x", [-3.0, 0.0, 5.0, 10.0, 14.0, 38.0])
+def test_second_slope_of_log_ndtr(x):
+    """nan from 14 on in float32: the slope of a quotient whose square overflows."""
+    found = jnp.grad(jnp.grad(sp.log_ndtr))(np.float32(x))
+    with mp.workdps(60):
+        s = mp.npdf(mp.mpf(x)) / mp.ncdf(mp.mpf(x))
+        want = float(-s * (x + s))
+    np.testing.assert_allclose(found, want, rtol=3e-5, atol=1e-41)
+
+
+def test_second_slope_of_ndtri_in_the_middle():
+    assert float(jnp.grad(jnp.grad(sp.ndtri))(0.5)) == 0.0  # was -5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["gelu", "silu", "mish"])
+def test_slopes_of_activations_in_halves_are_rounded_once(name, dtype):
+    """Their terms cancel: at 3.5 the second slope of gelu was 0 for -0.0085."""
+    f = getattr(jnp.nn, name)
+    for x in (-1.25, 0.5, 2.5, 3.5):
+        for slope in (jnp.grad(f), jnp.grad(jnp.grad(f))):
+            found, want = slope(jnp.asarray(x, dtype=dtype)), slope(np.float32(x))
+            eps = float(jnp.finfo(dtype).eps)
+            np.testing.assert_allclose(np.float32(found), np.float32(want), rtol=0.6 * eps)

@@ -105,7 +105,8 @@ def _log_ndtr(x: V, single: bool) -> V:
     s_lo = where(s < float("inf"), s_lo, 0.0)
     law = exp(-s) * half
     low = x < 0.0
-    y = log1p(where(low, half - 1.0, -fma(law, -s_lo, law)))
+    # Where a half is lost beside 1 its logarithm is lost beside s.
+    y = log1p(where(low, where(half < 2.0**-50, 2.0**-50, half) - 1.0, -fma(law, -s_lo, law)))
     return where(low, (y - s_lo) - s, y)
 
 
