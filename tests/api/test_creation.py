@@ -267,3 +267,15 @@ def test_whole_numbers_of_a_line_are_below_it():
     found, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
     assert found.tolist() == [-3, -1, 1, 3]
     assert step.dtype == "float32"
+
+
+def test_places_between_two_numbers_are_those_of_float64_rounded():
+    """2/5 of the way from -2 to 3 was 2e-16, and a histogram had its zeros in another bin."""
+    assert float(jnp.linspace(-2.0, 3.0, 11)[4]) == 0.0
+    for low, high, count in ((-2, 3, 11), (-1.5, 4.75, 26), (3, -3, 13), (0.125, 7, 30)):
+        want = np.linspace(low, high, count).astype(np.float32)
+        np.testing.assert_array_equal(jnp.linspace(np.float32(low), np.float32(high), count), want)
+    x = np.arange(6).repeat([3, 1, 4, 1, 5, 9])
+    np.testing.assert_array_equal(
+        jnp.histogram(x, range=(-2, 3))[0], np.histogram(x, range=(-2, 3))[0]
+    )

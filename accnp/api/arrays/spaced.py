@@ -74,14 +74,21 @@ def linspace(
         # Of float32 in float64: 3/5 of 25 is 15 then, where the edge of a bin was 15.000001.
         wide = np.dtype(np.float64) if work == np.float32 else work
         real = dtypes.real_part(wide) if wide.kind == "c" else wide
-        part = o.div(
-            o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
+        count, all_ = (
+            o.iota(dtype=real, shape=(steps,), dimension=0),
+            scalar_node(steps, real, False),
         )
         whole = (steps, *shape)
-        t = broadcast_to(cast(part, wide), whole, (0,))
+        t = broadcast_to(cast(o.div(count, all_), wide), whole, (0,))
         low, high = (cast(broadcast_to(v, whole) if shape else v, wide) for v in (a, b))
         one = scalar_node(1, wide, False)
-        out = cast(o.add(o.mul(o.sub(one, t), low), o.mul(t, high)), work)
+        out = o.add(o.mul(o.sub(one, t), low), o.mul(t, high))
+        if work == np.float32:
+            # Two rounded products leave 2e-16 where 0 is meant, 2/5 of the way from -2 to 3.
+            apart = o.sub(high, low)
+            moved = o.div(o.mul(broadcast_to(count, whole, (0,)), apart), all_)
+            out = o.select_n(o.is_finite(apart), out, o.add(low, moved))
+        out = cast(out, work)
         if endpoint:
             last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
             out = o.concatenate(out, last, dimension=0)
