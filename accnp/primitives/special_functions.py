@@ -189,10 +189,11 @@ _declare(
 
 
 def _spence_slope(y: Node, x: Node) -> Node:
-    # log(x) / (1 - x) tends to -1 at 1.
-    one = o.eq(x, like(x, 1))
+    # log(x) / (1 - x) at 1 is the beginning of its series, which has slopes as well.
+    one, z = o.eq(x, like(x, 1)), o.sub(like(x, 1), x)
     safe = o.select_n(one, x, like_full(x, 2))
-    return o.select_n(one, o.div(o.log(safe), o.sub(like(x, 1), safe)), like_full(x, -1))
+    series = o.sub(like(x, -1), o.add(_scaled(z, 0.5), _scaled(o.square(z), 1 / 3)))
+    return o.select_n(one, o.div(o.log(safe), o.sub(like(x, 1), safe)), series)
 
 
 _declare("spence", "spence", _spence_slope)

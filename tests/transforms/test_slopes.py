@@ -131,3 +131,21 @@ def test_slopes_of_activations_in_halves_are_rounded_once(name, dtype):
             found, want = slope(jnp.asarray(x, dtype=dtype)), slope(np.float32(x))
             eps = float(jnp.finfo(dtype).eps)
             np.testing.assert_allclose(np.float32(found), np.float32(want), rtol=0.6 * eps)
+
+
+@pytest.mark.parametrize("at", [(2.0, 2.0), (-0.5, 0.5), (3.0, -4.0), (1.0, 0.0)])
+def test_second_slopes_of_hypot(at):
+    """Of equal numbers they were 0, as jax's."""
+    a, b = at
+    h = np.hypot(a, b)
+    want = np.array([[b * b, -a * b], [-a * b, a * a]]) / h**3
+    found = jnp.hessian(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
+    np.testing.assert_allclose(found, want, rtol=1e-6, atol=1e-7)
+    first = jnp.grad(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
+    np.testing.assert_allclose(first, np.array(at) / h, rtol=1e-6)
+
+
+def test_second_and_third_slope_of_spence_at_one():
+    slope = jnp.grad(jnp.grad(sp.spence))
+    assert float(slope(1.0)) == 0.5
+    np.testing.assert_allclose(jnp.grad(slope)(1.0), -2 / 3, rtol=1e-6)

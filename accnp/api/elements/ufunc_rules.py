@@ -192,13 +192,20 @@ def bitwise_count(x: Node) -> Node:
 
 
 def hypot(a: Node, b: Node) -> Node:
-    a, b = o.abs(a), o.abs(b)
-    infinite = o.or_(o.eq(a, like(a, INF)), o.eq(b, like(b, INF)))
-    top, low = o.max(a, b), o.min(a, b)
-    zero = o.eq(top, like(top, 0))
-    ratio = o.div(low, where_(o.eq(top, like(top, 0)), filled(top, 1), top))
-    size = o.mul(top, o.sqrt(o.add(constant(top, 1), o.square(ratio))))
-    return where_(infinite, like(size, INF), where_(zero, top, size))
+    x, y = o.abs(a), o.abs(b)
+    infinite = o.or_(o.eq(x, like(x, INF)), o.eq(y, like(y, INF)))
+    top = most = o.max(x, y)
+    low = o.min(x, y)
+    if not state.named:  # jaxprs show it as jax does
+        # With signs, and one of two equal numbers: neither a modulus at 0 nor the mean of both
+        # numbers has a second slope.
+        first = o.ge(x, y)
+        top, low = o.select_n(first, b, a), o.select_n(first, a, b)
+    length = most if state.named else o.abs(top)
+    zero = o.eq(most, like(most, 0))
+    ratio = o.div(low, where_(o.eq(most, like(most, 0)), filled(top, 1), top))
+    size = o.mul(length, o.sqrt(o.add(constant(top, 1), o.square(ratio))))
+    return where_(infinite, like(size, INF), where_(zero, most, size))
 
 
 # --- signs, bits, parts ---------------------------------------------------------------------------
