@@ -145,7 +145,7 @@ def worst(got: np.ndarray, exact: Iterable[Any], dtype: Any, normal: bool = True
     return most
 
 
-def _function(library: str, name: str) -> Callable[..., Any] | None:
+def function_of(library: str, name: str) -> Callable[..., Any] | None:
     module, _, last = f"{library}.{name}".strip(".").rpartition(".")
     return getattr(importlib.import_module(module), last, None) if module else None
 
@@ -164,12 +164,12 @@ def errors(
     for library in ("accnp", "jax") if jax and not case.hangs else ("accnp",):
         module = importlib.import_module(library)
         with module.enable_x64(np.dtype(dtype) == np.float64):
-            function = _function(library, case.name)
+            function = function_of(library, case.name)
             assert function is not None, case.name
             function = case.form(function) if case.form else function
             got = np.asarray(module.jit(function)(*given))
         found[library] = worst(got, exact, dtype, normal)
-    peer = _function("", case.peer) if case.peer else None
+    peer = function_of("", case.peer) if case.peer else None
     if peer is not None:
         peer = case.peer_form(peer) if case.peer_form else peer
         with np.errstate(all="ignore"):

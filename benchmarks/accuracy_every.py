@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import accnp as jnp
-from benchmarks.accuracy import WORST, errors, one_number, worst_arguments
+from benchmarks.accuracy import WORST, errors, function_of, one_number, worst_arguments
 from benchmarks.accuracy_case import Case
 from benchmarks.accuracy_cases import all_cases
 
@@ -26,16 +26,11 @@ CHUNK = 1 << 20  # arguments at once: what is made of them stays in the caches
 TINY, SMALLEST, LARGEST = 2.0**-126, 2.0**-149, float(np.finfo(np.float32).max)
 
 
-def _function(case: Case) -> Callable[..., Any]:
-    found: Any = jnp
-    for part in case.name.split("."):
-        found = getattr(found, part)
-    return case.form(found) if case.form else found
-
-
 def measured(case: Case) -> Callable[[Any], Sequence[Any]]:
     """The errors of a chunk of arguments: largest, and where, of normal and subnormal results."""
-    f = _function(case)
+    found = function_of("accnp", case.name)
+    assert found is not None, case.name
+    f = case.form(found) if case.form else found
     ((low, high),) = case.domains
 
     @jnp.jit

@@ -18,7 +18,7 @@ import numpy as np
 from accnp.ir.kernel import is_half
 from accnp.passes.spaces import in_kernel
 
-__all__ = ["product", "turn"]
+__all__ = ["Make", "as_dtype", "product", "reshaped", "turn"]
 
 Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
 
@@ -42,17 +42,19 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     y = _spread(make, b, (*bb, *bf, *bc), (*of_batch, *of_n, *of_k), shape)
     half = prod(k) != 1 and is_half(dtype)
     if half:  # products are not rounded before they are summed
-        x, y = (_as(make, each, np.dtype(np.float32)) for each in (x, y))
+        x, y = (as_dtype(make, each, np.dtype(np.float32)) for each in (x, y))
     z = make("mul", {}, (x, y))
     if not in_kernel(z):
         return None
     if prod(k) != 1:
         z = make("reduce_sum", {"axes": of_k}, (z,))
-        return _as(make, z, dtype) if half else z
-    return _reshaped(make, z, (*batch, *m, *n))
+        return as_dtype(make, z, dtype) if half else z
+    return reshaped(make, z, (*batch, *m, *n))
 
 
-def _as(make: Make, x: Any, dtype: np.dtype) -> Any:
+def as_dtype(make: Make, x: Any, dtype: np.dtype) -> Any:
+    if x.aval.dtype == dtype:
+        return x
     return make("convert_element_type", {"new_dtype": dtype, "weak_type": False}, (x,))
 
 
@@ -64,7 +66,7 @@ def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any
         x = _turned(make, x, (*group, *kept, *summed))
         kept_sizes = x.aval.shape[: x.aval.ndim - len(summed)]
         whole = prod(x.aval.shape[len(kept_sizes) :])
-        merged.append(_reshaped(make, x, (*kept_sizes, whole)))
+        merged.append(reshaped(make, x, (*kept_sizes, whole)))
     n = len(batch[0])
     dims = (tuple((n + len(kept),) for kept in free), (tuple(range(n)), tuple(range(n))))
     return make("dot_general", {**params, "dimension_numbers": dims}, tuple(merged))
@@ -80,7 +82,7 @@ def _turned(make: Make, x: Any, order: tuple[int, ...]) -> Any:
     return make("transpose", {"permutation": order}, (x,))
 
 
-def _reshaped(make: Make, x: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(make: Make, x: Any, shape: tuple[int, ...]) -> Any:
     if x.aval.shape == shape:
         return x
     return make("reshape", {"new_sizes": shape, "dimensions": None}, (x,))

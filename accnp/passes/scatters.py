@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from accnp.passes.products import Make, as_dtype, reshaped
 from accnp.primitives.index import DROP
 
 __all__ = ["FEW", "flat_scatter"]
 
 FEW = 1024  # places that are cheaper to compute where they are used than to write down
 _PLACE = np.dtype(np.int32)
-Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
 
 
 def flat_scatter(
@@ -56,8 +56,8 @@ def flat_scatter(
         ),
     )
     changed = {**params, "dimension_numbers": numbers, "indices_are_sorted": False}
-    y = make(name, changed, (_reshaped(make, x, flat), place, updates))
-    return _reshaped(make, y, shape)
+    y = make(name, changed, (reshaped(make, x, flat), place, updates))
+    return reshaped(make, y, shape)
 
 
 def _place(
@@ -76,7 +76,7 @@ def _place(
         else:
             at = make("clamp", {}, (zero, at, const(sizes[k] - 1, kind)))
         # As int32 from here on: what is outside may wrap around, and is not used.
-        at = _as(make, at, _PLACE)
+        at = as_dtype(make, at, _PLACE)
         if place is not None:
             place = make("mul", {}, (place, const(sizes[k], _PLACE)))
             at = make("add", {}, (place, at))
@@ -84,28 +84,16 @@ def _place(
     if inside is not None:
         place = make("select_n", {}, (inside, const(-1, _PLACE), place))
     assert place is not None
-    return _reshaped(make, place, (*starts.aval.shape[:-1], 1))
+    return reshaped(make, place, (*starts.aval.shape[:-1], 1))
 
 
 def _coordinate(make: Make, starts: Any, k: int) -> Any:
     """One coordinate of all places: what it was before all were put side by side, if they were."""
     batch = starts.aval.shape[:-1]
     if starts.op.name == "concatenate" and len(starts.inputs) == starts.aval.shape[-1]:
-        return _reshaped(make, starts.inputs[k], batch)
+        return reshaped(make, starts.inputs[k], batch)
     axes = len(batch)
     params = {
         "start_indices": (0,) * axes + (k,), "limit_indices": (*batch, k + 1), "strides": None,
     }  # fmt: skip
-    return _reshaped(make, make("slice", params, (starts,)), batch)
-
-
-def _as(make: Make, x: Any, dtype: np.dtype) -> Any:
-    if x.aval.dtype == dtype:
-        return x
-    return make("convert_element_type", {"new_dtype": dtype, "weak_type": False}, (x,))
-
-
-def _reshaped(make: Make, x: Any, shape: tuple[int, ...]) -> Any:
-    if x.aval.shape == shape:
-        return x
-    return make("reshape", {"new_sizes": shape, "dimensions": None}, (x,))
+    return reshaped(make, make("slice", params, (starts,)), batch)

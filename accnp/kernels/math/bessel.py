@@ -9,6 +9,7 @@ and 10.40.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .exp import exp
 from .ir import F32, F64, V, copysign, fabs, fma, poly, sqrt, where
@@ -95,21 +96,16 @@ def _whole(x: V, single: bool, order: int) -> V:
     )
 
 
-def bessel_i0e(x: V) -> V:
-    y = _scaled(fabs(x.to(F64) if x.single else x), x.single, 0)
-    return y.to(F32) if x.single else y
+def _of(form: Callable[[V, bool, int], V], order: int) -> Callable[[V], V]:
+    """The function of any number; that of order 1 is odd."""
+
+    def function(x: V) -> V:
+        y = form(fabs(x.to(F64) if x.single else x), x.single, order)
+        y = y.to(F32) if x.single else y
+        return copysign(y, x) if order else y
+
+    return function
 
 
-def bessel_i1e(x: V) -> V:
-    y = _scaled(fabs(x.to(F64) if x.single else x), x.single, 1)
-    return copysign(y.to(F32) if x.single else y, x)
-
-
-def bessel_i0(x: V) -> V:
-    y = _whole(fabs(x.to(F64) if x.single else x), x.single, 0)
-    return y.to(F32) if x.single else y
-
-
-def bessel_i1(x: V) -> V:
-    y = _whole(fabs(x.to(F64) if x.single else x), x.single, 1)
-    return copysign(y.to(F32) if x.single else y, x)
+bessel_i0e, bessel_i1e = _of(_scaled, 0), _of(_scaled, 1)
+bessel_i0, bessel_i1 = _of(_whole, 0), _of(_whole, 1)
