@@ -158,6 +158,27 @@ def test_two_gpus():
         assert second.calls["launch"]
 
 
+def test_pmap_of_gpus():
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+
+    def share(x):
+        return x / lax.psum(x, "i")
+
+    with gpus(2):
+        both = jax.devices("gpu")
+        for how in ({"devices": both}, {"backend": "gpu"}, {"devices": both, "backend": "gpu"}):
+            y = jax.pmap(share, "i", **how)(x)
+            assert y.devices() == set(both)
+            np.testing.assert_array_equal(y, x / x.sum(0))
+        assert jax.pmap(share, "i", devices=both[1:])(x[:1]).devices() == {both[1]}
+        with jax.default_device(both[1]):
+            assert jax.pmap(share, "i")(x).devices() == set(both)
+        with pytest.raises(ValueError, match=r"no such device.*CpuDevice.*Cuda"):
+            jax.pmap(share, "i", devices=jax.devices("cpu"), backend="gpu")
+        with pytest.raises(ValueError, match=r"no such device.*'gpu'.*use some of"):
+            jax.pmap(share, "i", devices=["gpu"])
+
+
 def test_there_and_back(fake):
     gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
     x = jax.device_put(np.arange(3.0, dtype="f4"), cpu) * 2

@@ -21,7 +21,7 @@ from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.pytree import array_leaves, map_arrays
-from accnp.runtime.device import Device, devices
+from accnp.runtime.device import Device, default_device, devices
 from accnp.trace_fn import wraps
 
 __all__ = ["pmap"]
@@ -73,11 +73,11 @@ def _anywhere(tree: Any) -> Any:
 
 
 def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequence[Device]:
-    found = devices(backend)
     if where is None:
-        return found
+        return devices(backend or default_device().platform)
     if not where:
         raise ValueError("pmap: devices is empty; name one or more, or leave it out")
+    found = devices(backend or getattr(where[0], "platform", None))
     if len(set(where)) != len(where):
         raise ValueError(f"pmap: a device was given twice; got {where}; name each once")
     for d in where:
@@ -125,7 +125,8 @@ def pmap(
 
     Rows are gathered along a mapped axis as by `vmap`, and `fun` may use the same collectives over
     `axis_name`. It is traced once for each signature, as by `jit`. Results lie on as many devices
-    as there are rows (`Array.devices()`). Arguments may come from anywhere.
+    as there are rows (`Array.devices()`); of several GPUs, the first one works for all. Arguments
+    may come from anywhere.
 
     Args:
         fun: a function of the rows, of any dtypes.
@@ -134,8 +135,8 @@ def pmap(
         out_axes: where the mapped axis goes in the results; None takes the first device's.
         static_broadcasted_argnums: positions of arguments that are Python values to `fun`,
             hashable; one trace for each value.
-        devices: which devices to use; by default all of the backend.
-        backend: the name of a platform.
+        devices: which devices to use, of one platform; by default all of the backend.
+        backend: the name of a platform; by default that of the devices, or of the default device.
         axis_size: the number of rows, needed where no argument is mapped.
         donate_argnums: positions of arguments whose buffers the caller gives away.
 
