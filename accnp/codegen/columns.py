@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.folds import accumulator, any_column, combined, identity, joined, lanes
+from accnp.codegen.folds import (
+    accumulator,
+    any_column,
+    combined,
+    identity,
+    is_product,
+    joined,
+    lanes,
+)
 from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
 from accnp.config import default_threads
 from accnp.ir.kernel import BLOCK, ROWS, Access, Fold, KernelSpec, Statement, dtype_code
@@ -25,6 +33,7 @@ LEAST = 4  # tiles in all, if the axis is long enough
 GROUP = 4  # rows joined at a time
 SOON = 8  # rows from now that a short fold asks for
 NARROW = 512  # bytes of a row of a tile whose rows lie apart: a block of them fits the second cache
+REDONE, PITCH = 15, 1088  # columns of a slab, whose elements do not share places of a cache
 SHORT = 12  # statements, above which a text for a group of rows would be too long
 
 
@@ -217,6 +226,9 @@ def row_across(e: Any, d: int) -> None:
                 _strips(e, base, sums, d)
             else:
                 _walk(e, base, sums, d, many)
+            for s, f in zip(sums, phase.folds, strict=True):
+                if is_product(f):
+                    _again(e, base, s, f, d)
             with w.block("for j in range(m):"):
                 for t, s, a, f in zip(totals, sums, accs, phase.folds, strict=True):
                     wide = f"{dtype_code(a)}({s}[j])" if a != f.dtype else f"{s}[j]"
@@ -294,6 +306,40 @@ def _walk(e: Any, base: dict[int, str], slabs: list[str], d: int, many: int) -> 
                     value = joined(f.combine, f.dtype, f"{s}[p + j]", f"{s}[other + j]")
                     w.add(f"{s}[p + j] = {value}")
         w.add("h = h // 2")
+
+
+def _again(e: Any, base: dict[int, str], sums: str, f: Fold, d: int) -> None:
+    """Columns whose product is no normal number, a block of rows, unless it is 0 as one of them is:
+    some at a time are laid along memory, and done by `block_prod`."""
+    w, dims = e.w, list(e.of_reduced)
+    left, slab = e.stack(f.dtype), e.stack(f.dtype, "slab")
+    code = dtype_code(f.dtype)
+
+    def elements(columns: str, text: str) -> None:
+        with w.block("for r in range(b, stop):"):
+            index: dict[int, str] = {}
+            e.decompose("r", dims, index, "d")
+            row = e.deepen(base, index, "e")
+            with w.block(f"for j in range({columns}):"):
+                w.add("q = j0 + j")
+                for s in e.spec.phases[0].full:
+                    e.statement(s, row, {d: "q"})
+                w.add(text)
+
+    with w.block(f"if block_odd({sums}, m) < m:"):
+        with w.block("for j in range(m):"):
+            w.add(f"{left}[j] = {code}(1)")
+        elements("m", f"{left}[j] = {code}(0) if {f.source} == 0 else {left}[j]")
+        with w.block("for j in range(m):"):
+            known = f"({sums}[j] == 0) & ({left}[j] == 0)"
+            w.add(f"{left}[j] = {code}(1) if {known} else {sums}[j]")
+        w.add(f"k = block_odd({left}, m)")
+        with w.block("while k < m:"):
+            w.add(f"last = k + {REDONE}", "last = last if last < m else m")
+            elements("k, last", f"{slab}[(j - k) * {PITCH} + r - b] = {f.source}")
+            with w.block("for j in range(k, last):"):
+                w.add(f"{sums}[j] = block_prod(at({slab}, (j - k) * {PITCH}), stop - b)")
+            w.add(f"k = last + block_odd(at({left}, last), m - last)")
 
 
 def _results(

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.kernel import Phase, Statement, dtype_code
+from accnp.ir.kernel import Fold, Phase, Statement, dtype_code
 from accnp.primitives.conversion import BESIDE, EXP_BELOW
 
-__all__ = ["accumulator", "any_column", "combined", "guard", "identity", "joined", "lanes"]
+__all__ = [
+    "accumulator", "any_column", "combined", "guard", "identity", "is_product", "joined", "lanes",
+]  # fmt: skip
 
 _CONDITIONS = {text: BESIDE.replace("#", code) for code, text in EXP_BELOW.items()}
 _COMBINE = {
@@ -74,6 +76,11 @@ def joined(combine: str, dtype: np.dtype, a: str, b: str) -> str:
     if combine in ("max", "min") and dtype.kind != "b":
         return f"join_{combine}({a}, {b})"
     return combined(combine, dtype, a, b)
+
+
+def is_product(f: Fold) -> bool:
+    """Whether the lanes of a fold may overflow or vanish where the whole does not."""
+    return f.combine == "prod" and f.dtype.kind in "fc"
 
 
 def guard(e: Any, phase: Phase, base: dict[int, str]) -> str | None:

@@ -182,6 +182,18 @@ def _find(p: Any, n: Any, value: Any) -> Any:
     return types.int64, (p, types.int64, p.dtype), emit
 
 
+def _odd(p: Any, n: Any) -> Any:
+    """The first place of a product among n that is no normal number, or n."""
+    if not isinstance(p, types.CPointer) or not isinstance(p.dtype, types.Float):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        pointer, count = args
+        return block.find_odd(b, pointer, count, context.get_data_type(p.dtype))
+
+    return types.int64, (p, types.int64), emit
+
+
 def _join(name: str) -> None:
     """What `block_max` and `block_min` do with two elements: of equal ones the first remains."""
 
@@ -227,6 +239,7 @@ for _name in ("sum", "prod", "max", "min", "and", "or"):
 define("asked", 0, _asked)
 define("at", 2, _at)
 define("block_find", 3, _find)
+define("block_odd", 2, _odd)
 define("move", 3, _move)
 define("prefetch", 1, _prefetch)
 define("prefetch_second", 1, lambda p: _prefetch(p, 2))

@@ -245,6 +245,12 @@ def _find(a: Any, n: Any, value: Any) -> Any:
     return np.int64(same[0] if same.size else n)
 
 
+def _odd(a: Any, n: Any) -> Any:
+    a = np.abs(a[: int(n)])
+    odd = np.flatnonzero(~((a >= np.finfo(a.dtype).tiny) & (a < np.inf)))
+    return np.int64(odd[0] if odd.size else n)
+
+
 def _extreme(name: str) -> Callable[[Any], Any]:
     def call(a: Any) -> Any:
         f = getattr(np, name)
@@ -363,6 +369,7 @@ NAMESPACE: dict[str, Any] = {
     "prefetch_second": lambda p: None,
     "touch": lambda p: None,
     "block_find": _find,
+    "block_odd": _odd,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),
     "block_max": _block(_extreme("max"), np.any),

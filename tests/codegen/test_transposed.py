@@ -220,3 +220,33 @@ def test_folds_and_loops_of_one_kernel_share_masked_loads(op, dtype):
         found = np.asarray(getattr(jnp, op)(a * a[:, :1], axis))
         np.testing.assert_allclose(found, np.asarray(want).astype(found.dtype), rtol=1e-3)
     np.testing.assert_allclose(np.asarray(jnp.asarray(x).T * x.T), x.T * x.T, rtol=1e-5)
+
+
+def products(n, dtype):
+    """Rows whose lanes overflow or vanish where the whole does not, or does; zeros; edges."""
+    big, tiny = {np.float32: (1e30, 1e-45), np.float64: (1e250, 5e-324)}[dtype]
+    x = np.random.default_rng(5).uniform(0.99, 1.01, (40, n))
+    x[::3, ::2] *= big
+    x[::3, 1::2] /= big
+    x[1::9, n // 2], x[2::9, n // 3], x[3::9, 0], x[4::9, -1] = 0, -np.inf, np.nan, -0.0
+    x[5::9, 1], x[6], x[7], x[8] = -tiny * 5, big, 1 / big, 0.25
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [7, 100, 2500])
+def test_products_that_overflow_on_the_way_have_the_bits_of_rows(dtype, n):
+    x = products(n, dtype)
+    with accnp.enable_x64(True):
+        want = np.asarray(jnp.asarray(x).prod(1))
+        assert np.isfinite(np.log(abs(want[::9]))).all()
+        given = jnp.asarray(np.ascontiguousarray(x.T))
+        for f in (
+            lambda x: x.T.prod(1),
+            lambda x: (x * dtype(1)).T.prod(1),
+            lambda x: x.reshape(-1, 1, 40).transpose(2, 1, 0).prod((1, 2)),
+            lambda x: (x.T.prod(1), x.T.sum(1))[0],
+        ):
+            found = np.asarray(accnp.jit(f)(given))
+            np.testing.assert_array_equal(found, want)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(want))

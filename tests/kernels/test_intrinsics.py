@@ -324,6 +324,30 @@ def test_block_prod_of_complex(dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [5, 77, 1024])
+def test_block_prod_of_complex_that_overflows_on_the_way(dtype, n):
+    """Lanes of large and of small numbers; of real ones the same bits."""
+    big = 1e30 if dtype == np.complex64 else 1e250
+    size = np.where(np.arange(n) % 2, big, 1 / big) * np.linspace(0.9, 1.1, n)
+    exact = np.prod(size.astype(np.longdouble))
+    turns = np.exp(1j * np.arange(n))
+    for x, want in (
+        (size * turns, exact * turns.prod()),
+        (size, exact),
+        (size * 1j, exact * 1j**n),
+    ):
+        x = x.astype(dtype)
+        rtol = 1e-4 if dtype == np.complex64 else 1e-11
+        np.testing.assert_allclose(block("prod", x), complex(want), rtol=rtol)
+    assert block("prod", np.append(x, 0)) == 0
+    assert block("prod", np.full(n, 1 / big, dtype)) == 0
+    assert np.isinf(block("prod", np.full(n, big, dtype)).real)
+    assert np.isnan(block("prod", np.append(x, np.nan)))
+    part = "f4" if dtype == np.complex64 else "f8"
+    assert block("prod", size.astype(dtype)).real == block("prod", size.astype(part))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("place", [0, 40, 76])
 def test_block_max_and_min_propagate_nan(dtype, place):

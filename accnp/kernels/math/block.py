@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
-from .ir import F32, I32, I64, MANT, V, below, fabs, is_float, masked_load, pow2, where
+from .ir import I32, I64, V, below, is_float, masked_load
+from .products import apart, constant, is_odd, raised, times, whole
 
 LANES = 32
 FOUND = 64  # elements looked at together in a search
@@ -126,6 +126,10 @@ def _float_extreme(b: Any, p: Any, n: Any, start: Any, op: str, fold: Fold) -> A
 
 def _unless(b: Any, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
     """A value where it is known to be good, another way to it elsewhere."""
+    return _unless_each(b, good, [quick], lambda: [slow()])[0]
+
+
+def _unless_each(b: Any, good: Any, quick: list[Any], slow: Callable[[], list[Any]]) -> list[Any]:
     before = b.block
     again, end = (b.function.append_basic_block(s) for s in ("again", "known"))
     b.cbranch(good, end, again)
@@ -134,9 +138,10 @@ def _unless(b: Any, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
     after = b.block
     b.branch(end)
     b.position_at_end(end)
-    out = b.phi(quick.type)
-    out.add_incoming(quick, before)
-    out.add_incoming(other, after)
+    out = [b.phi(x.type) for x in quick]
+    for phi, x, y in zip(out, quick, other, strict=True):
+        phi.add_incoming(x, before)
+        phi.add_incoming(y, after)
     return out
 
 
@@ -145,9 +150,7 @@ def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
     a lane may overflow, and another vanish, where the whole product and NumPy's do not."""
     quick = _folded(b, p, n, start, fold)
     t = quick.type
-    info = np.finfo(np.float32 if t == F32 else np.float64)
-    size = fabs(V(b, quick))
-    good = (size >= float(info.tiny)) & (size < float("inf"))
+    good = b.not_(is_odd(b, [quick]))
     nothing = V(b, quick).eq(0.0).v
 
     def zero_or_scaled() -> Any:
@@ -161,67 +164,54 @@ def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
         largest = _lanes(b, p, n, start, [start], lambda s, x: [larger(s[0], b.fmul(x, x))])[0]
         most = _halve(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
         small = V(b, b.extract_element(most.v, _first())).eq(1.0).v
-        return _unless(b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start))
+        return _unless(b, b.and_(nothing, small), quick, lambda: _scaled(b, p, n, start, 1)[0])
 
     def larger(x: Any, y: Any) -> Any:
         return b.select(b.fcmp_ordered(">", y, x), y, x)
 
-    return _unless(b, good.v, quick, zero_or_scaled)
+    return _unless(b, good, quick, zero_or_scaled)
 
 
-def _scaled_product(b: Any, p: Any, n: Any, start: Any) -> Any:
+def _scaled(b: Any, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
     """The product of mantissas, times two to the sum of exponents, which are apart from them after
-    each step; rounded once more where it is subnormal."""
-    t, count = start.type.element, start.type.count
-    one = t == F32
-    mantissa, whole = MANT[one], I32 if one else I64
-    bias = 127 if one else 1023
-    vector = ir.VectorType(whole, count)
-
-    def const(k: int) -> Any:
-        return ir.Constant(vector, [ir.Constant(whole, k)] * count)
-
-    up = ir.Constant(start.type, [ir.Constant(t, 2.0**mantissa)] * count)
-
-    def apart(x: Any) -> tuple[Any, Any]:
-        """(mantissa of 1 to 2, exponent); zeros, infinite and no numbers are as they are."""
-        field = b.lshr(b.bitcast(x, vector), const(mantissa))
-        tiny = b.icmp_signed("==", b.and_(field, const(2 * bias + 1)), const(0))
-        x = b.select(tiny, b.fmul(x, up, flags=("afn",)), x)
-        bits = b.bitcast(x, vector)
-        field = b.and_(b.lshr(bits, const(mantissa)), const(2 * bias + 1))
-        odd = b.or_(
-            b.icmp_signed("==", field, const(0)), b.icmp_signed("==", field, const(2 * bias + 1))
-        )
-        shift = b.select(odd, const(0), b.sub(field, const(bias)))
-        left = b.bitcast(b.sub(bits, b.shl(shift, const(mantissa))), start.type)
-        lost = b.select(b.and_(tiny, b.not_(odd)), const(mantissa), const(0))
-        return left, b.sub(shift, lost)
+    each step; rounded once more where it is subnormal. A complex number is two parts."""
+    t = ir.VectorType(pad.type.element, LANES)
+    exponents = whole(t)
+    one = [constant(t, 1.0), constant(t, 0.0)][:parts]
 
     def step(state: list[Any], x: Any) -> list[Any]:
-        acc, total = state
-        part, first = apart(x)
-        acc, second = apart(b.fmul(acc, part, flags=("afn",)))
-        return [acc, b.add(total, b.add(first, second))]
+        *acc, total = state
+        those, first = apart(b, [_each(b, x, k, parts) for k in range(parts)])
+        acc, second = apart(b, times(b, acc, those))
+        return [*acc, b.add(total, b.add(first, second))]
 
-    acc, total = _lanes(b, p, n, start, [start, const(0)], step)
-    # 32 numbers below 2 cannot overflow.
-    product = V(b, b.extract_element(_halve(V(b, acc), 1, _binary("fmul", "mul")).v, _first()))
-    power = V(b, b.extract_element(_halve(V(b, total), 1, _binary(None, "add")).v, _first()))
-    return _raised(product, power, bias).v
+    *acc, total = _lanes(b, p, n, pad, [*one, constant(exponents, 0)], step)
+    while acc[0].type.count > 1:  # 32 numbers of a few bits cannot overflow
+        half = acc[0].type.count // 2
+        lower, upper = ([_run(b, x, k, half) for x in (*acc, total)] for k in (0, half))
+        acc, total = times(b, lower[:-1], upper[:-1]), b.add(lower[-1], upper[-1])
+    power = V(b, b.extract_element(total, _first()))
+    return [raised(V(b, b.extract_element(x, _first())), power).v for x in acc]
+
+
+def _each(b: Any, x: Any, first: int, step: int) -> Any:
+    """Every so-many-th element of a vector."""
+    if step == 1:
+        return x
+    mask = ir.Constant(
+        ir.VectorType(I32, x.type.count // step), list(range(first, x.type.count, step))
+    )
+    return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
+
+
+def _run(b: Any, x: Any, first: int, count: int) -> Any:
+    """Some elements of a vector, side by side."""
+    mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
+    return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
 def _first() -> Any:
     return ir.Constant(I32, 0)
-
-
-def _raised(x: V, power: V, bias: int) -> V:
-    """x times 2 to an integer, of a number between 1 and 2^32, in three exact factors but for the
-    last."""
-    power = where(power > 3 * bias, 3 * bias, power)
-    power = where(power < -3 * bias, -3 * bias, power)
-    third = power / 3
-    return x * pow2(third) * pow2(third) * pow2(power - third - third)
 
 
 def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
@@ -231,11 +221,15 @@ def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any
     else:
         fold, one = _complex_product, 1.0
     start = [ir.Constant(t, one), ir.Constant(t, 0.0)] * LANES
-    whole = ir.Constant(ir.VectorType(t, 2 * LANES), start)
+    pad = ir.Constant(ir.VectorType(t, 2 * LANES), start)
     twice = b.shl(n, ir.Constant(I64, 1))
-    (found,) = _lanes(b, p, twice, whole, [whole], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
+    (found,) = _lanes(b, p, twice, pad, [pad], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
     acc = _halve(V(b, found), 2, fold)
-    return tuple(b.extract_element(acc.v, ir.Constant(I32, k)) for k in (0, 1))  # type: ignore[return-value]
+    quick = [b.extract_element(acc.v, ir.Constant(I32, k)) for k in (0, 1)]
+    if name == "prod":
+        good = b.not_(is_odd(b, quick))
+        quick = _unless_each(b, good, quick, lambda: _scaled(b, p, twice, pad, 2))
+    return tuple(quick)  # type: ignore[return-value]
 
 
 def _complex_product(x: V, y: V) -> V:
@@ -325,13 +319,9 @@ def _lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> li
 
 def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
     """The first place of a value among n elements of type t at p, or n; a NaN finds a NaN."""
-    vector, zero = ir.VectorType(t, FOUND), ir.Constant(I64, 0)
-    off = ir.Constant(vector, ir.Undefined)
+    off = ir.Constant(ir.VectorType(t, FOUND), ir.Undefined)
     one = b.insert_element(off, value, ir.Constant(I32, 0))
     wanted = b.shuffle_vector(one, off, ir.Constant(ir.VectorType(I32, FOUND), None))
-    loop, again, tail, fill, end = (
-        b.function.append_basic_block(s) for s in ("look", "again", "tail", "fill", "found")
-    )
 
     def hits(x: Any) -> Any:
         if not is_float(t):
@@ -339,6 +329,21 @@ def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
         lost = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
         return b.or_(b.fcmp_ordered("==", x, wanted), lost)
 
+    return _first_hit(b, p, n, t, hits)
+
+
+def find_odd(b: Any, p: Any, n: Any, t: Any) -> Any:
+    """The first place of a product that is no normal number, or n."""
+    return _first_hit(b, p, n, t, lambda x: is_odd(b, [x]))
+
+
+def _first_hit(b: Any, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> Any:
+    """The first place among n elements of which a test of vectors is true, or n."""
+    vector, zero = ir.VectorType(t, FOUND), ir.Constant(I64, 0)
+    off = ir.Constant(vector, ir.Undefined)
+    loop, again, tail, fill, end = (
+        b.function.append_basic_block(s) for s in ("look", "again", "tail", "fill", "found")
+    )
     whole = b.and_(n, ir.Constant(I64, -FOUND))
     before = b.block
     b.cbranch(b.icmp_signed(">", whole, zero), loop, tail)
