@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,16 +21,12 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from llvmlite import ir
 
-from accnp.kernels.math import units
 from accnp.kernels.math.gpu import GPU
-from accnp.kernels.math.ir import F32, MAGIC, V, bits, unbits
-from accnp.runtime import ptx
 from accnp.runtime.ptx import ptx_of
 
 __all__ = [
-    "BOUNDS", "NAMES", "OF_UNITS", "UNITS", "Worst", "by_floor", "errors", "limit", "mapped",
+    "BOUNDS", "NAMES", "OF_UNITS", "UNITS", "Worst", "errors", "limit", "mapped",
     "of_unit", "on_device", "wanted",
 ]  # fmt: skip
 
@@ -259,30 +254,6 @@ def of_unit(name: str, cc: tuple[int, int]) -> Any:
     return made._replace(text=made.text.replace("ex2.approx.ftz", name))
 
 
-@contextmanager
-def by_floor() -> Iterator[None]:
-    """exp and exp2 with what is left of the argument in 0..1, where the unit is better than below
-    0, in place of -1/2..1/2: a candidate, to be measured beside what there is."""
-
-    def exponent(x: V, rate: float, shift: int) -> tuple[V, V]:
-        lowest, count = shift - 126, 253
-        bias = MAGIC[True] + 127 - shift
-        kind = ir.FunctionType(F32, [F32] * 3)
-        down = ir.InlineAsm(kind, "fma.rm.f32 $0, $1, $2, $3;", "=f,f,f,f")
-        # So much less that what is left is not below 0 by rounding.
-        part = units._saturated(x, rate / count, -lowest / count - 2.0**-24)
-        t = V(x.b, x.b.call(down, [part.v, x.const(count).v, x.const(bias + lowest).v]))
-        return bias - t, unbits(bits(t) << 23)
-
-    kept = units._exponent, units._centred, ptx._found, ptx.disk_cache
-    units._exponent, units._centred = exponent, units.ex2
-    ptx._found, ptx.disk_cache = {}, lambda: None
-    try:
-        yield
-    finally:
-        units._exponent, units._centred, ptx._found, ptx.disk_cache = kept
-
-
 def main(names: list[str]) -> int:
     """Print the errors of all functions, and of the units."""
     device = on_device()
@@ -295,10 +266,6 @@ def main(names: list[str]) -> int:
     for name in () if names else UNITS:
         for found in device.unit(name):
             print(found, flush=True)
-    with by_floor():
-        for name in () if names else ("exp", "exp2"):
-            found = device.whole(name)
-            print(found._replace(name=f"{name}, by floor"), flush=True)
     return min(1, failed)
 
 

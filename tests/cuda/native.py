@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from accnp.kernels import mathlib
 from accnp.kernels.math import exp, gpu, log, units
-from accnp.kernels.math.ir import F32, F64, I32, I64, V, copysign, fabs, fma, sqrt, where
+from accnp.kernels.math.ir import F32, F64, I32, I64, V, copysign, fabs, floor, fma, sqrt, where
 
 __all__ = ["ERRORS", "natives"]
 
@@ -28,15 +28,17 @@ TINY = 2.0**-126
 _FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_longlong, ctypes.c_void_p)
 
 
-def natives(names: Sequence[str]) -> dict[str, Callable[..., np.ndarray]]:
-    """Functions of float32 arguments and of errors `{unit: (below 0, else)}`."""
+def natives(names: Sequence[str], of_units: bool = True) -> dict[str, Callable[..., np.ndarray]]:
+    """Functions of float32 arguments and of errors `{unit: (below 0, else)}`; or, without units,
+    those of processors."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = ir.Module("natives")
-    module.triple = "nvptx64-nvidia-cuda"  # the forms for GPUs
+    triple = llvm.get_process_triple()
+    module.triple = "nvptx64-nvidia-cuda" if of_units else triple  # says which forms there are
     for name in names:
-        _loop(module, name)
-    module.triple = llvm.get_process_triple()
+        _loop(module, name, of_units)
+    module.triple = triple
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
     machine = llvm.Target.from_default_triple().create_target_machine(
@@ -65,7 +67,7 @@ def _called(engine: Any, name: str) -> Callable[..., np.ndarray]:
     return f
 
 
-def _loop(module: Any, name: str) -> None:
+def _loop(module: Any, name: str, of_units: bool) -> None:
     pointer = F32.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, I64, F64.as_pointer()])
     f = ir.Function(module, kind, name)
@@ -81,7 +83,8 @@ def _loop(module: Any, name: str) -> None:
     i.add_incoming(ir.Constant(I64, 0), start)
     x = V(b, b.load(b.gep(f.args[0], [i])))
     with _units(errors):
-        y = (gpu.GPU.get(name) or mathlib.UNARY[name])(x)
+        form = gpu.GPU.get(name) if of_units else None
+        y = (form or mathlib.UNARY[name])(x)
     b.store(y.v, b.gep(f.args[1], [i]))
     after = b.add(i, ir.Constant(I64, 1))
     i.add_incoming(after, b.block)
@@ -99,17 +102,17 @@ def _units(errors: dict[str, list[Any]]) -> Iterator[None]:
         "rcp": _unit(lambda d: 1.0 / d, *errors["rcp"]),
     }
     kept = {(m, n): getattr(m, n) for m in (units, gpu) for n in made}
-    root, saturated = gpu.GPU["rsqrt"], units._saturated
+    root, roundings = gpu.GPU["rsqrt"], (units.saturated, units.down)
     for m, n in kept:
         setattr(m, n, made[n])
     gpu.GPU["rsqrt"] = _unit(lambda d: 1.0 / sqrt(d), *errors["rsqrt"], flushed=False)
-    units._saturated = _saturated
+    units.saturated, units.down = _saturated, _down
     try:
         yield
     finally:
         for (m, n), f in kept.items():
             setattr(m, n, f)
-        gpu.GPU["rsqrt"], units._saturated = root, saturated
+        gpu.GPU["rsqrt"], (units.saturated, units.down) = root, roundings
 
 
 def _unit(
@@ -138,3 +141,10 @@ def _saturated(x: V, y: float, z: float) -> V:
     t = fma(x, x.const(y), x.const(z))
     t = where(V(x.b, x.b.fcmp_ordered(">", t.v, t.const(0.0).v)), t, 0.0)
     return where(t < 1.0, t, 1.0)
+
+
+def _down(x: V, y: float, z: float) -> V:
+    """The sum is exact in float64, and a whole number where it is rounded."""
+    wide = V(x.b, x.b.fpext(x.v, F64))
+    whole = floor(fma(wide, wide.const(y), wide.const(z)))
+    return V(x.b, x.b.fptrunc(whole.v, F32))
