@@ -108,7 +108,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
     for i, step in enumerate(plan.steps):
         head = f"{inset}step {i}: "
         if isinstance(step, KernelStep):
-            label = kernel_label(named[i]) if i in named else step.label
+            label = kernel_label(named[i]) if named.get(i) else step.label
             slots = ", ".join(dict.fromkeys(f"b{s}" for s, _ in step.pointers))
             text = f"{head}kernel({slots}) for 0..{step.extent}: {label}"
             if step.bodies:
@@ -216,7 +216,7 @@ def _label(plan: Plan, program: Program | None) -> None:
     """Name the kernels of a plan by their operations, for messages at launch."""
     named = step_members(plan, program) if program is not None else {}
     for i, step in enumerate(plan.steps):
-        if isinstance(step, KernelStep) and i in named:
+        if isinstance(step, KernelStep) and named.get(i):
             step.label = kernel_label(named[i])
 
 

@@ -18,6 +18,7 @@ from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_captures import capture
+from accnp.engine.device_convolutions import convolution_steps
 from accnp.engine.device_products import Copy, product_step
 from accnp.engine.device_slots import roots, sizes, why_not
 from accnp.engine.device_steps import DeviceStep, LibraryStep, named_function
@@ -177,7 +178,11 @@ class DevicePlanner(Planner):
         knows = driver_of(self.device).knows
         return callable(v.op.cuda) or all(knows(a.dtype) for a in avals)
 
-    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[KernelStep]:
+    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[Any]:
+        if v.op.name == "conv_general_dilated" and driver_of(self.device).blas()[0]:
+            products = convolution_steps(self, v, call)
+            if products:
+                return products
         ways = [named_function(v.op.block), None if isinstance(call, LibraryStep) else v.op.kernel]
         for make in filter(None, ways):
             steps = super().own_kernel(v, call, make)

@@ -22,7 +22,10 @@ from accnp.primitives.dot_kernels import place
 from accnp.primitives.gpu_library import coarse
 from accnp.primitives.nests import Axis, Text, merged, total
 
-__all__ = ["Copy", "Gemm", "ProductStep", "factors", "product_step", "words_of"]
+__all__ = [
+    "LIMIT", "Copy", "Gemm", "Kinds", "ProductStep", "factors", "gemm_of", "joined", "kinds_of",
+    "laid_out", "matrix", "product_step", "words_of",
+]  # fmt: skip
 
 LIMIT = 1 << 31  # sizes are C's int
 # cudaDataType, cublasComputeType_t and the type of the factors, by the name of a dtype.
@@ -49,23 +52,33 @@ class Gemm(NamedTuple):
     strides: tuple[int, int]  # from one matrix of a stack to the next, in elements
     count: int
     compute: int
+    out: tuple[int, int]  # leading dimension and stride of the result
+    more: bool = False  # whether it is added to what is there
 
 
 class ProductStep(LibraryStep):
-    """A product by cuBLAS itself, on the device's stream."""
+    """A product by cuBLAS itself, on the device's stream. Where it is one of several steps that
+    make a result, it begins at a byte of that, which is its third operand if it is there already;
+    `fresh` are the slots that it makes then, and their bytes."""
 
-    __slots__ = ("gemm", "walk")
+    __slots__ = ("fresh", "gemm", "start", "walk")
 
-    def __init__(self, v: Value, operands: Sequence[Any], gemm: Gemm) -> None:
+    def __init__(self, v: Value, operands: Sequence[Any], gemm: Gemm, start: int = 0) -> None:
         super().__init__(v)
         self.operands = list(operands)
-        self.gemm = gemm
+        self.gemm, self.start = gemm, start
+        self.fresh: list[tuple[int, int]] | None = None
         self.walk: Any = None  # what does this step alone, once that is made
 
     @property
     def what(self) -> str:
         """What kind of step it is."""
-        return "product by the GPU's library"
+        return f"{'' if self.fresh is None else 'a part of it: '}product by the GPU's library"
+
+    @property
+    def allocs(self) -> list[tuple[int, int]]:
+        """Slots that it makes, and their bytes."""
+        return super().allocs if self.fresh is None else self.fresh
 
 
 def factors(dtype: Any) -> Any:
@@ -105,10 +118,15 @@ def product_step(
 
 def _copy(which: int, operand: Any, dims: Any) -> Copy:
     """How to lay out an operand: stacks first, what is summed last, without gaps."""
+    contracted, stacked = [pair[which] for pair in dims]
+    free = [d for d in range(len(operand[1])) if d not in (*contracted, *stacked)]
+    return laid_out(which, operand, [*stacked, *free, *contracted])
+
+
+def laid_out(which: int, operand: Any, order: Sequence[int]) -> Copy:
+    """How to lay out an operand without gaps, its axes in an order."""
     _, shape, dtype, steps, _, _ = operand
-    (contracted, stacked), size = ([pair[which] for pair in dims]), dtype.itemsize
-    free = [d for d in range(len(shape)) if d not in (*contracted, *stacked)]
-    order, strides, step = [*stacked, *free, *contracted], [0] * len(shape), 1
+    size, strides, step = dtype.itemsize, [0] * len(shape), 1
     for d in reversed(order):
         strides[d], step = step, step * shape[d]
     before = _rows(shape) if steps is None else [s // size for s in steps]
@@ -123,35 +141,55 @@ def _copy(which: int, operand: Any, dims: Any) -> Copy:
 
 
 def _gemm(out: Any, params: dict[str, Any], a: tuple, b: tuple) -> Gemm | None:
-    dtype, name = a[1], np.dtype(out.dtype).name
-    wide = is_half(dtype) and name == "float32"
-    if b[1] != dtype or np.dtype(dtype).name not in _TYPES or not (out.dtype == dtype or wide):
+    kinds = kinds_of(a[1], b[1], out.dtype, params["precision"])
+    if kinds is None:
         return None
     (ac, bc), (ab, bb) = params["dimension_numbers"]
     groups = []
-    for (shape, _, steps), summed, stacked in ((a, ac, ab), (b, bc, bb)):
-        size = np.dtype(dtype).itemsize
-        strides = [s // size for s in steps] if steps is not None else _rows(shape)
+    for (shape, dtype, steps), summed, stacked in ((a, ac, ab), (b, bc, bb)):
+        strides = [s // dtype.itemsize for s in steps] if steps is not None else _rows(shape)
         free = [d for d in range(len(shape)) if d not in (*summed, *stacked)]
-        found = [_joined(shape, strides, dims) for dims in (stacked, free, summed)]
+        found = [joined([(shape[d], strides[d]) for d in dims]) for dims in (stacked, free, summed)]
         if None in found:
             return None
         groups.append(found)
     (count, a_stack), (m, a_free), (k, a_sum) = groups[0]
-    (_, b_stack), (n, b_free), _ = groups[1]
-    b_sum = groups[1][2][1]
-    left, right = _matrix(m, a_free, k, a_sum), _matrix(k, b_sum, n, b_free)
+    (_, b_stack), (n, b_free), (_, b_sum) = groups[1]
+    stacks = a_stack, b_stack, m * n
+    return gemm_of(kinds, (m, n, k), (a_free, a_sum), (b_sum, b_free), n, stacks, count)
+
+
+Kinds = tuple[int, int, int]  # types of operands and of the result, and how it is computed
+
+
+def kinds_of(a: np.dtype, b: np.dtype, out: np.dtype, precision: Any) -> Kinds | None:
+    """What cuBLAS calls the types of a product; None if it has none of these."""
+    wide = is_half(a) and out.name == "float32"
+    if a != b or a.name not in _TYPES or not (out == a or wide):
+        return None
+    kind, compute, _ = _TYPES[a.name]
+    if a.name in ("float32", "complex64") and coarse(precision):
+        compute = _TF32
+    return kind, _TYPES[out.name][0], compute
+
+
+def gemm_of(
+    kinds: Kinds, sizes: tuple[int, int, int], a: tuple[int, int], b: tuple[int, int], c: int,
+    stacks: Sequence[int], count: int, more: bool = False,
+) -> Gemm | None:  # fmt: skip
+    """A product of (rows, columns, terms) by the strides of both matrices, down and along, by how
+    far apart rows of the result are, and the strides of stacks; None where cuBLAS cannot do it."""
+    m, n, k = sizes
+    left, right = matrix(m, a[0], k, a[1]), matrix(k, b[0], n, b[1])
     if left is None or right is None or not count * m * n * k:
         return None
-    numbers = (m, n, k, count, left[1], right[1])
-    if max(numbers) >= LIMIT or min(a_stack, b_stack) < 0:
+    leading = c if m > 1 else n
+    if max(m, n, k, count, left[1], right[1], leading) >= LIMIT or min(stacks) < 0:
         return None
-    kind, compute, _ = _TYPES[np.dtype(dtype).name]
-    if dtype.name in ("float32", "complex64") and coarse(params["precision"]):
-        compute = _TF32
+    kind, made, compute = kinds
     return Gemm(
-        (right[0], left[0]), (n, m, k), (kind, _TYPES[name][0]), (right[1], left[1]),
-        (b_stack, a_stack), count, compute,
+        (right[0], left[0]), (n, m, k), (kind, made), (right[1], left[1]),
+        (stacks[1], stacks[0]), count, compute, (leading, stacks[2]), more,
     )  # fmt: skip
 
 
@@ -159,19 +197,19 @@ def _rows(shape: Sequence[int]) -> list[int]:
     return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
-def _joined(shape: Any, strides: Any, dims: Sequence[int]) -> tuple[int, int] | None:
-    """Axes as one: its length and stride; None if they are not evenly spaced."""
+def joined(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Axes, lengths and strides, as one; None if they are not evenly spaced."""
     count, step = 1, 0
-    for d in reversed([d for d in dims if shape[d] != 1]):
+    for size, stride in reversed([axis for axis in axes if axis[0] != 1]):
         if count == 1:
-            step = strides[d]
-        elif strides[d] != step * count:
+            step = stride
+        elif stride != step * count:
             return None
-        count *= shape[d]
+        count *= size
     return count, step
 
 
-def _matrix(rows: int, down: int, columns: int, along: int) -> tuple[int, int] | None:
+def matrix(rows: int, down: int, columns: int, along: int) -> tuple[int, int] | None:
     """Whether a matrix lies turned for cuBLAS, and from one of its lines to the next: lines must
     be contiguous, and must not overlap."""
     if columns == 1 or along == 1:
@@ -189,9 +227,10 @@ def words_of(step: ProductStep, a: Any, b: Any, out: Any, calls: Any) -> list[An
     """The arguments of the entry PRODUCT, as places; `calls` keeps what they point to."""
     g, held = step.gemm, factors(step.operands[0][2])
     calls.kept += [held, step]
-    at = held.ctypes.data
+    one = held.ctypes.data
     call, handle = calls.driver.blas()
-    numbers = [call, handle, calls.where, *g.turned, *g.sizes, at, at + held.itemsize, g.count]
+    numbers = [call, handle, calls.where, *g.turned, *g.sizes]
+    numbers += [one, one if g.more else one + held.itemsize, g.count]
     numbers += [g.compute, g.types[0], g.leading[0], g.strides[0], g.types[0], g.leading[1]]
-    numbers += [g.strides[1], g.types[1], g.sizes[0], g.sizes[0] * g.sizes[1]]
+    numbers += [g.strides[1], g.types[1], *g.out]
     return [*[(0, n) for n in numbers], b, a, out]

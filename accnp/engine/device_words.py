@@ -72,9 +72,9 @@ class Calls:
         return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
 
     def product(self, step: ProductStep, place: Callable[[int, int], Place]) -> list[int]:
-        a, b = [place(o[0], o[4]) for o in step.operands]
+        a, b = [place(o[0], o[4]) for o in step.operands[:2]]
         ((slot, _),) = step.results
-        return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, 0), self))
+        return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, step.start), self))
 
     def copy(self, to: Place, source: Place, nbytes: int, guard: Guard | None = None) -> list[int]:
         if guard is not None:

@@ -326,7 +326,7 @@ class Planner:
             )
         return step
 
-    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[KernelStep]:
+    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[Any]:
         """The launches of an op's own kernel in place of a library call; none if there is none."""
         make = make or v.op.kernel
         if make is None:

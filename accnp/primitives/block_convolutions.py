@@ -1,8 +1,8 @@
 """Convolutions on GPUs: kernels that need no window laid out, and no library.
 
 In: how operands lie in memory, windows, dimension numbers. Out: an `OwnKernel`, which tables and
-loops in machine code launch as any other; none where the library is better: where there is so much
-work that its kernels win, and its call from Python is hidden behind them.
+loops in machine code launch as any other. Large ones are products of windows that are laid out
+(`engine/device_convolutions.py`) where cuBLAS is to be had.
 
 With many places and features a block of threads does 64 of each: for each tap it brings 16 input
 features at a time into the memory that it shares, so that each number that is read serves 64 times.
@@ -18,27 +18,23 @@ from math import prod
 from typing import Any
 
 from accnp.ir.aval import Aval
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half, replace
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.convolution import windows_of
 from accnp.primitives.convolution_kernels import Case, case_of
-from accnp.primitives.gpu_library import coarse
 from accnp.primitives.nests import Text, total
 from accnp.primitives.windows import Window
 
-__all__ = ["convolution"]
+__all__ = ["convolution", "index", "moved", "seen"]
 
 TILE = 64  # places, and features, of a block of threads
 STEP = 16  # input features at a time
 WIDTH = TILE + 1  # from one of these to the next: threads that go either way find other banks
 FEATURES, PLACES = 16, 64  # from which a block does them
-# Multiplications from which the library is better, an eighth of them where it may use TF32: a
-# millisecond of a GPU's time, where a call from Python takes some 50 us (guesses).
-LARGE = 1 << 34
 # Sums of so many terms are cut into parts where there are not so many blocks, or threads, at work.
 LONG, BLOCKS, THREADS = 512, 264, 1 << 15
 
 
-def convolution(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def convolution(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel:
     """Return the kernel of `conv_general_dilated`."""
     lhs, rhs = operands
     (result,) = results
@@ -46,23 +42,16 @@ def convolution(operands: Sequence[Operand], results: Sequence[Aval], p: Any) ->
     case = case_of(lhs, rhs, result, windows, p)
     code = dtype_code(result.dtype)
     acc = {"f2": "f4", "e2": "f4"}.get(code, code)
-    # As `gpu_library.convolution` has it.
-    known = p["batch_group_count"] == 1 and lhs.dtype.kind in "fcV" and not any(
-        w.base > 1 or w.low < 0 or w.high < 0 for w in windows
-    )  # fmt: skip
     rows = case.examples * prod([w.places for w in windows])
     taps = prod([w.taps for w in windows])
     work = case.groups * rows * case.features * case.inputs * taps
-    fast = is_half(lhs.dtype) or (coarse(p["precision"]) and acc in ("f4", "c8"))
-    if known and work > (LARGE // 8 if fast else LARGE):
-        return None
     some = all(w.size for w in windows)  # as in `convolution_kernel`
     if acc in ("f4", "f8") and case.features >= FEATURES and rows >= PLACES and some:
         return _tiles(code, acc, case, work)
     return _elements(code, acc, case, work)
 
 
-def _index(text: Text, name: str, axes: Sequence[tuple[str, int]]) -> None:
+def index(text: Text, name: str, axes: Sequence[tuple[str, int]]) -> None:
     """Take an index apart: the last axis is the fastest."""
     for k, (part, size) in reversed([*enumerate(axes)]):
         if k == 0:
@@ -73,7 +62,7 @@ def _index(text: Text, name: str, axes: Sequence[tuple[str, int]]) -> None:
         name = rest
 
 
-def _moved(text: Text, *steps: tuple[str, int]) -> str:
+def moved(text: Text, *steps: tuple[str, int]) -> str:
     return total([term for index, step in steps for term in text.times(index, step)])
 
 
@@ -86,16 +75,21 @@ def _begins(text: Text, windows: Sequence[Window]) -> list[str]:
     return found
 
 
-def _seen(text: Text, d: int, w: Window) -> tuple[list[str], str]:
-    """What tap k of a window that begins at s sees of an axis: z; and whether it does."""
+def seen(text: Text, d: int, w: Window, where: str) -> tuple[list[str], str]:
+    """What a window sees of an axis somewhere in the dilated array: z; and whether it does."""
     z, size = f"z{d}", text.integer(w.size)
-    lines = [f"{z} = s{d} + {total(text.times(f'k{d}', w.dilation))}"]
+    lines = [f"{z} = {where}"]
     test = f"({z} >= 0) & ({z} < {size})"
     if w.base > 1:
         base = text.integer(w.base)
         lines += [f"b{d} = {z}", f"{z} = b{d} // {base}"]
         test += f" & ({z} * {base} == b{d})"
     return lines, test
+
+
+def _seen(text: Text, d: int, w: Window) -> tuple[list[str], str]:
+    """The same at tap k of a window that begins at s."""
+    return seen(text, d, w, f"s{d} + {total(text.times(f'k{d}', w.dilation))}")
 
 
 class _Sums:
@@ -126,7 +120,7 @@ class _Sums:
         self.text.depth += 1
 
     def moved(self, *steps: tuple[str, int]) -> str:
-        return _moved(self.text, *steps)
+        return moved(self.text, *steps)
 
     def along(self, letter: str, steps: Sequence[int]) -> list[tuple[str, int]]:
         return [(f"{letter}{d}", step) for d, step in enumerate(steps)]
@@ -168,7 +162,7 @@ def _elements(code: str, acc: str, case: Case, work: int) -> OwnKernel:
     axes.sort(key=lambda axis: -axis[2] if axis[1] > 1 else -(1 << 62))
     axes = [("part", sums.parts, 0), *axes]
     with text.block("for t in range(lo, hi):"):
-        _index(text, "t", [(name, n) for name, n, _ in axes])
+        index(text, "t", [(name, n) for name, n, _ in axes])
         text.add(f"x = at(a0, {sums.moved(('g', xg), ('n', xn))})")
         text.add(f"w = at(a1, {sums.moved(('g', wg), ('o', wo))})", f"y = {acc}(0)")
         text.add(*_begins(text, case.windows))
@@ -221,13 +215,13 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
     text.add(*[f"begin{d} = shared_i8({TILE})" for d in space])
     text.add("task = block_of_grid()")
     with text.block(f"while task < {n_tasks}:"):
-        _index(text, "task", tiles)
+        index(text, "task", tiles)
         text.add(f"x = at(a0, {sums.moved(('g', xg))})", f"w = at(a1, {sums.moved(('g', wg))})")
         text.add(f"o0 = along * {TILE}")
         with text.block(f"if me < {TILE}:"):
             text.add(f"row = over * {TILE} + me", f"row = row if row < {n_rows} else {n_rows} - 1")
             sizes = [(f"p{d}", case.windows[d].places) for d in space]
-            _index(text, "row", [("n", case.examples), *sizes])
+            index(text, "row", [("n", case.examples), *sizes])
             text.add(f"origin[me] = {sums.moved(('n', xn))}")
             text.add(f"to[me] = {sums.moved(('n', yn), *sums.along('p', case.out))}")
             text.add(*_begins(text, case.windows), *[f"begin{d}[me] = s{d}" for d in space])

@@ -301,7 +301,6 @@ opaque(
     batch=_batch,
     kernel=_kernel,
     halves="own",
-    cuda="gpu_library.convolution",
     block="block_convolutions.convolution",
     show=lambda p: {**p, "out_sharding": None},
 )

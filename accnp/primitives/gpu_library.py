@@ -19,7 +19,7 @@ import numpy as np
 from accnp.ir.kernel import is_half
 
 __all__ = [
-    "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cholesky", "coarse", "cumlogsumexp", "cummax", "cummin", "cumprod",
     "cumsum", "det", "eigh", "fft", "lu", "product", "qr", "searchsorted", "slogdet", "solve",
     "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
@@ -346,53 +346,3 @@ def _doubled(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
             fresh[..., rest] = join(y[..., before], y[..., rest])
         y, step = fresh, 2 * step
     return y.swapaxes(axis, -1)
-
-
-# --- convolutions --------------------------------------------------------------------------------
-
-
-def convolution(
-    xp: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
-    rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
-    precision: Any = None, **_: Any,
-) -> Any:  # fmt: skip
-    """conv_general_dilated, as a product of matrices with the windows as rows."""
-    small = is_half(lhs.dtype)
-    if batch_group_count > 1 or not lhs.size or not rhs.size:
-        return None
-    if lhs.dtype.kind not in "fc" and not small:
-        return None
-    if any(d != 1 for d in lhs_dilation) or any(p < 0 for pair in padding for p in pair):
-        return None
-    dims, groups = dimension_numbers, feature_group_count
-    x = lhs.transpose(dims.lhs_spec)
-    w = rhs.transpose(dims.rhs_spec)
-    if small:
-        x, w = x.astype(np.float32), w.astype(np.float32)
-    n, space = x.ndim - 2, range(2, x.ndim)
-    x = xp.pad(x, ((0, 0), (0, 0), *[tuple(p) for p in padding]))
-    taps = w.shape[2:]
-    reach = [(t - 1) * d + 1 for t, d in zip(taps, rhs_dilation, strict=True)]
-    outs = [(x.shape[i] - r) // s + 1 for i, r, s in zip(space, reach, window_strides, strict=True)]
-    if min(outs, default=1) <= 0:
-        return None
-    examples, features = x.shape[:2]
-    steps = x.strides
-    moves = [steps[i] * s for i, s in zip(space, window_strides, strict=True)]
-    inside = [steps[i] * d for i, d in zip(space, rhs_dilation, strict=True)]
-    each = features // groups
-    windows = xp.lib.stride_tricks.as_strided(
-        x,
-        (groups, examples, *outs, each, *taps),
-        (steps[1] * each, steps[0], *moves, steps[1], *inside),
-    ).reshape(groups, examples * prod(outs), each * prod(taps))
-    factors = w.reshape(groups, w.shape[0] // groups, each * prod(taps)).swapaxes(1, 2)
-    with _precision(xp, precision, small):
-        y = xp.matmul(windows, factors)
-    y = y.reshape(groups, examples, *outs, w.shape[0] // groups)
-    # To examples, features, space: then to where the result has them.
-    y = y.transpose(1, 0, n + 2, *range(2, n + 2)).reshape(examples, w.shape[0], *outs)
-    back = [0] * y.ndim
-    for place, axis in enumerate(dims.out_spec):
-        back[axis] = place
-    return y.transpose(back)

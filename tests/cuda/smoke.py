@@ -27,7 +27,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT, WHOLE = 60, 180  # seconds for a check, and for all
 LARGE = 1 << 27  # numbers of float32: 1 GiB to read and write
-SIDE_BY_SIDE, ALONE = 6, ("too_much_memory", "speed")
+SIDE_BY_SIDE, ALONE = 6, ("too_much_memory", "speed", "speed_of_convolutions")
 CHECKS: dict[str, Callable[[], Any]] = {}
 
 
@@ -125,6 +125,65 @@ def products_by_address() -> Any:
         warnings.simplefilter("always")
         assert driver.blas()[0], "; ".join([str(w.message) for w in found])
     return _same(lambda x: x @ x.T, M, close=1e-4)
+
+
+def _convolutions() -> dict[str, Any]:
+    from accnp import grad, lax
+
+    last = ("NHWC", "HWIO", "NHWC")
+
+    def slopes(x: Any, w: Any) -> Any:
+        return grad(lambda x, w: (lax.conv(x, w, (1, 1), "SAME") ** 2).sum(), (0, 1))(x, w)
+
+    return {
+        "features first": slopes,
+        "features last": lambda x, w: lax.conv_general_dilated(
+            x.transpose(0, 2, 3, 1),
+            w.transpose(2, 3, 1, 0),
+            (2, 2),
+            [(1, 2), (0, 2)],
+            (2, 1),
+            (1, 2),
+            last,
+        ),
+        "one place": lambda x, w: lax.conv(x, w[:, :, :1, :1], (1, 1), "SAME"),
+    }
+
+
+@check
+def convolutions_by_products() -> Any:
+    """Windows laid out by kernels of ours, multiplied by cuBLAS, part by part."""
+    from unittest.mock import patch
+
+    from accnp.engine import device_convolutions
+
+    x, w = np.resize(X, (2, 5, 6, 6)) / 4, np.resize(M, (6, 5, 3, 3)) / 4
+    with patch.multiple(device_convolutions, LARGE=0, FEATURES=1, ROOM=1 << 12, ROWS=16):
+        return {n: _same(f, x, w, close=1e-3) for n, f in _convolutions().items()}
+
+
+@check
+def speed_of_convolutions() -> Any:
+    """Milliseconds of a convolution of 64 features, by products and by kernels of ours."""
+    from unittest.mock import patch
+
+    from accnp import lax
+    from accnp.engine import device_convolutions
+
+    accnp, gpu, _ = _there()
+    side, n, c = (56, 128, 64) if LARGE > 1 << 20 else (2, 1, 16)
+    x, w = (accnp.device_put(np.resize(X, s), gpu) for s in ((n, c, side, side), (c, c, 3, 3)))
+    found = {}
+    for how, least in (("products", 0), ("kernels", 1 << 60)):
+        with patch.object(device_convolutions, "LARGE", least):
+            f = accnp.jit(lambda x, w: lax.conv(x, w, (1, 1), "SAME"))
+            f(x, w).block_until_ready()
+            begin = time.perf_counter()
+            for _ in range(5):
+                y = f(x, w)
+            y.block_until_ready()
+            found[how] = round(1e3 * (time.perf_counter() - begin) / 5, 3)
+    return found
 
 
 @check

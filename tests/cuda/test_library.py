@@ -7,7 +7,7 @@ from cuda.strict_cupy import Array, library
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.primitives import block_convolutions, gpu_library
+from accnp.primitives import gpu_library
 
 TF32, FULL = 3, 0
 RNG = np.random.default_rng(0)
@@ -46,8 +46,7 @@ def test_products_of_halves(fake, name, shape):
     assert fake.xp.cuda.cublas.seen[-2:] == [TF32, FULL]
 
 
-def test_precision_of_products(fake, monkeypatch):
-    monkeypatch.setattr(block_convolutions, "LARGE", 0)  # else a kernel of ours makes them
+def test_precision_of_products(fake):
     fake.gemm = False
     a, b = (there(RNG.normal(size=(2, 3, 3)).astype("f4")) for _ in range(2))
     seen = fake.xp.cuda.cublas.seen
@@ -68,21 +67,6 @@ def test_precision_of_products(fake, monkeypatch):
     with jax.default_matmul_precision("tensorfloat32"):
         (a @ b + 1).block_until_ready()
     assert seen == [TF32, FULL] * 2
-    x, w = there(np.ones((1, 1, 5, 5), "f4")), there(np.ones((1, 1, 2, 2), "f4"))
-    lax.conv(x, w, (1, 1), "VALID").block_until_ready()
-    assert seen == [TF32, FULL] * 2
-    lax.conv(x, w, (1, 1), "VALID", precision="default").block_until_ready()
-    assert seen == [TF32, FULL] * 3
-
-
-def test_convolutions_of_halves(fake, monkeypatch):
-    monkeypatch.setattr(block_convolutions, "LARGE", 0)
-    x = jnp.asarray(RNG.normal(size=(2, 3, 6, 6)), "bfloat16")
-    w = jnp.asarray(RNG.normal(size=(4, 3, 3, 3)), "bfloat16")
-    found = lax.conv(there(x), there(w), (1, 1), "SAME")
-    assert found.dtype == "bfloat16"
-    want = lax.conv(x, w, (1, 1), "SAME")
-    np.testing.assert_allclose(np.asarray(found, "f4"), np.asarray(want, "f4"), rtol=2e-2, atol=0.1)
 
 
 def test_types_that_the_library_lacks(fake):

@@ -233,7 +233,7 @@ def kernels_of(
                 f"{path}{i}",
                 names,
                 plan.fastmath,
-                kernel_label(values) if values is not None else step.label,
+                kernel_label(values) if values else step.label,
                 sizes,
             )
             if other is not inner and getattr(other.steps[i], "kernel", None) is not None:

@@ -1,0 +1,134 @@
+"""Large convolutions: windows laid out part by part, or not at all, and products by cuBLAS."""
+
+import numpy as np
+import pytest
+from cuda.support import check_no_python
+from cuda.test_block_convolutions import CASES, LAST, normal, same
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.engine import device_convolutions
+from accnp.runtime.device_buffer import driver_of
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """All are large, with room for a few rows at once."""
+    monkeypatch.setattr(device_convolutions, "LARGE", 0)
+    monkeypatch.setattr(device_convolutions, "FEATURES", 2)
+    monkeypatch.setattr(device_convolutions, "NARROW", 12)
+    monkeypatch.setattr(device_convolutions, "ROOM", 3000)
+    monkeypatch.setattr(device_convolutions, "ROWS", 8)
+
+
+def one(*strides, **how):
+    return lambda x, w: lax.conv_general_dilated(x, w, strides, "VALID", **how)
+
+
+def plain(f, x, w):
+    return jax.grad(lambda x, w: (f(x, w) ** 2).sum(), (0, 1))(x, w)
+
+
+MORE = {
+    "of one place": (one(1, 1), normal(2, 3, 4, 5), normal(6, 3, 1, 1)),
+    "of one place, few of them": (one(1, 1), normal(3, 4, 2, 5), normal(6, 4, 1, 1)),
+    "of one place, features last": (one(1, 1, **LAST), normal(2, 4, 5, 3), normal(1, 1, 3, 6)),
+    "every other place": (one(2, 2, **LAST), normal(2, 5, 5, 3), normal(1, 1, 3, 6)),
+    "rows of the array": (one(1, 1, **LAST), normal(3, 6, 4, 2), normal(1, 4, 2, 6)),
+    "groups of one place": (one(1, feature_group_count=3), normal(2, 6, 14), normal(9, 2, 1)),
+    "groups backwards": (lambda x, w: one(1, feature_group_count=6)(x[:, ::-1], w),
+        normal(2, 6, 14), normal(12, 1, 1)),
+    "many groups": (same(feature_group_count=4), normal(2, 8, 14), normal(20, 2, 3)),
+    "double": (same(), normal(2, 3, 9, dtype="f8"), normal(5, 3, 4, dtype="f8")),
+    "halves, features last": (
+        same(**LAST), normal(2, 5, 4, 3, dtype="f2"), normal(3, 3, 3, 4, dtype="f2")),
+    "halves that are summed as float32": (same(preferred_element_type="f4"),
+        normal(2, 3, 40, dtype="f2"), normal(5, 3, 4, dtype="f2")),
+    "turned": (lambda x, w: same(**LAST)(x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)),
+               normal(2, 3, 9, 8), normal(5, 3, 3, 2)),
+    "backwards": (lambda x, w: same()(x[:, ::-1], w[..., ::-1]), normal(2, 3, 30), normal(5, 3, 4)),
+    "slopes of long sums": (lambda x, w: plain(same(), x, w), normal(6, 3, 40), normal(4, 3, 3)),
+    "slopes of halves": (lambda x, w: plain(same(), x, w),
+        normal(6, 3, 40, dtype="bfloat16") / 9, normal(4, 3, 3, dtype="bfloat16") / 9),
+}  # fmt: skip
+KNOWN = {k: v for k, v in CASES.items() if "whole" not in k} | MORE
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_values(gpu, name):
+    f, *args = KNOWN[name]
+    with jax.enable_x64(name == "double"):
+        want = jax.tree.leaves(f(*map(jnp.asarray, args)))
+        calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
+        calls.clear()
+        found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
+        assert not {"call", "copy_out"} & {*calls}
+        assert not calls or calls["product"]
+    for a, b in zip(found, want, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        bound = {"float16": 2e-3, "bfloat16": 1e-2, "float64": 1e-14}.get(b.dtype.name, 1e-6)
+        a, b = np.asarray(a).astype("c16"), np.asarray(b).astype("c16")
+        np.testing.assert_allclose(a, b, rtol=0, atol=bound * np.abs(b).max())
+
+
+def test_loops_without_python(fake, monkeypatch):
+    monkeypatch.setattr(device_convolutions, "ROOM", 600)
+
+    def f(x, w):
+        return lax.scan(lambda c, k: (jnp.tanh(same()(c, k)), c.sum()), x, jnp.stack([w, -w, w]))
+
+    args = normal(2, 5, 7) / 9, normal(5, 5, 3) / 9
+    check_no_python(fake, f, args)
+    assert fake.calls["product"] >= 6  # of parts
+    there = jax.device_put(args, jax.devices("gpu")[0])
+    assert "machine code" in str(jax.inspect(jax.jit(f))(*there))
+
+
+def test_slopes_in_loops_without_python(fake):
+    f, *args = KNOWN["slopes of long sums"]
+    check_no_python(fake, lambda *x: lax.fori_loop(0, 2, lambda _, c: f(*c), x), args)
+
+
+def test_what_strides_say_is_not_laid_out(fake):
+    for name in MORE:
+        if name.startswith(("of one", "rows of", "groups of one")):
+            f, *args = MORE[name]
+            there = jax.device_put(args, jax.devices("gpu")[0])
+            steps = str(jax.inspect(jax.jit(f))(*there))
+            assert "windows" not in steps, name
+            assert "by the GPU's library" in steps, name
+
+
+def test_windows_come_about_part_by_part(fake, monkeypatch):
+    monkeypatch.setattr(device_convolutions, "ROOM", 1 << 13)
+    x, w = jax.device_put((normal(1, 2, 40, 40), normal(4, 2, 3, 3)), jax.devices("gpu")[0])
+    f = jax.jit(same())
+    f(x, w).block_until_ready()
+    fake.calls.clear()
+    held = fake.counts["used"]
+    taken, alloc = [], fake.alloc
+    monkeypatch.setattr(fake, "alloc", lambda n: taken.append(n) or alloc(n))
+    f(x, w).block_until_ready()
+    assert fake.calls["product"] == 15  # of 113 rows of 18 terms
+    assert sum(taken) <= 4 * 1600 * 4 + (1 << 13)
+    assert held == fake.counts["used"]
+
+
+def test_precision_says_how_they_are_computed(fake, monkeypatch):
+    asked, gemm = [], fake._gemm
+    monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
+        lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
+    monkeypatch.setattr(device_convolutions, "ROOM", 1 << 20)
+    x, w = jax.device_put((normal(2, 3, 9), normal(5, 3, 4)), jax.devices("gpu")[0])
+    for precision in (None, "highest", "high", "default"):
+        lax.conv(x, w, (1,), "SAME", precision).block_until_ready()
+    assert asked == [68, 68, 77, 77]
+
+
+def test_without_cublas_kernels_of_ours_do_them(fake):
+    fake.gemm = False
+    x, w = normal(2, 3, 9, 8), normal(5, 3, 3, 2)
+    found = same()(*jax.device_put((x, w), jax.devices("gpu")[0]))
+    np.testing.assert_allclose(found, same()(x, w), atol=1e-4)
+    assert not {"call", "product"} & {*fake.calls}
