@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.folds import accumulator, combined, guard, identity, joined, lanes
+from accnp.codegen.grid_products import again, rereads, without_stores
 from accnp.codegen.grid_tiles import turned_row
 from accnp.codegen.grid_writer import NARROW, Copy, beside
 from accnp.codegen.tiles import across
-from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code
+from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code, replace
 
 __all__ = ["grid_row", "grid_split"]
 
@@ -56,6 +57,7 @@ def grid_row(e: Any) -> None:
         turned = across(spec, e.of_reduced[-1], e.of_outer)
         if turned is not None and prod(e.sizes) < NARROW:
             return turned_row(e, turned)
+    e.spec = spec = replace(spec, phases=without_stores(spec.phases))
     rows, length = prod(spec.outer), prod(spec.reduced)
     alone = length <= BLOCK
     e.prologue()
@@ -156,7 +158,10 @@ def _begin(e: Any) -> None:
 
 
 def _steps(e: Any, length: int) -> int:
-    """The steps of 32 elements that are written out for whole rows; 0 if they are too many."""
+    """The steps of 32 elements that are written out for whole rows; 0 if they are too many, or if
+    what is in registers may be wanted by a loop."""
+    if rereads(e.spec.phases):
+        return 0
     steps = next(n for n in STEPS if length <= 32 * n)
     count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in e.spec.phases)
     return steps if length and steps * max(e.spec.cost, count) <= WRITTEN else 0
@@ -169,7 +174,8 @@ def _clear(length: int) -> int:
 
 def grid_split(e: Any) -> None:
     """Each block of threads folds one chunk of one row; one chunk in all goes to the output."""
-    spec, w = e.spec, e.w
+    e.spec = spec = replace(e.spec, phases=without_stores(e.spec.phases))
+    w = e.w
     _begin(e)
     e.prologue()
     total = prod(spec.reduced)
@@ -182,7 +188,7 @@ def grid_split(e: Any) -> None:
     count = e.integer("chunks", "chunks", chunks)
     every = e.integer("extent", "extent", e.out.extent)
     phase = spec.phases[0]
-    results = {name: a for a, name in phase.row_stores}
+    results = {name: a for a, name in spec.phases[-1].row_stores}
     _parts(e)
     w.add("u = block_of_grid()")
     with w.block(f"while u < {every}:"):
@@ -199,10 +205,11 @@ def grid_split(e: Any) -> None:
         for f in phase.folds:
             acc = accumulator(f.dtype, f.combine)
             w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
-        _inverses(e, phase)
-        test = guard(e, phase, base)
-        with nullcontext() if test is None else w.block(f"if {test}:"):
-            _team(e, phase, base, "start", "stop")
+        for p in spec.phases:
+            _inverses(e, p)
+            test = guard(e, p, base)
+            with nullcontext() if test is None else w.block(f"if {test}:"):
+                _team(e, p, base, "start", "stop")
         with w.block("if thread_of_block() == 0:"):
             with w.block(f"if {count} == 1:"):
                 for f in phase.folds:
@@ -290,6 +297,7 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
                 _loop(e, phase, base, begin, count)
     else:
         _loop(e, phase, base, begin, count)
+    stored = {i: f"{x}[{e.shelf}" for i, x in e.kept.items() if not e.registers}
     for f in phase.folds:
         u, d = f"{f.name}_u", e.width // 2
         if lanes(f.combine) == 64:
@@ -297,6 +305,7 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
         while d:
             w.add(f"{u} = {_join(f, u, f'shuffle_down({u}, {d})')}")
             d //= 2
+        again(e, phase, f, base, (f"{begin}j", count), stored, e.width)
 
 
 def _loop(e: Any, phase: Phase, base: dict[int, str], begin: str, count: str) -> None:
@@ -412,7 +421,7 @@ def _load(
         e.dtypes[copy.name(s.name)] = s.dtype
 
 
-def _put(e: Any, a: Access, k: int, value: str, masked: bool) -> None:
+def _put(e: Any, a: Access, k: int | str, value: str, masked: bool) -> None:
     """Keep an element for later passes."""
     kept = e.kept[id(a)]
     if e.registers:

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
+from accnp.codegen.grid_products import again_beside
 from accnp.codegen.grid_writer import Copy
 from accnp.codegen.tiles import crossing
 from accnp.ir.kernel import BLOCK, Access, dtype_code
@@ -130,6 +131,7 @@ def turned_row(e: Any, d: int) -> None:
                 acc = accumulator(f.dtype, f.combine)
                 wide = f"{dtype_code(acc)}({f.name}_0)" if acc != f.dtype else f"{f.name}_0"
                 _across_warps(e, f)
+                again_beside(e, phase, f, outside, d)
                 w.add(f"{f.name}_acc = {combined(f.combine, acc, f'{f.name}_acc', wide)}")
             w.add("barrier()", f"b = b + {BLOCK}")
         with w.block("if live & (warp() == 0):"):

@@ -5,7 +5,7 @@ In: a KernelSpec. Out: the emitter that `grid_maps.py` and others write with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from accnp.codegen.cpu import Emitter
@@ -108,7 +108,7 @@ class Grid(Emitter):
 class Copy:
     """Statements for one of several elements side by side; their names get its number."""
 
-    def __init__(self, e: Grid, k: int, names: set[str]) -> None:
+    def __init__(self, e: Grid, k: int | str, names: Collection[str]) -> None:
         self.e, self.k, self.names = e, k, names
 
     def name(self, x: str) -> str:

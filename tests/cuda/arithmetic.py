@@ -113,11 +113,10 @@ def _product(op: list[str], kind: str) -> Found:
         elif part == "wide":
             t = _dtype(third)
             found = np.asarray(x).astype(t) * np.asarray(y).astype(t)
-        elif width == 32:
+        elif width < 64:
             t = _dtype(f"{kind[0]}64")
-            found = (np.asarray(x).astype(t) * np.asarray(y).astype(t) >> t.type(32)).astype(
-                _dtype(kind)
-            )
+            found = np.asarray(x).astype(t) * np.asarray(y).astype(t) >> t.type(width)
+            found = found.astype(_dtype(kind))
         else:
             found = _high(x, y, kind[0] == "s")
         return found if z is None else found + z

@@ -365,11 +365,8 @@ def _mov(op: list[str], args: list[str], scope: _Scope) -> Step:
     return move
 
 
-def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
-    mode = op[2]
-    names = args[0].split("|")
-    puts = [scope.write(n) for n in names]
-    source, shift, clamp, mask = (scope.read(a, "b32") for a in args[1:5])
+def _together(exchange: Callable[[Any, Any, np.ndarray], None]) -> Step:
+    """What all threads of a warp do together."""
 
     def step(m: Any, c: Any, at: int) -> int | None:
         threads = np.arange(m.n)[c]
@@ -388,6 +385,28 @@ def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
             m.stalled[ready] = False
             m.pc[ready] = at + 1
         return -1
+
+    return step
+
+
+def _vote(op: list[str], args: list[str], scope: _Scope) -> Step:
+    if op[2] != "any":
+        raise PTXError(f"the interpreter has no {'.'.join(op)}")
+    put, source = scope.write(args[0]), scope.read(args[1], "pred")
+
+    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
+        yes = np.broadcast_to(source(m, c), threads.shape)
+        some = np.bincount(m.warp[threads], yes, m.warp[-1] + 1) > 0
+        put(m, c, some[m.warp[threads]])
+
+    return _together(exchange)
+
+
+def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
+    mode = op[2]
+    names = args[0].split("|")
+    puts = [scope.write(n) for n in names]
+    source, shift, clamp, mask = (scope.read(a, "b32") for a in args[1:5])
 
     def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
         full = np.zeros(m.n, np.uint32)
@@ -412,7 +431,7 @@ def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
         if len(puts) > 1:
             puts[1](m, c, np.broadcast_to(valid, threads.shape))
 
-    return step
+    return _together(exchange)
 
 
 def _atom(op: list[str], args: list[str], scope: _Scope) -> Step:
@@ -453,6 +472,7 @@ def _nothing(op: list[str], args: list[str], scope: _Scope) -> Step:
 
 _MOVES = {
     "ld": _ld, "ldu": _ld, "st": _st, "mov": _mov, "cvta": _mov, "shfl": _shfl,
+    "vote": _vote,
     "atom": _atom, "red": _atom, "membar": _nothing, "fence": _nothing, "prefetch": _nothing,
     "discard": _nothing,
 }  # fmt: skip

@@ -1,0 +1,116 @@
+"""Products along rows on GPUs whose lanes overflow or vanish where the whole does not: the bits of
+the processor, which does such blocks again with the exponents apart."""
+
+import numpy as np
+import pytest
+from cuda.forms import Case, grids_of
+from cuda.support import same_bits
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp.codegen import grid_rows
+from accnp.codegen.cpu import generate
+from accnp.engine.steps import same_places
+from accnp.ir.kernel import CHUNK
+
+
+def f4(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def in_turn(n, dtype, rng):
+    """Large and small numbers in turn, stretches of usual and of small ones, zeros and edges."""
+    real = np.dtype(dtype).type(0).real.dtype
+    k, big = np.arange(n), {2: 200.0, 4: 1e30, 8: 1e250}[real.itemsize]
+    x = rng.uniform(0.9, 1.1, n) * rng.choice([-1, 1], n) * np.where(k % 2, big, 1 / big)
+    x = np.where(k // 977 % 5 == 1, 1.5, np.where(k // 977 % 5 == 2, 0.25, x))
+    x = x * np.exp(1j * k) if np.dtype(dtype).kind == "c" else x
+    edges = [0, -0.0, np.inf, np.nan, 1e-42, 5e-324]
+    x[rng.choice(n, n // 700 + (n > 90))] = edges[n % len(edges)]
+    return x.astype(dtype)
+
+
+def values(a, n, rng):
+    return np.ones(1) if n == 1 else in_turn(n, a.dtype, rng)
+
+
+def whole(n, rng):
+    """The same without edges, so that each row's product is a number."""
+    return rng.uniform(0.6, 0.74, n) * np.where(np.arange(n) % 2, 1e30, 1e-30)
+
+
+def in_passes(x):
+    """Its last pass folds what the one before has left in memory that threads share."""
+    e = jnp.fmod(x, jnp.abs(x).max(1, keepdims=True) * 1.5)
+    y = e * jnp.sign(e.sum(1, keepdims=True))
+    return y, y.prod(1)
+
+
+PROGRAMS = {
+    "few": (lambda x: x.prod(1), f4(41, 7)),
+    "blocks": (lambda x: x.prod(1), f4(3, 2500)),
+    "whole": (lambda x: x.prod(), f4(CHUNK + 77)),
+    "two axes": (lambda x: x[:, ::2, ::3].prod((1, 2)), f4(5, 12, 70)),
+    "beside": (lambda x, y: ((x * y).prod(1), (x * y).sum(1)), f4(9, 300), f4(300)),
+    "and stored": (lambda x: (x * 2, (x * 2).prod(1)), f4(9, 300)),
+    "whole and stored": (lambda x: (x * 2, (x * 2).prod()), f4(3000)),
+    "in passes": (in_passes, f4(5, 300)),
+    "across, by rows": (lambda x, y: (x * y).T.prod(1), f4(1050, 40), f4(40)),
+    "doubles": (lambda x: x.prod(1), np.zeros((5, 300))),
+    "complex across": (lambda x: x.T.prod(1), np.zeros((90, 40), np.complex64)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("one_form")
+def test_bits_are_those_of_the_processor(name):
+    f, *arrays = PROGRAMS[name]
+    with np.errstate(all="ignore"):
+        for spec, text in grids_of(f, *arrays):
+            assert not text.tasks
+            assert "odd(" in text.source
+            case = Case(spec, values=values)
+            want, rooms = case.on_cpu(generate(spec)), case.rooms
+            found = case.on_gpu(text)
+            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+            assert all(same_bits(x, rooms[k]).all() for k, x in case.rooms.items())
+
+
+@pytest.mark.parametrize("axis", [None, 1, (1, 2)])
+def test_a_product_is_the_processors(axis, gpu):
+    x = in_turn(4 * 30 * 33, np.float32, np.random.default_rng(2)).reshape(4, 30, 33)
+    want = np.asarray(jnp.asarray(x).prod(axis))
+    found = np.asarray(jax.device_put(x, gpu).prod(axis))
+    assert same_bits(found, want).all()
+    there = jax.device_put(np.ascontiguousarray(x.transpose(2, 1, 0)), gpu)
+    assert same_bits(np.asarray(there.transpose(2, 1, 0).prod(axis)), want).all()
+
+
+@pytest.mark.usefixtures("one_form")
+def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
+    """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
+    monkeypatch.setattr(grid_rows, "WRITTEN", 0)
+    monkeypatch.setattr(grid_rows, "ROOM", 0)
+
+    def f(x):
+        e = jnp.fmod(x * 1.5, jnp.abs(x).max(1, keepdims=True) * 1.5 * 1.5)
+        return e * e.prod(1, keepdims=True)
+
+    ((spec, text),) = grids_of(f, f4(2, 1100))
+    x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
+    assert [v is x.value for v in same_places(spec)] == [True]
+    case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
+    want = case.on_cpu(generate(spec))[case.of[id(out.value)]]
+    assert np.isfinite(np.log(want)).all()
+    case.of[id(out.value)] = case.of[id(x.value)]
+    assert same_bits(case.on_gpu(text)[case.of[id(x.value)]], want).all()
+
+
+@pytest.mark.usefixtures("one_form")
+def test_only_products_of_floats_are_looked_at():
+    for f, x in (
+        (lambda x: (x.sum(1), x.max(1)), f4(9, 300)),
+        (lambda x: x.prod(1), np.ones((9, 300), np.int32)),
+    ):
+        ((_, text),) = grids_of(f, x)
+        assert "odd(" not in text.source
