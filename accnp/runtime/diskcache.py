@@ -156,7 +156,7 @@ def _shaping() -> list[str]:
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "streams", "syntax", "vectors", "objects")
     modules += ("accesses", "independent", "inline", "loops", "sharing", "stepwise")
-    modules += ("ptx", "ptx_text", "user_cuda", "user_key")
+    modules += ("ptx", "ptx_text", "user_cuda", "user_device", "user_key")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
     for folder, _, names in os.walk(os.path.join(os.path.dirname(here), "kernels")):
         parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]

@@ -31,11 +31,12 @@ TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = "+ptx80"
 _target = llvm.Target.from_triple(TRIPLE)
 _mine = threading.local()  # target machines serve one thread at a time
-# Declared, and neither LLVM's nor defined: what a processor would call by its address.
+# Declared, and neither LLVM's nor defined: what a processor would call by its address. (A GPU has
+# vprintf, for users' kernels.)
 # Of LLVM's own, those that its target for GPUs ends the whole process for.
 _OUTSIDE = re.compile(
-    r'^declare [^@\n]*@"?((?!llvm\.)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|tanh|exp|'
-    r'exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
+    r'^declare [^@\n]*@"?((?!llvm\.|vprintf\b)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|'
+    r'tanh|exp|exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
     re.MULTILINE,
 )
 

@@ -9,6 +9,7 @@ used.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import re
@@ -16,28 +17,40 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
 from accnp.forks import renewed
 from accnp.kernels.intrinsics import NAMESPACE
-from accnp.runtime import frontend
+from accnp.runtime import frontend, user_device
 from accnp.runtime.compile import counters, disk_cache
 from accnp.runtime.ptx import NEWEST, Ptx
 from accnp.runtime.ptx_text import TRIPLE, emit
 from accnp.runtime.user_key import user_key
 
-__all__ = ["number_word", "ptx_of_user"]
+__all__ = ["Argument", "number_word", "ptx_of_user"]
+
+
+class Argument(NamedTuple):
+    """What a kernel is given: an array in C order, or a number (of rank None)."""
+
+    dtype: np.dtype
+    rank: int | None
+    readonly: bool = False
+
 
 # Names of libdevice without `__nv_` and the f of float32, where kernels have others.
 _OTHER = {"fabs": "abs", "fmod": "rem", "tgamma": "gamma", "rint": "round_even"}
 _CALLED = re.compile(r'^declare (float|double) @"?__nv_(\w+?)"?\(([^)]*)\)', re.MULTILINE)
+_HEAD = re.compile(
+    r'^((?:define|declare) [^@\n]*@(?!"?llvm\.)("[^"]+"|[\w.$]+)\(.*\))', re.MULTILINE
+)
 _LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
 _one = renewed(threading.RLock())
 
@@ -74,7 +87,7 @@ def _with_new_numpy() -> None:
         del numpy.row_stack
 
 
-@contextmanager
+@contextlib.contextmanager
 def _without_device(cc: tuple[int, int]) -> Iterator[None]:
     """Let Numba lower kernels without libnvvm and without a driver."""
     nvvm: Any = importlib.import_module("numba.cuda.cudadrv.nvvm")
@@ -91,13 +104,13 @@ def _without_device(cc: tuple[int, int]) -> Iterator[None]:
 
 def ptx_of_user(
     function: Any,
-    arguments: Sequence[tuple[np.dtype, int | None]],
+    arguments: Sequence[Argument],
     threads: int,
     cc: tuple[int, int] = (9, 0),
 ) -> Ptx:
-    """The PTX of a `numba.cuda` kernel for arguments of these dtypes and ranks: arrays in C order,
-    or numbers (None); from the disk where it holds one of all that the kernel reads. A launch
-    passes an array's address and its shape, or `number_word`.
+    """The PTX of a `numba.cuda` kernel for arguments of these types; from the disk where it holds
+    one of all that the kernel reads. A launch passes an array's address and its shape, or
+    `number_word`.
 
     Raises:
         NotImplementedError: it calls what a GPU has not got; numba's errors: it does not compile.
@@ -107,7 +120,7 @@ def ptx_of_user(
     disk, key = disk_cache(), user_key(function)
     place = ""
     if disk is not None and key is not None:
-        given = [f"{dtype.str} {dtype.name} {rank}" for dtype, rank in arguments]
+        given = [f"{a.dtype.str} {a.dtype.name} {a.rank} {a.readonly}" for a in arguments]
         place = disk.key(("user", name, key, *given, str(threads)), f"sm_{cc[0]}{cc[1]}")
         data = disk.get(place)
         if data is not None:
@@ -123,42 +136,74 @@ def ptx_of_user(
 def _made(
     function: Any,
     name: str,
-    arguments: Sequence[tuple[np.dtype, int | None]],
+    arguments: Sequence[Argument],
     threads: int,
     cc: tuple[int, int],
 ) -> str:
     """The text of a kernel that no cache holds."""
-    kinds = [_kind(dtype) for dtype, _ in arguments]
-    ranks = [rank for _, rank in arguments]
-    pairs = zip(kinds, ranks, strict=True)
-    given = tuple([k if rank is None else types.Array(k, rank, "C") for k, rank in pairs])
-    options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
+    kinds = [_kind(a) for a in arguments]
+    ranks = [a.rank for a in arguments]
     with warnings.catch_warnings(), global_compiler_lock, _without_device(cc):
         warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
-        compiler = importlib.import_module("numba.cuda.compiler")
-        made = compiler.compile_cuda(
-            function.py_func, types.void, given, nvvm_options=options, cc=cc, **_fast(options)
-        )
+        made = _typed(function, arguments, kinds, cc)
         own = made.fndesc.llvm_func_name
         texts = [_plain(t, own) for t in made.library.llvm_strs]
     first, *others = texts
-    called = {m for text in texts for m in _CALLED.findall(text)}
+    mine = user_device.declared(texts)
+    called = {m for text in texts for m in _CALLED.findall(text) if f"__nv_{m[1]}" not in mine}
     beside = [_definitions(sorted(called))] if called else []
+    beside += [user_device.definitions(mine)] if mine else []
     entry = _entry(own, name, kinds, ranks, threads)
-    return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
+    try:
+        return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
+    except NotImplementedError as error:
+        said = str(error).split(";")[0]
+        raise NotImplementedError(
+            f"{said}, which is a part of NVIDIA's toolkit; write it out in the kernel"
+        ) from None
 
 
-def _kind(dtype: np.dtype) -> Any:
-    """Numba's type of a dtype that kernels can be given."""
-    if dtype.isbuiltin != 1 or dtype.kind not in "biuf":
+def _typed(
+    function: Any, arguments: Sequence[Argument], kinds: Sequence[Any], cc: tuple[int, int]
+) -> Any:
+    """What Numba makes of a kernel."""
+    compiler = importlib.import_module("numba.cuda.compiler")
+    options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
+
+    def attempt(strict: bool) -> Any:
+        given = tuple([
+            k if a.rank is None else types.Array(k, a.rank, "C", readonly=strict and a.readonly)
+            for k, a in zip(kinds, arguments, strict=True)
+        ])  # fmt: skip
+        return compiler.compile_cuda(
+            function.py_func, types.void, given, nvvm_options=options, cc=cc, **_fast(options)
+        )
+
+    try:
+        return attempt(True)
+    except NumbaError as error:
+        if "Cannot modify readonly array" in str(error):
+            raise
+        # A function with a signature of the user's may ask for arrays that can be written to.
+        with contextlib.suppress(NumbaError):
+            return attempt(False)
+        raise
+
+
+def _kind(argument: Argument) -> Any:
+    """Numba's type of a dtype that kernels can be given; of complex numbers, arrays."""
+    dtype, known = argument.dtype, "biuf" if argument.rank is None else "biufc"
+    if dtype.isbuiltin != 1 or dtype.kind not in known:
         raise NotImplementedError(f"numbers of type {dtype} cannot be passed to numba.cuda")
     return from_dtype(dtype)
 
 
 def _plain(text: str, own: str) -> str:
-    """A module of Numba's without its layout, whose own function is inlined into the entry."""
+    """A module of Numba's without its layout, whose own function is inlined into the entry. Calls
+    of its functions stay where they are, since threads may meet in these."""
     text = re.sub(r"target datalayout = .*", "", text)
-    text = text.replace("= common global", "= internal global")
+    text = user_device.renamed(text.replace("= common global", "= internal global"))
+    text = _HEAD.sub(r"\1 convergent", text)
     head = re.compile(rf'define (?:linkonce_odr )?(i32 @"{re.escape(own)}"\(.*\))')
     return head.sub(r"define internal \1 alwaysinline", text)
 
@@ -212,6 +257,9 @@ def _entry(
 def _llvm(kind: Any) -> str:
     if kind is types.boolean:
         return "i8"
+    if isinstance(kind, types.Complex):
+        part = _llvm(kind.underlying_float)
+        return f"{{{part}, {part}}}"
     return {types.float32: "float", types.float64: "double"}.get(kind, f"i{kind.bitwidth}")
 
 

@@ -14,9 +14,13 @@ import numpy as np
 
 from accnp.runtime.compile import get_kernel
 
-__all__ = ["find"]
+__all__ = ["PTXError", "find"]
 
 Found = tuple[list[str], Callable[..., Any], bool]
+
+
+class PTXError(Exception):
+    """What a GPU would do wrongly, refuse, or do in silence."""
 
 
 def find(op: list[str]) -> Found | None:

@@ -160,8 +160,7 @@ class FakeDriver:
         self._count("launch")
         module, name = function
         if not isinstance(blocks, int):
-            (count,), (width,) = blocks, threads  # the interpreter has one dimension
-            return module.launch(name, count, width, list(arguments), self.space)
+            return module.launch(name, blocks, threads, list(arguments), self.space, shared)
         # Kernels that ask how large the grid is are right for any, and a small one takes the
         # interpreter less time.
         blocks = min(blocks, 4) if "nctaid" in module.text else blocks

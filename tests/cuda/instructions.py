@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from cuda import arithmetic
+from cuda import arithmetic, warps
+from cuda.arithmetic import PTXError
 
 __all__ = ["END", "PTXError", "decode", "dtype_of"]
 
@@ -20,10 +21,6 @@ END = 1 << 60
 _TYPES = {"pred": "?", "f": "f", "s": "i", "u": "u", "b": "u"}
 Step = Callable[[Any, Any, int], "int | None"]
 Read = Callable[[Any, Any], Any]
-
-
-class PTXError(Exception):
-    """What a GPU would do wrongly, refuse, or do in silence."""
 
 
 def dtype_of(kind: str) -> np.dtype:
@@ -203,6 +200,9 @@ def _call(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
     passed = re.findall(r"[\w$]+", given[0]) if given else []
 
     def step(m: Any, c: Any, at: int) -> int:
+        if name == "vprintf":
+            warps.printed(m, c, *[_room(m, p)[:, :8].view(np.int64)[c, 0] for p in passed])
+            return at + 1
         callee = scope.module.functions[name]
         for mine, its in zip(passed, callee.params, strict=True):
             _room(m, its)[c] = _room(m, mine)[c]
@@ -216,6 +216,8 @@ def _call(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
 def _barrier(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
     if guard is not None:
         raise PTXError("a barrier under a predicate")
+    if "warp" in op:  # memory is in order, and no thread of a warp is waited for without need
+        return lambda m, c, at: None
 
     def step(m: Any, c: Any, at: int) -> int:
         m.pc[c] = at + 1
@@ -365,75 +367,6 @@ def _mov(op: list[str], args: list[str], scope: _Scope) -> Step:
     return move
 
 
-def _together(exchange: Callable[[Any, Any, np.ndarray], None]) -> Step:
-    """What all threads of a warp do together."""
-
-    def step(m: Any, c: Any, at: int) -> int | None:
-        threads = np.arange(m.n)[c]
-        if len(threads) == m.n:
-            exchange(m, c, threads)
-            return None
-        # Threads wait here until all of the warp have come.
-        m.pc[threads] = at
-        m.stalled[threads] = True
-        at_hand = np.flatnonzero(m.stalled & (m.pc == at))
-        warps = m.warp[at_hand]
-        complete = np.bincount(warps, minlength=m.warp[-1] + 1) == m.width
-        ready = at_hand[complete[warps]]
-        if ready.size:
-            exchange(m, ready, ready)
-            m.stalled[ready] = False
-            m.pc[ready] = at + 1
-        return -1
-
-    return step
-
-
-def _vote(op: list[str], args: list[str], scope: _Scope) -> Step:
-    if op[2] != "any":
-        raise PTXError(f"the interpreter has no {'.'.join(op)}")
-    put, source = scope.write(args[0]), scope.read(args[1], "pred")
-
-    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
-        yes = np.broadcast_to(source(m, c), threads.shape)
-        some = np.bincount(m.warp[threads], yes, m.warp[-1] + 1) > 0
-        put(m, c, some[m.warp[threads]])
-
-    return _together(exchange)
-
-
-def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
-    mode = op[2]
-    names = args[0].split("|")
-    puts = [scope.write(n) for n in names]
-    source, shift, clamp, mask = (scope.read(a, "b32") for a in args[1:5])
-
-    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
-        full = np.zeros(m.n, np.uint32)
-        full[threads] = source(m, c)
-        lane = m.lane[c].astype(np.int64)
-        by = np.asarray(shift(m, c)).astype(np.int64) & 31
-        last = np.asarray(clamp(m, c)).astype(np.int64)
-        part = (last >> 8) & 31
-        low, high = lane & part, (lane & part) | (last & 31 & ~part)
-        if mode == "down":
-            other = lane + by
-            valid = other <= high
-        elif mode == "up":
-            other = lane - by
-            valid = other >= high
-        else:
-            other = lane ^ by if mode == "bfly" else low | (by & ~part)
-            valid = other <= high
-        if (np.asarray(mask(m, c)) != np.uint32(0xFFFFFFFF)).any():
-            raise PTXError("a shuffle of a part of a warp")
-        puts[0](m, c, full[threads + np.where(valid, other - lane, 0)])
-        if len(puts) > 1:
-            puts[1](m, c, np.broadcast_to(valid, threads.shape))
-
-    return _together(exchange)
-
-
 def _atom(op: list[str], args: list[str], scope: _Scope) -> Step:
     if op[0] == "red":
         args = ["_", *args]
@@ -471,10 +404,9 @@ def _nothing(op: list[str], args: list[str], scope: _Scope) -> Step:
 
 
 _MOVES = {
-    "ld": _ld, "ldu": _ld, "st": _st, "mov": _mov, "cvta": _mov, "shfl": _shfl,
-    "vote": _vote,
+    "ld": _ld, "ldu": _ld, "st": _st, "mov": _mov, "cvta": _mov,
     "atom": _atom, "red": _atom, "membar": _nothing, "fence": _nothing, "prefetch": _nothing,
-    "discard": _nothing,
+    "discard": _nothing, "nanosleep": _nothing, **warps.INSTRUCTIONS,
 }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ _HEAD = re.compile(
 )
 _PARAM = re.compile(r"\.param\s+[^,]*?([\w$]+)(?:\[\d+\])?\s*(?:,|$)", re.S)
 _DATA = re.compile(
-    r"\.(global|shared)\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?"
+    r"\.(global|shared|const)\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?"
     r"(?:\s*=\s*(?:\{([^}]*)\}|([\w.]+)))?\s*;"
 )
 
@@ -92,6 +92,9 @@ class Module:
         self.symbols: dict[str, int] = {}
         self.constants: list[tuple[str, np.ndarray]] = []
         self.shared = 0
+        self.unsized: list[
+            str
+        ] = []  # arrays in shared memory behind the others, as the launch says
         self.local = 0
         self.functions: dict[str, Function] = {}
         self.code: list[Any] = []
@@ -124,6 +127,9 @@ class Module:
     ) -> None:
         dtype = dtype_of(kind)
         size = dtype.itemsize * int(count or 1)
+        if space == "shared" and count == "":
+            self.unsized.append(name)
+            return
         if space == "shared":
             self.shared = -(-self.shared // int(align)) * int(align)
             self.symbols[name] = SHARED + self.shared
@@ -160,15 +166,16 @@ class Module:
         return lambda: decode(line, f, labels, self)
 
     def launch(
-        self, name: str, blocks: int, threads: int, arguments: list[int], memory: Memory
-    ) -> Machine:
-        """Run a kernel: arguments are one word each."""
+        self, name: str, blocks: Any, threads: Any, arguments: list[int], memory: Memory,
+        shared: int = 0,
+    ) -> Machine:  # fmt: skip
+        """Run a kernel: blocks and threads are numbers or up to three, arguments one word each."""
         f = self.functions[name]
         if len(arguments) != len(f.params):
             raise PTXError(f"{name} takes {len(f.params)} arguments; got {len(arguments)}")
-        if threads > f.max_threads:
+        if np.prod(threads) > f.max_threads:
             raise PTXError(f"{name} has blocks of {f.max_threads} threads; got {threads}")
-        machine = Machine(self, blocks, threads, memory)
+        machine = Machine(self, blocks, threads, memory, shared)
         machine.parameters = {
             p: np.uint64(a & (2**64 - 1)) for p, a in zip(f.params, arguments, strict=True)
         }
@@ -176,28 +183,52 @@ class Module:
         return machine
 
 
+def _three(sizes: Any) -> list[int]:
+    """A size along each of three axes."""
+    return [*(sizes if isinstance(sizes, tuple) else (sizes,)), 1, 1][:3]
+
+
+def _indices(number: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
+    """Indices along three axes, the first of which moves first."""
+    x, y, _ = sizes
+    return [i.astype(np.uint32) for i in (number % x, number // x % y, number // (x * y))]
+
+
 class Machine:
     """The state of a launch."""
 
-    def __init__(self, module: Module, blocks: int, threads: int, memory: Memory) -> None:
+    def __init__(
+        self, module: Module, blocks: Any, threads: Any, memory: Memory, shared: int = 0
+    ) -> None:
         self.module, self.memory = module, memory
+        grid, sides = _three(blocks), _three(threads)
+        blocks, threads = int(np.prod(grid)), int(np.prod(sides))
         self.threads = threads
         n = self.n = blocks * threads
         self.block = np.repeat(np.arange(blocks, dtype=np.int64), threads)
         thread = np.tile(np.arange(threads, dtype=np.uint32), blocks)
         self.lane = thread & np.uint32(31)
         self.special: dict[str, Any] = {
-            "%tid.x": thread, "%ctaid.x": self.block.astype(np.uint32),
-            "%ntid.x": np.uint32(threads), "%nctaid.x": np.uint32(blocks), "%laneid": self.lane,
-        }  # fmt: skip
+            "%laneid": self.lane,
+            "%lanemask_lt": (np.uint32(1) << self.lane) - np.uint32(1),
+            "%dynamic_smem_size": np.uint32(shared),
+        }
+        for axis, a, b in zip(
+            "xyz", _indices(thread, sides), _indices(self.block, grid), strict=True
+        ):
+            self.special |= {f"%tid.{axis}": a, f"%ctaid.{axis}": b}
+        for axis, a, b in zip("xyz", sides, grid, strict=True):
+            self.special |= {f"%ntid.{axis}": np.uint32(a), f"%nctaid.{axis}": np.uint32(b)}
         self.registers = {k: np.zeros(n, d) for k, d in module.registers.items()}
         self.parameters: dict[str, Any] = {}
         self.passed: dict[str, np.ndarray] = {}  # parameters of calls, bytes of each thread
         self.returns: dict[str, np.ndarray] = {}
         self.carry = np.zeros(n, bool)
-        self.shared = np.zeros((blocks, -(-module.shared // 16) * 16), np.uint8)
+        behind = -(-module.shared // 16) * 16
+        self.reach = behind + shared if shared else module.shared
+        self.shared = np.zeros((blocks, behind + -(-shared // 16) * 16), np.uint8)
         self.local = np.full((n, -(-module.local // 16) * 16), 0xA5, np.uint8)
-        self.symbols = dict(module.symbols)
+        self.symbols = dict(module.symbols) | dict.fromkeys(module.unsized, SHARED + behind)
         self.constants: dict[int, tuple[np.ndarray, int]] = {}
         for k, (name, array) in enumerate(module.constants, 1):
             flat = array.view(np.uint8)
@@ -276,7 +307,7 @@ class Machine:
             return data, address - (GLOBAL + k * (1 << 20))
         if low >= SHARED:
             room, base, which = self.shared, SHARED, self.block[chosen]
-            allocated = self.module.shared
+            allocated = self.reach
         elif low >= LOCAL:
             room, base, which = self.local, LOCAL, np.arange(self.n)[chosen]
             allocated = self.module.local

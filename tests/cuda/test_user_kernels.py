@@ -234,16 +234,38 @@ def doubled(x, y):
     y[0] = x[0] * 2
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "bfloat16"])
-def test_types_that_numba_has_not(gpu, dtype):
+@pytest.mark.parametrize(("dtype", "shape"), [("complex64", ()), ("bfloat16", (3,))])
+def test_types_that_numba_has_not(gpu, dtype, shape):
     f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
     with pytest.raises(JaxRuntimeError, match=f"for .{dtype}.*: numbers of type {dtype} cannot"):
-        f(on(gpu, jnp.ones(3, dtype))).block_until_ready()
+        f(on(gpu, jnp.ones(shape, dtype))).block_until_ready()
+
+
+@cuda.jit
+def over(x, y):
+    x[0] = 1
+    y[0] = x[0]
+
+
+def test_operands_stay(gpu):
+    """A kernel that writes to its operand would change an array under others' hands."""
+    x = on(gpu, X[0])
+    with pytest.raises(JaxRuntimeError, match="it writes to an operand, and these are read only"):
+        jnp.kernel(over, lambda x: x, grid=(1, 1))(x).block_until_ready()
+    np.testing.assert_array_equal(x, X[0])
+    with user_cuda._without_device((9, 0)):  # one with a signature is compiled at once
+        first = cuda.jit("f4(f4[:])", device=True)(lambda x: x[0])
+
+    @cuda.jit
+    def through(x, y):
+        y[0] = first(x) * 2
+
+    assert jnp.kernel(through, lambda x: x, grid=(1, 1))(x)[0] == X[0, 0] * 2
 
 
 def test_rows_are_no_numbers(gpu):
     f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
-    with pytest.raises(JaxRuntimeError, match=r"make no arrays.*write numbers|mul.array"):
+    with pytest.raises(JaxRuntimeError, match=r"make no arrays.*write numbers|mul.readonly array"):
         f(on(gpu, X)).block_until_ready()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from accnp.config import cache_dir
 from accnp.runtime.compile import counters
-from accnp.runtime.user_cuda import ptx_of_user
+from accnp.runtime.user_cuda import Argument, ptx_of_user
 from accnp.runtime.user_key import user_key
 
 with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def test_what_no_key_holds(unknown):
     assert user_key(kernel(TABLE=unknown)) is None
 
 
-F4 = (np.dtype("f4"), 1)
+F4 = Argument(np.dtype("f4"), 1)
 
 
 def test_one_process_makes_what_the_next_one_takes(tmp_path):
@@ -107,8 +107,8 @@ def test_one_process_makes_what_the_next_one_takes(tmp_path):
         for others in (
             ([F4, F4], 64),
             ([F4, F4], 32, (8, 0)),
-            ([(np.dtype("f8"), 1), F4], 32),
-            ([F4, (np.dtype("f4"), 2)], 32),
+            ([Argument(np.dtype("f8"), 1), F4], 32),
+            ([F4, Argument(np.dtype("f4"), 2)], 32),
         ):
             ptx_of_user(kernel(), *others)
         assert counters.compiles == compiled + 4

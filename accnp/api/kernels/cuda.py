@@ -130,7 +130,7 @@ class CudaFunction:
             if isinstance(self.function, str):
                 self.raw(xp, shared)(blocks, threads, tuple(arguments), shared_mem=shared)
             else:
-                self.numba(driver, arguments, blocks, threads, shared)
+                self.numba(driver, arguments, outs, blocks, threads, shared)
         except JaxRuntimeError:
             raise
         except Exception as error:
@@ -149,12 +149,18 @@ class CudaFunction:
         return found
 
     def numba(
-        self, driver: Any, arguments: Sequence[Any], blocks: Any, threads: Any, shared: int
-    ) -> None:
+        self, driver: Any, arguments: Sequence[Any], outs: Sequence[Any], blocks: Any, threads: Any,
+        shared: int,
+    ) -> None:  # fmt: skip
         """Launch a kernel of `numba.cuda`; it is compiled for the types of its arguments."""
         user = importlib.import_module("accnp.runtime.user_cuda")
-        kinds = tuple([(x.dtype, x.ndim if hasattr(x, "strides") and not isinstance(x, np.generic)
-                        else None) for x in arguments])  # fmt: skip
+        results = {id(x) for x in outs}
+        kinds = tuple([
+            user.Argument(x.dtype, x.ndim, id(x) not in results)
+            if hasattr(x, "strides") and not isinstance(x, np.generic)
+            else user.Argument(x.dtype, None)
+            for x in arguments
+        ])  # fmt: skip
         width = int(np.prod(threads))
         key = (id(driver), kinds, width)
         function = self.loaded.get(key)
@@ -167,8 +173,8 @@ class CudaFunction:
             function = self.loaded[key] = driver.load(made.text, made.name)
         words: list[int] = []
         held = []
-        for x, (_, rank) in zip(arguments, kinds, strict=True):
-            if rank is None:
+        for x, kind in zip(arguments, kinds, strict=True):
+            if kind.rank is None:
                 words.append(user.number_word(x))
             else:
                 held.append(driver.adopt(x))

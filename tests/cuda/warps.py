@@ -1,0 +1,154 @@
+"""What threads of a warp do together: shuffles, votes, matches; and what they print.
+
+In: an instruction's parts, its operands and how these are read. Out: what it does, as in
+`instructions.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from cuda.arithmetic import PTXError
+
+__all__ = ["INSTRUCTIONS", "printed"]
+
+Step = Callable[[Any, Any, int], "int | None"]
+Exchange = Callable[[Any, Any, np.ndarray], None]
+
+
+def _together(exchange: Exchange) -> Step:
+    """Threads wait until all of their warp have come."""
+
+    def step(m: Any, c: Any, at: int) -> int | None:
+        threads = np.arange(m.n)[c]
+        if len(threads) == m.n:
+            exchange(m, c, threads)
+            return None
+        m.pc[threads] = at
+        m.stalled[threads] = True
+        at_hand = np.flatnonzero(m.stalled & (m.pc == at))
+        warps = m.warp[at_hand]
+        complete = np.bincount(warps, minlength=m.warp[-1] + 1) == m.width
+        ready = at_hand[complete[warps]]
+        if ready.size:
+            exchange(m, ready, ready)
+            m.stalled[ready] = False
+            m.pc[ready] = at + 1
+        return -1
+
+    return step
+
+
+def _whole(mask: np.ndarray, what: str) -> None:
+    if (np.asarray(mask) != np.uint32(0xFFFFFFFF)).any():
+        raise PTXError(f"a {what} of a part of a warp")
+
+
+def _shfl(op: list[str], args: list[str], scope: Any) -> Step:
+    mode = op[2]
+    puts = [scope.write(n) for n in args[0].split("|")]
+    source, shift, clamp, mask = (scope.read(a, "b32") for a in args[1:5])
+
+    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
+        full = np.zeros(m.n, np.uint32)
+        full[threads] = source(m, c)
+        lane = m.lane[c].astype(np.int64)
+        by = np.asarray(shift(m, c)).astype(np.int64) & 31
+        last = np.asarray(clamp(m, c)).astype(np.int64)
+        part = (last >> 8) & 31
+        low, high = lane & part, (lane & part) | (last & 31 & ~part)
+        if mode == "down":
+            other = lane + by
+            valid = other <= high
+        elif mode == "up":
+            other = lane - by
+            valid = other >= high
+        else:
+            other = lane ^ by if mode == "bfly" else low | (by & ~part)
+            valid = other <= high
+        _whole(mask(m, c), "shuffle")
+        puts[0](m, c, full[threads + np.where(valid, other - lane, 0)])
+        if len(puts) > 1:
+            puts[1](m, c, np.broadcast_to(valid, threads.shape))
+
+    return _together(exchange)
+
+
+def _vote(op: list[str], args: list[str], scope: Any) -> Step:
+    put, said, mask = scope.write(args[0]), scope.read(args[1], "pred"), scope.read(args[2], "b32")
+
+    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
+        _whole(mask(m, c), "vote")
+        voices = np.broadcast_to(said(m, c), threads.shape)
+        warp = m.warp[threads]
+        ballot = np.zeros(len(m.width), np.uint32)
+        np.bitwise_or.at(ballot, warp, voices.astype(np.uint32) << m.lane[threads])
+        ayes = np.bincount(warp, voices, len(m.width))
+        found = {
+            "ballot": ballot, "any": ayes > 0, "all": ayes == m.width,
+            "uni": (ayes == 0) | (ayes == m.width),
+        }[op[2]]  # fmt: skip
+        put(m, c, found[warp])
+
+    return _together(exchange)
+
+
+def _match(op: list[str], args: list[str], scope: Any) -> Step:
+    puts = [scope.write(n) for n in args[0].split("|")]
+    source, mask = scope.read(args[1], op[-1]), scope.read(args[2], "b32")
+
+    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
+        _whole(mask(m, c), "match")
+        values = np.broadcast_to(source(m, c), threads.shape)
+        warp, bit = m.warp[threads], np.uint32(1) << m.lane[threads]
+        same = (values[:, None] == values) & (warp[:, None] == warp)
+        found = (same * bit).sum(1, dtype=np.uint32)
+        if op[1] == "all":
+            whole = same.sum(1) == m.width[warp]
+            found = np.where(whole, found, 0).astype(np.uint32)
+            puts[-1](m, c, whole)
+        puts[0](m, c, found)
+
+    return _together(exchange)
+
+
+def _active(op: list[str], args: list[str], scope: Any) -> Step:
+    put = scope.write(args[0])
+
+    def step(m: Any, c: Any, at: int) -> None:
+        threads = np.arange(m.n)[c]
+        found = np.zeros(len(m.width), np.uint32)
+        np.bitwise_or.at(found, m.warp[threads], np.uint32(1) << m.lane[threads])
+        put(m, c, found[m.warp[threads]])
+
+    return step
+
+
+def _text(m: Any, address: int) -> str:
+    names = {at: name for name, at in m.symbols.items()}
+    (array,) = [a for name, a in m.module.constants if name == names[address]]
+    return array.tobytes().split(b"\0")[0].decode()
+
+
+def printed(m: Any, c: Any, formats: np.ndarray, places: np.ndarray) -> None:
+    """Print what threads say: a text as in C, and where the numbers for it lie."""
+    for thread, form, place in zip(np.arange(m.n)[c], formats, places, strict=True):
+        one, at, said = np.array([thread]), int(place), []
+        text = _text(m, int(form))
+        for kind in re.findall(r"%(ll[du]|[fsd])", text):
+            data, where = m.place(np.array([at]), one, 8, 8)
+            word = data[int(where[0]) : int(where[0]) + 8].view(np.int64)
+            at += 8
+            value = (
+                _text(m, int(word[0]))
+                if kind == "s"
+                else word.view("f8" if kind == "f" else "i8")[0]
+            )
+            said.append(value)
+        print(re.sub(r"%ll", "%", text) % tuple(said), end="")
+
+
+INSTRUCTIONS = {"shfl": _shfl, "vote": _vote, "match": _match, "activemask": _active}
