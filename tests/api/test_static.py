@@ -143,6 +143,21 @@ def test_stages_tell_types_and_structures() -> None:
     assert [a.shape for a in traced.out_avals] == [(2, 3)]
 
 
+def test_compiled_functions_take_what_fits() -> None:
+    """Numbers weak or not, arrays on the device that it was compiled for or on none."""
+    x, cpu = jnp.ones(3), accnp.devices("cpu")[0]
+    double = accnp.jit(lambda a: a * 2)
+    for given, other, weak in (
+        (1.0, np.float32(2), True), (np.float32(1), 2.0, False),
+        (x, accnp.device_put(x, cpu), False), (accnp.device_put(x, cpu), x, False),
+    ):  # fmt: skip
+        made = double.lower(given).compile()(other)
+        np.testing.assert_array_equal(made, np.asarray(other) * 2)
+        assert (made.dtype, made.aval.weak_type) == (np.float32, weak)
+    with pytest.raises(TypeError, match=r"compiled for float32\[3\]; called with float32\[4\]"):
+        double.lower(x).compile()(jnp.ones(4))
+
+
 def donating(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
     """Functions of x, which is donated, and y, which may be, with options; and arguments."""
 

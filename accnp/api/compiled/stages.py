@@ -9,12 +9,16 @@ import importlib
 from typing import Any
 
 from accnp import engine
+from accnp.api.arguments.convert import cast
+from accnp.api.arrays.placement import put_node
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import Array, wrap
 from accnp.engine.describe import plan_text
 from accnp.errors import api_boundary
+from accnp.ir.aval import Aval
 from accnp.ir.equations import ClosedJaxpr
-from accnp.runtime.device import devices
+from accnp.ir.node import Node
+from accnp.runtime.device import default_device, devices
 
 __all__ = [
     "ArgInfo",
@@ -309,14 +313,34 @@ class Compiled(_Stage):
         nodes = call.nodes(traced.fun_name)
         entry = traced._entry
         want = entry.graph.in_avals[len(entry.consts) :]
-        got = tuple(x.aval for x in nodes)
-        if call.spec != traced._call.spec or got != want:
+        same = call.spec == traced._call.spec
+        given = [_fitted(x, a) for x, a in zip(nodes, want, strict=True)] if same else [None]
+        leaves = [x for x in given if x is not None]
+        if len(leaves) != len(given):
+            said = [", ".join(map(_placed, avals)) for avals in (want, [x.aval for x in nodes])]
             raise TypeError(
-                f"{traced.fun_name}: compiled for {', '.join(map(str, want))}; "
-                f"called with {', '.join(map(str, got))}; "
+                f"{traced.fun_name}: compiled for {said[0]}; called with {said[1]}; "
                 "compile for these types, or call the jitted function"
             )
         results = engine.run_plan(
-            entry.load(False, leaves=nodes), [*entry.consts, *nodes], entry.out_avals
+            entry.load(False, leaves=leaves), [*entry.consts, *leaves], entry.out_avals
         )
         return entry.out_spec.unflatten([wrap(x) for x in results])
+
+
+def _placed(a: Aval) -> str:
+    return str(a) if a.devices is None else f"{a} on {', '.join(map(str, a.devices))}"
+
+
+def _fitted(x: Node, want: Aval) -> Node | None:
+    """An argument of a compiled function as one of the type that it was compiled for: weak or not,
+    bound to the device that it is computed on anyway, or moved there if it was put nowhere."""
+    a = x.aval
+    if a is want:
+        return x
+    if (a.shape, a.dtype) != (want.shape, want.dtype):
+        return None
+    home = want.devices or (default_device(),)
+    if a.devices is not None and a.devices != want.devices and tuple(a.devices) != tuple(home):
+        return None
+    return cast(put_node(x, want.devices), want.dtype, want.weak_type)
