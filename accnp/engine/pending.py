@@ -11,6 +11,7 @@ from operator import sub
 from sys import getrefcount
 from typing import Any
 
+from accnp.config import config
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
@@ -245,7 +246,7 @@ def placed(nodes: Sequence[Node]) -> list[Node]:
 
 def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | None:
     """The GPU on which nodes are computed, or None for the CPU: where they, or some leaf, were put;
-    else where a leaf lies; else the default device.
+    else on the default device, if users have said which; else where a leaf lies.
 
     Raises:
         ValueError: they were put on several that share no memory.
@@ -262,7 +263,7 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
                 f"{', '.join(sorted(map(str, put)))}; move them with device_put before the call"
             )
         return places.pop()
-    for x in leaves:
+    for x in leaves if config.default_device is None else ():
         found = getattr(x.value, "device", None)
         if found is not None:
             return found

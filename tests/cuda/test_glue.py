@@ -131,6 +131,16 @@ def test_default_device(fake):
         config.update("platforms", None)
 
 
+def test_a_default_device_holds_for_what_was_moved_before(fake):
+    """An array that was put nowhere stays where it was used; that says nothing of the next use."""
+    gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
+    x, f = jnp.ones(3) * 1, jax.jit(lambda x: x + 1)
+    for where in (gpu, cpu, gpu, cpu):
+        with jax.default_device(where):
+            assert f(x).device == (x * 2).block_until_ready().device == where
+    assert f(x).device == gpu  # nobody says
+
+
 def test_what_is_put_nowhere_follows(fake):
     x = there([1.0, 2.0])
     assert (x + jnp.arange(2.0) * 3).device == x.device
@@ -147,6 +157,20 @@ def test_several_devices_are_refused(fake):
         jax.jit(lambda a: jax.device_put(a, jax.devices("cpu")[0]) + 1)(x).block_until_ready()
 
 
+def test_results_whose_sizes_values_decide_stay(fake):
+    """The host makes them; they are where the operands were put."""
+    x, gpu = there([3.0, 1.0, 0.0, 1.0]), jax.devices("gpu")[0]
+    for made in (
+        jnp.unique(x), jnp.unique(x, return_index=True, return_counts=True), jnp.nonzero(x),
+        jnp.argwhere(x > 1), jnp.where(x > 1), jnp.union1d(x, x[:2]), jnp.setdiff1d(x, 1.0),
+        jnp.intersect1d(x, x, return_indices=True), x[x > 0],
+    ):  # fmt: skip
+        assert {d for y in jax.tree.leaves(made) for d in y.devices()} == {gpu}
+    np.testing.assert_array_equal(jnp.unique(x), [0, 1, 3])
+    with pytest.raises(ValueError, match=r"union1d: .*on cuda:0 and .*on cpu:0.*device_put"):
+        jnp.union1d(x, jax.device_put(x, jax.devices("cpu")[0]))
+
+
 def test_two_gpus():
     with gpus(2) as (first, second):
         a, b = jax.devices("gpu")
@@ -154,6 +178,10 @@ def test_two_gpus():
         with pytest.raises(ValueError, match=r"cuda:0 and .*cuda:1"):
             x + y
         np.testing.assert_array_equal(jax.device_put(x, b) + y, [3, 3, 3])
+        z = jnp.arange(3.0) * 1
+        for where in (a, b, a):
+            with jax.default_device(where):
+                assert (z + 1).block_until_ready().device == where
         assert first.calls["upload"]
         assert second.calls["launch"]
 
@@ -276,6 +304,8 @@ def test_inspect(fake):
     assert "blocks of" in kernel.launch
     assert kernel.facts()["occupancy"] > 0
     assert f.lower(x).compile()(x).shape == (2,)
+    with pytest.raises(TypeError, match=r"compiled for .* on cuda:0; called with .* on cpu:0"):
+        f.lower(x).compile()(jax.device_put(x, jax.devices("cpu")[0]))
 
 
 def test_occupancy():

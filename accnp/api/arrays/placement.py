@@ -16,7 +16,7 @@ from accnp import engine, pytree
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import Devices, on_devices
+from accnp.ir.aval import Devices, on_devices, result_devices
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -25,7 +25,16 @@ from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices, place
 
-__all__ = ["METHODS", "PROPERTIES", "device_put", "is_place", "made", "put_node", "put_tree"]
+__all__ = [
+    "METHODS",
+    "PROPERTIES",
+    "beside",
+    "device_put",
+    "is_place",
+    "made",
+    "put_node",
+    "put_tree",
+]
 
 
 def put_node(x: Node, where: Devices) -> Node:
@@ -44,6 +53,11 @@ def put_node(x: Node, where: Devices) -> Node:
     if x.trace is None and state.abstract is None and type(x.value) is Buffer:
         return Node(CONST, (), EMPTY, on_devices(a, where), x.value, None, 0, None)
     return o.device_put(x, devices=where, source=a.devices)
+
+
+def beside(function: str, x: Node, *others: Node) -> Node:
+    """A value that the host has made of others' values, where these were put."""
+    return put_node(x, result_devices(function, [n.aval for n in others], x.aval).devices)
 
 
 def made(x: Node, device: Any) -> Array:

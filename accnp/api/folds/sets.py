@@ -15,6 +15,7 @@ from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scal
 from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import node_of, number_node
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
+from accnp.api.arrays.placement import beside
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
@@ -66,10 +67,11 @@ def _known(x: Any, function: str) -> np.ndarray:
     return look(node, "shape", f"{function} (its result's size depends on values)")
 
 
-def _given(value: np.ndarray, function: str, weak: bool = False) -> Array:
+def _given(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:
     kind = dtypes.default_int() if value.dtype == np.intp else value.dtype
     weak = weak and kind.kind != "c"  # as jax has it
-    return wrap(cast(numpy_node(value.astype(kind), function, copy=False), kind, weak))
+    made = cast(numpy_node(value.astype(kind), function, copy=False), kind, weak)
+    return wrap(beside(function, made, *of))
 
 
 def _differ(left: Node, right: Node, nan: bool) -> Node:
@@ -125,14 +127,14 @@ def unique(
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biufV" and known.size:
         flat = reshape_plain(whole, (whole.aval.size,))
         ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
-        return _given(_distinct(ordered), name, whole.aval.weak_type)
+        return _given(_distinct(ordered), name, whole.aval.weak_type, whole)
     axis = None if axis is None else as_axis(axis, known.ndim, name)
     out: Any = np.unique(sortable(known), *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
     if isinstance(out, tuple):
         values, *places = out
-        given = [_given(np.asarray(v), name) for v in places]
-        return _given(values.astype(known.dtype), name, whole.aval.weak_type), *given
-    return _given(out.astype(known.dtype), name, whole.aval.weak_type)
+        given = [_given(np.asarray(v), name, False, whole) for v in places]
+        return _given(values.astype(known.dtype), name, whole.aval.weak_type, whole), *given
+    return _given(out.astype(known.dtype), name, whole.aval.weak_type, whole)
 
 
 def _distinct(ordered: np.ndarray) -> np.ndarray:
@@ -295,9 +297,10 @@ def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
     values = [sortable(_known(wrap(one_nan(v)), function)) for v in (x, y)]
     out = getattr(np, name)(*values, *args)
     if isinstance(out, tuple):
-        places = [_given(v, function) for v in out[1:]]
-        return _given(out[0].astype(x.aval.dtype), function), *places
-    return _given(out.astype(x.aval.dtype), function, x.aval.weak_type and y.aval.weak_type)
+        places = [_given(v, function, False, x, y) for v in out[1:]]
+        return _given(out[0].astype(x.aval.dtype), function, False, x, y), *places
+    weak = x.aval.weak_type and y.aval.weak_type
+    return _given(out.astype(x.aval.dtype), function, weak, x, y)
 
 
 @api_boundary

@@ -25,6 +25,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import needs_function, no_out
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
+from accnp.api.arrays.placement import beside
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import gather_axis, index_node
@@ -209,7 +210,8 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     if size is None:
         known = array_of(_known(mask, function))
         places = zip(np.nonzero(known), shape, strict=True)
-        return [const_of(i.astype(place_dtype(n)), copy=False) for i, n in places]
+        made = [const_of(i.astype(place_dtype(n)), copy=False) for i, n in places]
+        return [beside(function, x, mask) for x in made]
     count = as_size(size, function)
     if len(fills) != len(shape):
         raise ValueError(
