@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import at_fork
 from accnp.runtime.driver import BLAS, GEMM, LITTLE, Entries, Missing, NotCaptured
 
 __all__ = ["CupyDriver", "provide"]
@@ -29,6 +30,17 @@ INSTALL = "install it with pip install 'accnp[cuda]'"
 NO_DRIVER, NO_DEVICE = 35, 100  # cudaErrorInsufficientDriver, cudaErrorNoDevice
 BESIDE = 1 << 20  # bytes from which a copy to the device takes a stream of its own
 TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
+
+
+_lost = False  # whether this process has a parent that used the GPU
+
+
+def _forked() -> None:
+    global _lost
+    _lost = True
+
+
+at_fork(_forked)
 
 
 def provide() -> list[CupyDriver]:
@@ -139,6 +151,11 @@ class CupyDriver:
 
     def _here(self) -> None:
         """Let this thread work with the GPU."""
+        if _lost:
+            raise RuntimeError(
+                f"cuda:{self.number}: CUDA does not work in a process that was forked from one "
+                "that uses a GPU; use GPUs after the fork only, or start processes by 'spawn'"
+            )
         if not getattr(self._threads, "ready", False):
             self._runtime.setDevice(self.number)
             self._runtime.free(0)  # makes CUDA's context, which its own launch needs
@@ -350,6 +367,7 @@ class CupyDriver:
         return event.done
 
     def wait(self, event: Any) -> None:
+        self._here()
         event.synchronize()
 
     def synchronize(self) -> None:

@@ -25,7 +25,7 @@ from accnp.kernels.intrinsics import NAMESPACE
 from accnp.runtime import frontend
 from accnp.runtime.direct import Function, Unsupported
 
-__all__ = ["compile_for", "released", "scalar_result", "short", "vectorised"]
+__all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Lines of Numba's messages that say nothing of the user's program.
@@ -147,22 +147,29 @@ def vectorised(function: Any) -> Callable[..., Any]:
     return numba.vectorize(nopython=True)(function)
 
 
+def gist(error: Exception) -> str:
+    """What Numba says, in its first lines that are not about Numba."""
+    lines = [line.strip() for line in _COLOURS.sub("", str(error)).split("\n")]
+    said = [line.removeprefix(">>> ") for line in lines if line and not _NOISE.match(line)]
+    return " ".join(said[:2])[:400]
+
+
+def line_in(error: Exception, file: str) -> int | None:
+    """The line of a file that Numba names first."""
+    text = _COLOURS.sub("", str(error))
+    return next((int(n) for p in _PLACES for name, n in p.findall(text) if name == file), None)
+
+
 def short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -> str:
     """What Numba says, without what is about Numba, and the user's line."""
-    text = _COLOURS.sub("", str(error))
-    lines = [line.strip() for line in text.split("\n")]
-    said = [line.removeprefix(">>> ") for line in lines if line and not _NOISE.match(line)][:2]
+    text, said = str(error), gist(error)
     if "Cannot modify readonly array" in text:
-        said = ["it writes to an operand, and these are read only: write to a result"]
+        said = "it writes to an operand, and these are read only: write to a result"
     if "NRT required" in text or "Only accept returning of array passed" in text:
-        said = ["functions of numbers, and kernels for GPUs, make no arrays, lists or texts: "
-                "declare results with out=, and write numbers to them"]  # fmt: skip
+        said = ("functions of numbers, and kernels for GPUs, make no arrays, lists or texts: "
+                "declare results with out=, and write numbers to them")  # fmt: skip
     given = ", ".join(f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in operands)
     file = function.__code__.co_filename
-    places = [m for pattern in _PLACES for m in pattern.findall(text) if m[0] == file]
-    line = int(places[0][1]) if places else function.__code__.co_firstlineno
+    line = line_in(error, file) or function.__code__.co_firstlineno
     code = linecache.getline(file, line).strip()
-    return (
-        f"kernel: Numba cannot compile {name} for ({given}): {' '.join(said)[:400]}"
-        f"; at {file}:{line}: {code}"
-    )
+    return f"kernel: Numba cannot compile {name} for ({given}): {said}; at {file}:{line}: {code}"

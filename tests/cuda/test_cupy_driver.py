@@ -253,6 +253,17 @@ def test_calls_are_on_the_stream(cuda):
     assert cuda.driver.done(event)
 
 
+def test_children_of_the_process_are_told(cuda, monkeypatch):
+    """CUDA has no word for it but an initialization error."""
+    driver = cuda.driver
+    monkeypatch.setattr(cupy_driver, "_lost", False)
+    event = driver.event()
+    cupy_driver._forked()
+    for use in (driver.event, lambda: driver.alloc(8), lambda: driver.wait(event), driver.enter):
+        with pytest.raises(RuntimeError, match=r"cuda:0: CUDA does not work in .*forked.*'spawn'"):
+            use()
+
+
 def test_times(cuda):
     begin, end = cuda.driver.event(True), cuda.driver.event(True)
     assert begin.timed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -223,9 +224,17 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
     try:
         kernel.compiled(source, callees)
     except (CompileError, ValueError) as error:
-        said = " ".join(str(error).split("\nsignature:")[0].split("\nDuring")[0].split("\n"))
         raise ValueError(
             f"override: the edited kernel of step {kernel.step} cannot take the place of the "
-            f"generated one: {said}"
+            f"generated one; got {_complaint(error.__cause__ or error, source)}; mend its text"
         ) from None
     return Override(kernel, source, callees)
+
+
+def _complaint(error: BaseException, source: str) -> str:
+    """What the compiler says of a text, and the line that it means."""
+    user: Any = importlib.import_module("accnp.runtime.user_functions")
+    said = f"{type(error).__name__}: {user.gist(error)}"
+    line = user.line_in(error, "<accnp kernel kernel>")
+    lines = source.split("\n")
+    return said if line is None else f"{said}, at {lines[line - 1].strip()!r}"
