@@ -57,6 +57,14 @@ class Device:
         """The number of the device on its machine."""
         return self.id
 
+    @property
+    def compute_capability(self) -> str:
+        """Of a GPU: "9.0", say."""
+        if self.platform == "cpu":
+            raise AttributeError(f"Device.compute_capability: {self} is no GPU")
+        buffers = importlib.import_module("accnp.runtime.device_buffer")
+        return ".".join(map(str, buffers.driver_of(self).cc))
+
     def memory_stats(self) -> dict[str, int] | None:
         """What is known of its memory: `bytes_in_use` by arrays of accnp, `pool_bytes` that the
         pool holds (in use or kept for reuse), `bytes_limit`, all there is. None for a CPU.

@@ -1,5 +1,6 @@
 """Functions that Numba's kernels for GPUs call, and LLVM's target for GPUs has not got under that
-name: votes and shuffles of a warp, atomic operations on floats, and small ones of libdevice.
+name: votes and shuffles of a warp, atomic operations on floats, small ones of libdevice, and its
+fast ones, of GPUs' units.
 
 In: the texts of a kernel's modules, and names that they declare. Out: the text of a module with
 these functions, which are inlined. `max` and `min` of several numbers become known to Numba's
@@ -16,6 +17,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import overload
 
+from accnp.kernels.math.approximate import FAST
 from accnp.kernels.math.ir import (
     F32,
     F64,
@@ -34,6 +36,7 @@ from accnp.kernels.math.ir import (
     unbits,
     where,
 )
+from accnp.kernels.math.units import ex2, lg2, rcp
 from accnp.runtime.ptx_text import TRIPLE
 
 __all__ = ["declared", "definitions", "renamed"]
@@ -280,6 +283,24 @@ for _name, _kind in (("", I32), ("ll", I64)):
     )
     _define(f"__nv_ffs{_name}", I32, _kind)(lambda b, x: b.ret(_first_set(V(b, x)).v))
 
+
+# --- by the units, where a kernel is fast ---
+
+
+def _pair(b: Any, x: Any, first: Any, second: Any) -> None:
+    b.store(FAST["sin"](V(b, x)).v, first)
+    b.store(FAST["cos"](V(b, x)).v, second)
+    b.ret_void()
+
+
+for _fast in ("exp", "log", "log2", "log10", "sin", "cos", "tan"):
+    _define(f"__nv_fast_{_fast}f", F32, F32)(
+        lambda b, x, way=FAST[_fast]: b.ret(way(V(b, x)).v)  # type: ignore[reportArgumentType]
+    )
+_define("__nv_fast_exp10f", F32, F32)(lambda b, x: b.ret(ex2(V(b, x) * 3.3219280948873623).v))
+_define("__nv_fast_powf", F32, F32, F32)(lambda b, x, y: b.ret(ex2(lg2(V(b, x)) * V(b, y)).v))
+_define("__nv_fast_fdividef", F32, F32, F32)(lambda b, x, y: b.ret((V(b, x) * rcp(V(b, y))).v))
+_define("__nv_fast_sincosf", ir.VoidType(), F32, F32.as_pointer(), F32.as_pointer())(_pair)
 
 # --- max and min ---
 

@@ -31,7 +31,8 @@ def test_devices(fake):
     (gpu,) = jax.devices("gpu")
     assert jax.devices("cuda") == [gpu] == jax.local_devices(backend="gpu")
     assert (repr(gpu), str(gpu), gpu.platform) == ("CudaDevice(id=0)", "cuda:0", "gpu")
-    assert gpu.device_kind == "fake"
+    assert (gpu.device_kind, gpu.compute_capability) == ("fake", "9.0")
+    assert not hasattr(jax.devices("cpu")[0], "compute_capability")
     assert jax.default_backend() == "cpu"
     assert jax.devices()[0].platform == "cpu"
 

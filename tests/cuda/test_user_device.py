@@ -1,12 +1,14 @@
 """What kernels for `numba.cuda` may call: each as its PTX computes it in the interpreter."""
 
 import math
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.runtime.user_cuda import Argument, ptx_of_user
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
@@ -144,6 +146,30 @@ def test_numbers(gpu, dtype):
         x = V.astype(dtype)
         want = [rounded(v * 0.5) + round(float(v), 1) for v in x]
         np.testing.assert_allclose(run(gpu, roundings, x), want, rtol=1e-6)
+
+
+@cuda.jit(fastmath=True)
+def hasty(x, y):
+    i = cuda.grid(1)
+    v = x[i]
+    y[0, i] = math.exp(v)
+    y[1, i] = math.log(v) + math.log2(v) + math.log10(v)
+    y[2, i] = math.sin(v)
+    y[3, i] = math.cos(v)
+    y[4, i] = math.tan(v)
+    y[5, i] = math.pow(v, numba.float32(1.5))
+    y[6, i] = v / (v + 1)
+    y[7, i] = math.tanh(v)
+
+
+def test_fast_kernels(gpu):
+    x = np.linspace(0.1, 3, N, dtype="f4")
+    found = run(gpu, hasty, x, out=jnp.ShapeDtypeStruct((8, N), "f4"))
+    logs = np.log(x) + np.log2(x) + np.log10(x)
+    want = [np.exp(x), logs, np.sin(x), np.cos(x), np.tan(x), x**1.5, x / (x + 1), np.tanh(x)]
+    np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-5)
+    text = ptx_of_user(hasty, [Argument(x.dtype, 1, True), Argument(x.dtype, 2)], N).text
+    assert {"ex2", "lg2", "sin", "cos", "rcp", "tanh"} == set(re.findall(r"(\w+)\.approx", text))
 
 
 @cuda.jit
