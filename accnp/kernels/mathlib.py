@@ -20,6 +20,7 @@ from .math import (
     power,
     special,
     trig,
+    zeta,
 )
 from .math.ir import copysign, fabs, floor, sqrt
 
@@ -82,6 +83,8 @@ BINARY = {
     "logaddexp2": logsum.logaddexp2,
     "atan2": arc.atan2,
     "digamma_rise": special.digamma_rise,
+    "zeta": zeta.zeta,
+    "polygamma": zeta.polygamma,
     "fmax": basic.fmax,
     "fmin": basic.fmin,
     "rem": basic.fmod,

@@ -326,6 +326,8 @@ NAMESPACE: dict[str, Any] = {
     "erf_inv": _quiet(lambda x: np.copysign(special.erfinv(np.float64(x)), x)),
     "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
     "digamma": _quiet(lambda x: special.digamma(np.float64(x))),
+    "zeta": _quiet(lambda x, q: special.zeta(np.float64(x), q)),
+    "polygamma": _quiet(lambda n, x: special.polygamma(np.float64(n), x)),
     "digamma_rise": _quiet(lambda x, h: special.digamma(np.float64(x) + h) - special.digamma(x)),
     "abs": np.abs,
     "floor": _whole(np.floor),

@@ -1,5 +1,4 @@
-"""Elementwise ops that are not fused: gcd, and by a library Bessel functions, polygamma, zeta;
-special identities."""
+"""Elementwise ops: gcd, Bessel functions, zeta and polygamma; special identities."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from accnp.ir.kernel import Operand, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.primitives.elementwise import like, like_full
-from accnp.primitives.kinds import map_infer, move_batch_first, opaque, unary
+from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
 
@@ -157,8 +156,10 @@ def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:
     return o.mul(t, slope)
 
 
-_elementwise("zeta", "f", scipy_function("zeta"), (_zeta_by_order, lambda t, y, x, q: o.mul(
-    t, o.mul(o.neg(x), o.zeta(o.add(x, like(x, 1)), q)))))  # fmt: skip
+binary("zeta", "f", scipy_function("zeta"), "zeta({0}, {1})", (
+    _zeta_by_order,
+    lambda t, y, x, q: o.mul(t, o.mul(o.neg(x), o.zeta(o.add(x, like(x, 1)), q))),
+), cost=250)  # fmt: skip
 
 
 def _not_by_order(*_: Any) -> Any:
@@ -168,11 +169,13 @@ def _not_by_order(*_: Any) -> Any:
     )
 
 
-_elementwise(
+binary(
     "polygamma",
     "f",
     lambda n, x: scipy_function("polygamma")(n.astype(np.float64), x),
+    "polygamma({0}, {1})",
     (_not_by_order, lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
+    cost=300,
 )
 
 # The value itself, but invisible to derivatives.

@@ -174,6 +174,12 @@ def logaddexp(x: Any, y: Any, base: float = math.e) -> Any:
 
 
 # Of names that NumPy and SciPy have not, or have in another form.
+def zeta(x: Any, q: Any) -> Any:
+    """SciPy's, which has no number for the limit at orders that are huge."""
+    special = importlib.import_module("scipy.special")
+    return np.where((x > 1e15) & (q > 1), 0, special.zeta(x, q))
+
+
 FORMULAS: dict[str, Callable[..., Any]] = {
     "numpy.fill_diagonal": changed(np.fill_diagonal),
     "numpy.put": changed(np.put),
@@ -225,6 +231,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "scipy.stats.gumbel_l.logcdf": double_exponential,
     "scipy.stats.gumbel_r.logsf": lambda z, loc=0, scale=1: double_exponential(loc - z, 0, scale),
     "scipy.stats.poisson.entropy": poisson_entropy,
+    **dict.fromkeys(("lax.zeta", "scipy.special.zeta"), zeta),
 }
 SAME_AS = {
     "lax.igamma": "scipy.special.gammainc",

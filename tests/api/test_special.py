@@ -9,6 +9,7 @@ from mpmath import mp
 import accnp
 import accnp.numpy as jnp
 from accnp.scipy import special
+from benchmarks.accuracy_special import hurwitz
 
 REAL = np.concatenate([np.linspace(-6.3, 6.1, 25), [-30.0, 30.0, 0.0, 1.0]])
 POSITIVE = np.concatenate([np.geomspace(1e-3, 80, 25), [1.0, 2.0]])
@@ -415,6 +416,31 @@ def test_slopes_of_gausss_function_by_parameters():
             ends = [first(1.5, 0.7, 2.3, 0.4 + e) for e in (1e-5, -1e-5)]
             np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-8)
     assert np.isnan(accnp.grad(special.hyp2f1)(0.5, 1.5, 2.5, 1.5))
+
+
+def test_zeta_and_polygamma():
+    """Beside mpmath in both precisions: right of 0 (large operands, too), and left of it."""
+    s = np.array([1.01, 1.5, 2, 5, 17.25, 40, 70, 3, 2.5, 1.1, 6])
+    q = np.array([0.5, 0.02, 1, 30, 2.5, 0.7, 900, 1e4, 0.3, 7, 12])
+    x = np.array([0.1, 1, 2.5, 30, -0.5, -2.25, -9.9, -30.5])
+    for dtype, rtol, tiny in ((np.float32, 1.2e-7, 1e-40), (np.float64, 1e-15, 0)):
+        with accnp.enable_x64(dtype is np.float64), mpmath.workdps(60):
+            a, b = s.astype(dtype), q.astype(dtype)
+            points = zip(map(mpmath.mpf, a.tolist()), map(mpmath.mpf, b.tolist()), strict=True)
+            want = [float(hurwitz(*point)) for point in points]
+            np.testing.assert_allclose(special.zeta(a, b), want, rtol, tiny)
+            z = x.astype(dtype)
+            for n in (0, 1, 2, 3, 6, 20):
+                want = np.array([float(mpmath.polygamma(n, float(v))) for v in z])
+                found = special.polygamma(np.full(z.shape, n), z)
+                with np.errstate(over="ignore"):
+                    want = want.astype(dtype)
+                np.testing.assert_allclose(found, want, max(rtol, 1e-14))
+    inf, nan = np.inf, np.nan
+    ends = [(1, 2), (0.5, 2), (inf, 1), (inf, 2), (3, inf), (3, 0), (3, -2), (2.5, -0.5), (3, nan)]
+    a, b = np.float32(ends).T
+    np.testing.assert_array_equal(special.zeta(a, b), [inf, nan, 1, 0, 0, inf, inf, nan, nan])
+    np.testing.assert_array_equal(special.polygamma(np.array([1, 2]), np.float32(0)), [inf, -inf])
 
 
 def test_slopes_of_zeta_by_the_order():

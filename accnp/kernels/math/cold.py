@@ -1,9 +1,9 @@
 """Lets a loop with a rare scalar call vectorise.
 
-In: a pure scalar function of one argument, called under a condition. Out: the same function with
-masked vector variants attached, each of which tests whether any lane needs the call at all. LLVM
-refuses to vectorise a loop around a call that has no variant, and computes a call without a
-*masked* variant for every lane.
+In: a pure scalar function of numbers of its own type, called under a condition. Out: the same
+function with masked vector variants attached, each of which tests whether any lane needs the call
+at all. LLVM refuses to vectorise a loop around a call that has no variant, and computes a call
+without a *masked* variant for every lane.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def masked_variants(fn: Any) -> None:
     w = vector_bytes // (4 if isinstance(fn.ftype.return_type, ir.FloatType) else 8)
     v = variant(fn, w)
     # llvmlite checks attribute names against a fixed list that lacks this one
-    text = f"_ZGV_LLVM_M{w}v_{fn.name}({v.name})"
+    text = f"_ZGV_LLVM_M{w}{'v' * len(fn.args)}_{fn.name}({v.name})"
     set.add(fn.attributes, f'"vector-function-abi-variant"="{text}"')
     keep(fn.module, [v])
 
@@ -33,7 +33,7 @@ def keep(module: Any, functions: list[Any]) -> None:
     """Lists functions in llvm.compiler.used: nothing calls the variants before vectorisation."""
     name = "llvm.compiler.used"
     g = module.globals.get(name)
-    items = [*(g.initializer.constant if g else ()), *functions]
+    items = list(dict.fromkeys([*(g.initializer.constant if g else ()), *functions]))
     t = ir.ArrayType(ir.PointerType(), len(items))
     if g is None:
         g = ir.GlobalVariable(module, t, name)
@@ -43,35 +43,35 @@ def keep(module: Any, functions: list[Any]) -> None:
 
 
 def variant(fn: Any, w: int) -> Any:
-    """The function of w lanes and a mask of those that are wanted; others are their arguments."""
+    """The function of w lanes and a mask of those wanted; others are the first argument."""
     t = fn.ftype.return_type
     vt, mt, bt = ir.VectorType(t, w), ir.VectorType(I1, w), ir.IntType(w)
     name = f"{fn.name}.x{w}"
     if name in fn.module.globals:
         return fn.module.globals[name]
-    v = ir.Function(fn.module, ir.FunctionType(vt, [vt, mt]), name)
+    v = ir.Function(fn.module, ir.FunctionType(vt, [vt] * len(fn.args) + [mt]), name)
     v.linkage = "internal"
     for a in ("noinline", "nounwind", "readnone", "optnone", "cold"):
         v.attributes.add(a)
-    x, mask = v.args
+    *xs, mask = v.args
     entry, cold, lane, do, step, done, plain = (
         v.append_basic_block(n) for n in ["entry", "cold", "lane", "do", "step", "done", "plain"]
     )
     b = ir.IRBuilder(entry)
     m = b.bitcast(mask, bt)
     b.cbranch(b.icmp_unsigned("!=", m, ir.Constant(bt, 0)), cold, plain)
-    ir.IRBuilder(plain).ret(x)
+    ir.IRBuilder(plain).ret(xs[0])
     b = ir.IRBuilder(cold)
     b.branch(lane)
     b = ir.IRBuilder(lane)
     i = b.phi(I32)
     acc = b.phi(vt)
     i.add_incoming(ir.Constant(I32, 0), cold)
-    acc.add_incoming(x, cold)
+    acc.add_incoming(xs[0], cold)
     on = b.extract_element(mask, i)
     b.cbranch(on, do, step)
     b = ir.IRBuilder(do)
-    y = b.insert_element(acc, b.call(fn, [b.extract_element(x, i)]), i)
+    y = b.insert_element(acc, b.call(fn, [b.extract_element(x, i) for x in xs]), i)
     b.branch(step)
     b = ir.IRBuilder(step)
     out = b.phi(vt)

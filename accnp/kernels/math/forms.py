@@ -90,37 +90,41 @@ def exponent(x: V) -> V:
     return _form("getexp", x.type, x)
 
 
-def rarely(test: V, usual: V, x: V, name: str, make: Callable[[V], V]) -> V:
-    """`usual`, or make(x) where the test holds, which is rare and takes long."""
-    fn = _apart(x, name, make)
-    if isinstance(x.b, Lanes):
-        cold.variant(fn, x.b.count)
-        return _form(f"rarely.{fn.name}", x.type, test, usual, x)
-    start = x.b.block
-    with x.b.if_then(test.v, likely=False):
-        slow = x.b.call(fn, [x.v])
-        inside = x.b.block
-    phi = x.b.phi(x.type)
+def rarely(test: V, usual: V, xs: Sequence[V], name: str, make: Callable[..., V]) -> V:
+    """`usual`, or make(*xs) where the test holds, which is rare and takes long."""
+    b = usual.b
+    fn = apart(usual, len(xs), name, make)
+    if isinstance(b, Lanes):
+        cold.variant(fn, b.count)
+        return _form(f"rarely.{fn.name}", usual.type, test, usual, *xs)
+    # What is apart itself is no loop, and its text is taken without the metadata of its module.
+    inner = "cold" in b.function.attributes
+    if not inner and not on_gpu(b.module):
+        cold.masked_variants(fn)
+    start = b.block
+    with b.if_then(test.v, likely=None if inner else False):
+        slow = b.call(fn, [x.v for x in xs])
+        inside = b.block
+    phi = b.phi(usual.type)
     phi.add_incoming(usual.v, start)
     phi.add_incoming(slow, inside)
-    return V(x.b, phi)
+    return V(b, phi)
 
 
-def _apart(x: V, name: str, make: Callable[[V], V]) -> Any:
-    """A function that is not inlined; defined once a module."""
-    module = x.b.module
-    name = f"accnp.{name}.{'f4' if x.single else 'f8'}"
+def apart(like: V, count: int, name: str, make: Callable[..., V]) -> Any:
+    """A function of so many numbers that is not inlined; defined once a module."""
+    module = like.b.module
+    name = f"accnp.{name}.{'f4' if like.single else 'f8'}"
     known = module.globals.get(name)
     if known is None:
-        known = ir.Function(module, ir.FunctionType(x.type, [x.type]), name)
+        known = ir.Function(module, ir.FunctionType(like.type, [like.type] * count), name)
         known.linkage = "internal"
-        gpu = on_gpu(module)
-        for a in ("noinline", "nounwind", "readnone", *(() if gpu else ("optnone",)), "cold"):
+        for a in ("noinline", "nounwind", "readnone", "cold"):
             known.attributes.add(a)
+        if not on_gpu(module):
+            known.attributes.add("optnone")
         b = ir.IRBuilder(known.append_basic_block())
-        b.ret(make(V(b, known.args[0])).v)
-        if not isinstance(x.b, Lanes) and not gpu:
-            cold.masked_variants(known)
+        b.ret(make(*[V(b, x) for x in known.args]).v)
     return known
 
 
@@ -229,13 +233,14 @@ def _rarely(name: str, kinds: Sequence[Any], n: int) -> tuple[str, dict[str, str
     made = f'@"{name}.x{n}"'
     slow = f'@"{name.removeprefix("accnp.rarely.").rsplit(".", 1)[0]}.x{n}"'
     t, m = f"<{n} x {kinds[1]}>", f"<{n} x i1>"
+    xs = ", ".join(f"{t} %x{k}" for k in range(len(kinds) - 2))
     text = f"""
-define internal {t} {made}({m} %test, {t} %usual, {t} %x) #772 alwaysinline {{
+define internal {t} {made}({m} %test, {t} %usual, {xs}) #772 alwaysinline {{
   %bits = bitcast {m} %test to i{n}
   %any = icmp ne i{n} %bits, 0
   br i1 %any, label %cold, label %done, !prof !{{!"branch_weights", i32 1, i32 100000}}
 cold:
-  %slow = call {t} {slow}({t} %x, {m} %test)
+  %slow = call {t} {slow}({xs}, {m} %test)
   %chosen = select {m} %test, {t} %slow, {t} %usual
   br label %done
 done:

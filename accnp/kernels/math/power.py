@@ -34,7 +34,7 @@ LN2_HI, LN2_LO = 0.6931471805599453, 2.3190468138462996e-17
 INF = float("inf")
 
 
-def _log_short(a: V) -> V:
+def log_short(a: V) -> V:
     """log of a normal double to about 2^-38."""
     f, e = split(a)
     s = f / (f + 2.0)
@@ -42,7 +42,7 @@ def _log_short(a: V) -> V:
     return fma(int_to_float(e), a.const(LN2_HI), s * fma(w, poly(w, k.POWLOG_64), a.const(2.0)))
 
 
-def _exp_short(x: V) -> V:
+def exp_short(x: V) -> V:
     """exp of a double to about 2^-37, |x| < 700."""
     t, n = nearest(x * 1.4426950408889634)
     r = fma(t, x.const(-LN2_HI), x)
@@ -75,7 +75,7 @@ def log_pair(a: V) -> tuple[V, V]:
     return fast_two_sum(y, y_lo + (fma(t, a.const(LN2_LO), p_lo) + h_lo))
 
 
-def _exp_pair(hi: V, lo: V) -> V:
+def exp_pair(hi: V, lo: V) -> V:
     """exp(hi + lo) of doubles."""
     x = clamp(hi, -747.0, 712.0)
     lo = where(fabs(hi) < 747.0, lo, 0.0)
@@ -86,23 +86,23 @@ def _exp_pair(hi: V, lo: V) -> V:
     return scale((q + r) + 1.0, n)
 
 
-def _pow_abs(a: V, y: V) -> V:
+def pow_abs(a: V, y: V) -> V:
     """a^y for a >= 0 and finite, y finite."""
     if a.single:
-        w = y.to(F64) * _log_short(where(a.eq(0.0), 1.0, a).to(F64))
-        return _exp_short(clamp(w, -200.0, 200.0)).to(F32)
+        w = y.to(F64) * log_short(where(a.eq(0.0), 1.0, a).to(F64))
+        return exp_short(clamp(w, -200.0, 200.0)).to(F32)
     h, low = log_pair(where(a.eq(0.0), 1.0, a))
     # A huge exponent must not make inf - inf: 2^70 already over- or underflows every base but 1.
     y = clamp(y, -(2.0**70), 2.0**70)
     p, q = two_prod(h, y)
-    return _exp_pair(p, fma(low, y, q))
+    return exp_pair(p, fma(low, y, q))
 
 
 def pow(x: V, y: V) -> V:
     """C99's pow, special cases included."""
     a = fabs(x)
     finite = a < INF
-    z = _pow_abs(where(finite, a, 1.0), where(fabs(y) < INF, y, 1.0))
+    z = pow_abs(where(finite, a, 1.0), where(fabs(y) < INF, y, 1.0))
     half = y * 0.5
     integral = floor(y).eq(y)
     odd = (fabs(y) < INF) & integral & floor(half).ne(half)

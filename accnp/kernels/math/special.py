@@ -251,11 +251,7 @@ def _lgamma(x: V, logarithm: Callable[[V], Pair]) -> V:
     zeros = where(below, a * (a - 1.0), (u - 1.0) * (u - 2.0))
     near = zeros * poly(u - 1.75, k.LGAMMA_64)
     y = where(low, 8.0, a)
-    r = 1.0 / y
-    h, h_lo = logarithm(y)
-    h, carry = fast_two_sum(h, x.const(-1.0))
-    far, far_lo = two_prod(y - 0.5, h)
-    far_lo = fma(y - 0.5, carry + h_lo, far_lo) + fma(r, poly(r * r, STIRLING), 0.41893853320467274)
+    far, far_lo = stirling(y, logarithm)
     wave, wave_lo = _sin_pi_share(x)
     p, p_lo = _times(p, p_lo, where(left, wave, 1.0), where(left, wave_lo, 0.0))
     t, t_lo = logarithm(p)
@@ -268,6 +264,17 @@ def _lgamma(x: V, logarithm: Callable[[V], Pair]) -> V:
     pole = (x <= 0.0) & floor(x).eq(x)
     y = where(pole | a.eq(float("inf")), float("inf"), y)
     return where(isnan(x), x, y)
+
+
+def stirling(y: V, logarithm: Callable[[V], Pair]) -> Pair:
+    """log gamma(y) from 8 on; the second number is less than 1, not tiny."""
+    r = 1.0 / y
+    h, h_lo = logarithm(y)
+    h, carry = fast_two_sum(h, y.const(-1.0))
+    far, far_lo = two_prod(y - 0.5, h)
+    return far, fma(y - 0.5, carry + h_lo, far_lo) + fma(
+        r, poly(r * r, STIRLING), 0.41893853320467274
+    )
 
 
 def _times(p: V, p_lo: V, q: V, q_lo: V) -> Pair:

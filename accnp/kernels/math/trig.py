@@ -130,7 +130,7 @@ def _beyond(x: V, y: V, name: str, finish: Finish) -> V:
         return where(fabs(x) < float("inf"), z, x - x)
 
     huge = V(x.b, x.b.fcmp_unordered(">=", fabs(x).v, x.const(LIMIT[x.single]).v))
-    return rarely(huge, y, x, name, far)
+    return rarely(huge, y, [x], name, far)
 
 
 def _sin_poly(r: V) -> V:
