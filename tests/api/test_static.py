@@ -154,6 +154,10 @@ def test_compiled_functions_take_what_fits() -> None:
         made = double.lower(given).compile()(other)
         np.testing.assert_array_equal(made, np.asarray(other) * 2)
         assert (made.dtype, made.aval.weak_type) == (np.float32, weak)
+    struct = accnp.ShapeDtypeStruct(
+        (3,), "float32", sharding=accnp.sharding.SingleDeviceSharding(cpu)
+    )
+    assert double.lower(struct).compile()(x).committed  # it lies where the type says
     with pytest.raises(TypeError, match=r"compiled for float32\[3\]; called with float32\[4\]"):
         double.lower(x).compile()(jnp.ones(4))
 

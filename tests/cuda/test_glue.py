@@ -309,6 +309,20 @@ def test_inspect(fake):
         f.lower(x).compile()(jax.device_put(x, jax.devices("cpu")[0]))
 
 
+def test_compiled_functions_stay_on_their_device(fake):
+    """That of the types, or what was the default when they were compiled."""
+    gpu, y = jax.devices("gpu")[0], np.ones(3, "f4")
+    f, one = jax.jit(lambda x: x * 2), jax.sharding.SingleDeviceSharding(gpu)
+    struct = jax.ShapeDtypeStruct((3,), "float32", sharding=one)
+    with jax.default_device(gpu):
+        late = f.lower(y).compile()
+    for g in (late, f.lower(struct).compile()):
+        assert g(y).device == g(there(y)).device == gpu
+    with jax.default_device(gpu):
+        assert f.lower(struct.update(sharding=None)).compile()(y).device == gpu
+    assert jax.inspect(lambda x: jnp.sin(x))(struct).kernels[0].device == gpu
+
+
 def test_occupancy():
     full, half = 1.0, 0.5
     assert occupancy((9, 0), 256, 32, 0) == full

@@ -6,6 +6,7 @@ In: a JitFunction and its entry. Out: things to look at and to call.
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from typing import Any
 
 from accnp import engine
@@ -13,11 +14,13 @@ from accnp.api.arguments.convert import cast
 from accnp.api.arrays.placement import put_node
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import Array, wrap
+from accnp.config import scope
 from accnp.engine.describe import plan_text
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.node import Node
+from accnp.runtime import device as devices_module
 from accnp.runtime.device import default_device, devices
 
 __all__ = [
@@ -248,6 +251,7 @@ class Compiled(_Stage):
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
         self._traced = lowered._traced
+        self._home = default_device()
 
     @property
     def out_info(self) -> Any:
@@ -313,18 +317,23 @@ class Compiled(_Stage):
         nodes = call.nodes(traced.fun_name)
         entry = traced._entry
         want = entry.graph.in_avals[len(entry.consts) :]
-        same = call.spec == traced._call.spec
-        given = [_fitted(x, a) for x, a in zip(nodes, want, strict=True)] if same else [None]
-        leaves = [x for x in given if x is not None]
-        if len(leaves) != len(given):
-            said = [", ".join(map(_placed, avals)) for avals in (want, [x.aval for x in nodes])]
-            raise TypeError(
-                f"{traced.fun_name}: compiled for {said[0]}; called with {said[1]}; "
-                "compile for these types, or call the jitted function"
+        got = tuple(x.aval for x in nodes)
+        if call.spec != traced._call.spec or got != want:
+            fits = call.spec == traced._call.spec
+            given = [_fitted(x, a, self._home) if fits else None
+                     for x, a in zip(nodes, want, strict=fits)]  # fmt: skip
+            nodes = [x for x in given if x is not None]
+            if not fits or len(nodes) != len(given):
+                said = [", ".join(map(_placed, avals)) for avals in (want, got)]
+                raise TypeError(
+                    f"{traced.fun_name}: compiled for {said[0]}; called with {said[1]}; "
+                    "compile for these types, or call the jitted function"
+                )
+        moved = devices_module.reach and default_device() is not self._home
+        with scope("default_device", self._home) if moved else nullcontext():
+            results = engine.run_plan(
+                entry.load(False, leaves=nodes), [*entry.consts, *nodes], entry.out_avals
             )
-        results = engine.run_plan(
-            entry.load(False, leaves=leaves), [*entry.consts, *leaves], entry.out_avals
-        )
         return entry.out_spec.unflatten([wrap(x) for x in results])
 
 
@@ -332,7 +341,7 @@ def _placed(a: Aval) -> str:
     return str(a) if a.devices is None else f"{a} on {', '.join(map(str, a.devices))}"
 
 
-def _fitted(x: Node, want: Aval) -> Node | None:
+def _fitted(x: Node, want: Aval, default: Any) -> Node | None:
     """An argument of a compiled function as one of the type that it was compiled for: weak or not,
     bound to the device that it is computed on anyway, or moved there if it was put nowhere."""
     a = x.aval
@@ -340,7 +349,7 @@ def _fitted(x: Node, want: Aval) -> Node | None:
         return x
     if (a.shape, a.dtype) != (want.shape, want.dtype):
         return None
-    home = want.devices or (default_device(),)
+    home = want.devices or (default,)
     if a.devices is not None and a.devices != want.devices and tuple(a.devices) != tuple(home):
         return None
     return cast(put_node(x, want.devices), want.dtype, want.weak_type)

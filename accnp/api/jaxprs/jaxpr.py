@@ -19,7 +19,7 @@ from accnp.api.flow.bodies import Reference
 from accnp.api.jaxprs.primitives import primitive_of
 from accnp.array import wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, make_aval, on_devices
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
@@ -140,7 +140,10 @@ def typeof(x: Any) -> Any:
 
 def aval_of(x: Any, name: str) -> Aval:
     """Return the aval of an array, a scalar, or anything that has a shape and a dtype."""
-    if isinstance(x, ShapeDtypeStruct | PRNGKeyArray):
+    if isinstance(x, ShapeDtypeStruct):
+        where = None if x.sharding is None else x.sharding.placed(x.shape, name)
+        return on_devices(x.aval, where)
+    if isinstance(x, PRNGKeyArray):
         return x.aval
     try:
         return as_node(x, name).aval
