@@ -11,8 +11,8 @@ below and all of `intrinsics`.
     shared_f4(n)...               n elements that the block shares; n is a constant
     load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
     atomic_add(p, i, x) atomic_min atomic_max     p[i] and x put together, whoever else does so
+    mantissa(x) exponent(x) raised(m, e)      of products whose exponents are kept apart
     any_lane(test)                whether it is true of a lane of the warp
-    odd(x) mantissa(x) exponent(x) raised(m, e)      of products, as `math/products.py` has them
     quotient(x, m, s)             x // n for 0 <= x < 2^31, with m and s from `magic`
     divided(x, inverse(d))        x / d of float32, for many x and one d
 """
@@ -29,8 +29,8 @@ from numba.core import types
 from . import factory, intrinsics
 from .factory import SCALARS
 from .halves import Half, loaded, register_type, stored
-from .math.ir import I1, I8, I32, I64, V
-from .math.products import apart, is_odd, raised, whole
+from .math.ir import I1, I8, I32, I64
+from .products import apart_into
 
 __all__ = ["NAMESPACE"]
 
@@ -124,41 +124,6 @@ def _any_lane(test: Any) -> Any:
         return b.call(fn, [_WHOLE, args[0]])
 
     return (types.boolean, (test,), emit) if test is types.boolean else None
-
-
-def _product(name: str, result: Callable[[Any], Any], act: Callable[..., Any]) -> None:
-    """A step of a product: `act` of its one or two parts gives those of the result."""
-
-    def rule(x: Any, *more: Any) -> Any:
-        if not isinstance(x, (types.Float, types.Complex)):
-            return None
-
-        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
-            if not isinstance(x, types.Complex):
-                found = act(b, [args[0]], *args[1:])
-                return found[0] if isinstance(found, list) else found
-            z = context.make_complex(b, x, args[0])
-            found = act(b, [z.real, z.imag], *args[1:])
-            if not isinstance(found, list):
-                return found
-            z = context.make_complex(b, x)
-            z.real, z.imag = found
-            return z._getvalue()
-
-        return result(x), (x, *[types.int64] * len(more)), emit
-
-    define(name, 2 if name == "raised" else 1, rule)
-
-
-def _exponent(b: Any, xs: list[Any]) -> Any:
-    found = apart(b, xs)[1]
-    return found if found.type == I64 else b.sext(found, I64)
-
-
-def _raised(b: Any, xs: list[Any], power: Any) -> list[Any]:
-    kind = whole(xs[0].type)
-    power = V(b, power if kind == I64 else b.trunc(power, kind))
-    return [raised(V(b, x), power).v for x in xs]
 
 
 def _shared(name: str, t: Any) -> None:
@@ -319,10 +284,7 @@ define("aligned", 1, _aligned)
 define("quotient", 3, _quotient)
 for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):
     _shuffle(_name, _mode)
-_product("odd", lambda t: types.boolean, is_odd)
-_product("mantissa", lambda t: t, lambda b, xs: apart(b, xs)[0])
-_product("exponent", lambda t: types.int64, _exponent)
-_product("raised", lambda t: t, _raised)
+apart_into(NAMESPACE)
 for _name, *_how in (("add", "add", "add"), ("min", "min", "umin"), ("max", "max", "umax")):
     _atomic(_name, *_how)
 for _name, _type in SCALARS.items():

@@ -5,7 +5,7 @@ In: nothing. Out: ``NAMESPACE``, the globals of every generated kernel: name to 
 
 from __future__ import annotations
 
-from . import blocks, dealing, gemm, lapack, scalars
+from . import blocks, dealing, gemm, lapack, products, scalars
 from .factory import NAMESPACE, SCALARS
 
-__all__ = ["NAMESPACE", "SCALARS", "blocks", "dealing", "gemm", "lapack", "scalars"]
+__all__ = ["NAMESPACE", "SCALARS", "blocks", "dealing", "gemm", "lapack", "products", "scalars"]

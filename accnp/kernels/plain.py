@@ -245,9 +245,14 @@ def _find(a: Any, n: Any, value: Any) -> Any:
     return np.int64(same[0] if same.size else n)
 
 
-def _odd(a: Any, n: Any) -> Any:
-    a = np.abs(a[: int(n)])
-    odd = np.flatnonzero(~((a >= np.finfo(a.dtype).tiny) & (a < np.inf)))
+def is_odd(x: Any) -> Any:
+    """Whether products are no normal numbers."""
+    size = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
+    return ~((size >= np.finfo(size.dtype).tiny) & (size < np.inf))
+
+
+def _first_odd(a: Any, n: Any) -> Any:
+    odd = np.flatnonzero(is_odd(a[: int(n)]))
     return np.int64(odd[0] if odd.size else n)
 
 
@@ -371,7 +376,8 @@ NAMESPACE: dict[str, Any] = {
     "prefetch_second": lambda p: None,
     "touch": lambda p: None,
     "block_find": _find,
-    "block_odd": _odd,
+    "block_odd": _first_odd,
+    "odd": is_odd,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),
     "block_max": _block(_extreme("max"), np.any),

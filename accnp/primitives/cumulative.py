@@ -15,6 +15,7 @@ from accnp.primitives.kinds import check_axis, dtype_kind, like_full, opaque, wr
 from accnp.primitives.line_kernels import (
     GROUP,
     cumulative_dtype,
+    cumulative_group,
     cumulative_kernel,
     logsumexp_kernel,
 )
@@ -28,17 +29,37 @@ def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
     """Prefixes in the order of the kernels: those of each group, joined with all groups before."""
 
     def prefixes_of(x: Any) -> Any:
+        if cumulative_group(x.dtype, combine) == 1:
+            return fold.accumulate(x, axis=-1, dtype=x.dtype)
         n, lead = x.shape[-1], x.shape[:-1]
         groups = -(-n // GROUP)
         padded = np.zeros((*lead, groups * GROUP), cumulative_dtype(x.dtype, combine))
         padded[..., :n] = x
-        part = fold.accumulate(padded.reshape(*lead, groups, GROUP), axis=-1, dtype=padded.dtype)
-        if groups > 1:
+        each = padded.reshape(*lead, groups, GROUP)
+        part = fold.accumulate(each, axis=-1, dtype=padded.dtype)
+        lost = _lost(part) if combine == "prod" and x.dtype == np.float64 else None
+        if lost is not None and lost[..., 1:, :].any():
+            for g in range(1, groups):
+                before = part[..., g - 1, -1]
+                joined = fold(before[..., None], part[..., g, :])
+                for k in range(GROUP):
+                    after = fold(before, each[..., g, k])
+                    before = np.where(lost[..., g, k], after, joined[..., k])
+                    part[..., g, k] = before
+        elif groups > 1:
             whole = fold.accumulate(part[..., -1], axis=-1, dtype=padded.dtype)
             part[..., 1:, :] = fold(whole[..., :-1, None], part[..., 1:, :])
         return part.reshape(padded.shape)[..., :n]
 
     return prefixes_of
+
+
+def _lost(part: Any) -> Any:
+    """Where products of several elements of a group, up to one of them, were no normal number."""
+    size = np.abs(part)
+    odd = ~((size >= np.finfo(part.dtype).tiny) & (size < np.inf))
+    odd[..., 0] = False
+    return np.logical_or.accumulate(odd, axis=-1)
 
 
 def _cumulative(

@@ -304,25 +304,42 @@ def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
 
 
 def cumprod(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
-    """Products up to each element."""
-    return _running(xp, xp.cumprod, x, axis, reverse)
+    """Products up to each element, in double precision: CUB joins products of elements in between,
+    which may overflow or vanish where those up to an element do not."""
+    wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
+    return _running(xp, xp.cumprod, x, axis, reverse, wide)
 
 
-def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = None) -> Any:
     if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
         return None
-    y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
+    y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
+    y = y.astype(x.dtype, copy=False)
     return xp.flip(y, axis) if reverse else y
 
 
 def cummax(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Largest up to each element."""
-    return _doubled(xp, xp.maximum, x, axis, reverse)
+    return _extreme(xp, True, x, axis, reverse)
 
 
 def cummin(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Smallest up to each element."""
-    return _doubled(xp, xp.minimum, x, axis, reverse)
+    return _extreme(xp, False, x, axis, reverse)
+
+
+def _extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
+    """Extremes of float32 as those of integers in the order of bits, with NaN at the better end:
+    CuPy's own kernels take subnormal numbers for zeros."""
+    join = xp.maximum if largest else xp.minimum
+    if x.dtype != np.float32:
+        return _doubled(xp, join, x, axis, reverse)
+    bits, most = xp.ascontiguousarray(x).view(np.int32), np.int32(np.iinfo(np.int32).max)
+    better = most if largest else ~most
+    lost = (bits & most) > np.float32(np.inf).view(np.int32)
+    keys = xp.where(lost, better, bits ^ ((bits >> 31) & most))
+    keys = _doubled(xp, join, keys, axis, reverse)
+    return xp.ascontiguousarray(keys ^ ((keys >> 31) & most)).view(np.float32)
 
 
 def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:

@@ -19,7 +19,14 @@ from accnp.ir.kernel import BLOCK, CHUNK, Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
 
-__all__ = ["GROUP", "arg_kernel", "cumulative_dtype", "cumulative_kernel", "logsumexp_kernel"]
+__all__ = [
+    "GROUP",
+    "arg_kernel",
+    "cumulative_dtype",
+    "cumulative_group",
+    "cumulative_kernel",
+    "logsumexp_kernel",
+]
 
 GROUP = 4  # elements folded on their own, then joined with all before: one join to wait for, not 4
 COLUMNS = 128
@@ -77,13 +84,19 @@ class _Blocks:
 
 
 def cumulative_dtype(dtype: np.dtype, combine: str) -> np.dtype:
-    """The dtype in which a cumulative fold is computed: float64 for sums of float32."""
+    """The dtype in which a cumulative fold is computed: for sums and products float64, at least."""
     if dtype.kind == "c":
-        return np.dtype(np.complex128) if combine == "sum" else dtype
+        return np.dtype(np.complex128)
     if dtype.kind in "biu":
         return dtype
-    wide = combine == "sum" or dtype.itemsize > 4
+    wide = combine in ("sum", "prod") or dtype.itemsize > 4
     return np.dtype(np.float64 if wide else np.float32)
+
+
+def cumulative_group(dtype: np.dtype, combine: str) -> int:
+    """How many elements are folded on their own: products of complex numbers of double precision,
+    which may overflow there, have no vectors that look whether they have."""
+    return 1 if combine == "prod" and dtype == np.complex128 else GROUP
 
 
 class _Fold:
@@ -95,6 +108,9 @@ class _Fold:
         self.wide = dtype_code(wide)
         self.load = self.wide if wide != dtype else ""  # casts
         self.store = dtype_code(dtype) if wide != dtype else ""
+        # Whether what is folded on its own may overflow or vanish where prefixes do not.
+        self.careful = combine == "prod" and dtype == np.float64
+        self.group = cumulative_group(dtype, combine)
 
     def join(self, a: str, b: str) -> str:
         """Fold two values."""
@@ -134,23 +150,49 @@ def _rows(
         nest.open()
     text.add(*[f"{p} = {total([*nest.walk(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = _along(text, "a0", "p", steps[0]), _along(text, "a1", "q", steps[1])
-    whole, size = text.integer(n - n % GROUP), text.integer(n)
+    whole, size = text.integer(n - n % fold.group), text.integer(n)
     text.add(f"acc = {fold.wide}(0)", f"t = {fold.wide}(0)")  # their types: not yet joined
-    with text.block(f"for i in range(0, {whole}, {GROUP}):"):
-        places = ["i", *[f"i + {k}" for k in range(1, GROUP)]]
-        for k, i in enumerate(places):
-            value = f"{fold.load}({x(i)})"
-            text.add(f"t{k} = {fold.join(f't{k - 1}', value) if k else value}")
-        for k, i in enumerate(places):
-            text.add(f"s{k} = t{k} if i == 0 else {fold.join('acc', f't{k}')}")
-            text.add(f"{y(i)} = {fold.store}(s{k})")
-        text.add(f"acc = s{GROUP - 1}")
+    with text.block(f"for i in range(0, {whole}, {fold.group}):"):
+        places = ["i", *[f"i + {k}" for k in range(1, fold.group)]]
+        if fold.careful:
+            _careful_group(text, fold, [x(i) for i in places])
+            text.add(*[f"{y(i)} = {fold.store}(s{k})" for k, i in enumerate(places)])
+        else:
+            for k, i in enumerate(places):
+                value = f"{fold.load}({x(i)})"
+                text.add(f"t{k} = {fold.join(f't{k - 1}', value) if k else value}")
+            for k, i in enumerate(places):
+                text.add(f"s{k} = t{k} if i == 0 else {fold.join('acc', f't{k}')}")
+                text.add(f"{y(i)} = {fold.store}(s{k})")
+        text.add(f"acc = s{fold.group - 1}")
+    if fold.careful:
+        text.add("lost = False", "s = acc")
     with text.block(f"for i in range({whole}, {size}):"):
         text.add(f"v = {fold.load}({x('i')})")
         text.add(f"t = v if i == {whole} else {fold.join('t', 'v')}")
-        text.add(f"s = t if {whole} == 0 else {fold.join('acc', 't')}")
+        joined = fold.join("acc", "t")
+        if fold.careful:
+            text.add(f"lost = lost | ((i > {whole}) & odd(t))")
+            joined = f"({fold.join('s', 'v')} if lost else {joined})"
+        text.add(f"s = t if {whole} == 0 else {joined}")
         text.add(f"{y('i')} = {fold.store}(s)")
     return nest.own(2 * n)
+
+
+def _careful_group(text: Text, fold: _Fold, values: list[str]) -> None:
+    """Products of a group: from the first of several elements on that is no normal number by
+    itself, they are joined one after the other."""
+    for k, value in enumerate(values):
+        text.add(f"v{k} = {fold.load}({value})")
+        text.add(f"t{k} = {fold.join(f't{k - 1}', f'v{k}') if k else 'v0'}")
+    for k in range(GROUP):
+        text.add(f"s{k} = t{k} if i == 0 else {fold.join('acc', f't{k}')}")
+    lost = [f"odd(t{k})" for k in range(1, GROUP)]
+    with text.block(f"if (i > 0) & ({' | '.join(lost)}):"):
+        text.add("lost = False")
+        for k, odd in enumerate(lost, 1):
+            text.add(f"lost = lost | {odd}")
+            text.add(f"s{k} = {fold.join(f's{k - 1}', f'v{k}')} if lost else s{k}")
 
 
 def _columns(
@@ -163,20 +205,38 @@ def _columns(
     ends: Sequence[list[str]],
 ) -> OwnKernel:
     text.add(f"acc = stack_{fold.wide}()", f"part = stack_{fold.wide}()")
+    if fold.careful:
+        text.add(f"last = stack_{fold.wide}()")
     blocks = _Blocks(text, before, behind)
     text.add(*[f"{p} = {total([*blocks.place(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = [
         _along(text, a, " + ".join([p, *text.times("j", s)]), step)
         for a, p, s, step in zip(("a0", "a1"), "pq", behind.steps, steps, strict=True)
     ]
+    if fold.group == 1:
+        with text.block(f"for i in range({text.integer(n)}):"), text.block("for j in range(m):"):
+            text.add(f"v = {fold.load}({x('i')})")
+            text.add(f"s = v if i == 0 else {fold.join('acc[j]', 'v')}", "acc[j] = s")
+            text.add(f"{y('i')} = {fold.store}(s)")
+        return text.own(blocks.extent, 2 * n * blocks.work)
     with text.block(f"for i in range({text.integer(n)}):"):
         text.add(f"fresh = (i & {GROUP - 1}) == 0")
+        if fold.careful:
+            text.add(f"late = (i > {GROUP}) & (not fresh)")
         with text.block("if fresh and i > 0:"), text.block("for j in range(m):"):
-            text.add(f"acc[j] = part[j] if i == {GROUP} else {fold.join('acc[j]', 'part[j]')}")
+            joined = f"part[j] if i == {GROUP} else {fold.join('acc[j]', 'part[j]')}"
+            text.add(f"acc[j] = {'last[j]' if fold.careful else joined}")
         with text.block("for j in range(m):"):
             text.add(f"v = {fold.load}({x('i')})")
-            text.add(f"t = v if fresh else {fold.join('part[j]', 'v')}", "part[j] = t")
-            text.add(f"s = t if i < {GROUP} else {fold.join('acc[j]', 't')}")
+            text.add(f"t = v if fresh else {fold.join('part[j]', 'v')}")
+            joined = fold.join("acc[j]", "t")
+            if fold.careful:  # what is infinite stays odd for the rest of the group
+                text.add("lost = odd(t) & late", f"part[j] = {fold.wide}(1e999) if lost else t")
+                joined = f"({fold.join('last[j]', 'v')} if lost else {joined})"
+            else:
+                text.add("part[j] = t")
+            text.add(f"s = t if i < {GROUP} else {joined}")
+            text.add(*["last[j] = s"] if fold.careful else [])
             text.add(f"{y('i')} = {fold.store}(s)")
     return text.own(blocks.extent, 2 * n * blocks.work)
 

@@ -16,6 +16,7 @@ from accnp.primitives.kinds import (
     broadcast_to,
     dtype_kind,
     full,
+    like_full,
     needs_places,
     opaque,
     reduced_shape,
@@ -62,7 +63,23 @@ def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
         return o.cumprod(shifted, axis=k, reverse=reverse)
 
     others = o.mul(exclusive(flat_x, False), exclusive(flat_x, True))
+    if dtype_kind(x.aval.dtype) in "fc":
+        others = _rescued(others, broadcast_to(y, (*shape, n), tuple(range(k))), flat_x)
     return o.reduce_sum(o.mul(flat_t, others), axes=(k,))
+
+
+def _rescued(others: Node, y: Node, x: Node) -> Node:
+    """The products of all elements but one, by division where a product from either side has
+    overflowed or vanished and the whole has not: that is done with its exponent apart."""
+
+    def usable(v: Node) -> Node:
+        size = o.abs(v)
+        return o.and_(o.is_finite(size), o.ne(size, like_full(size, 0)))
+
+    those = o.and_(o.not_(usable(others)), usable(y))
+    one = like_full(x, 1)
+    quotient = o.div(o.select_n(those, one, y), o.select_n(those, one, x))
+    return o.select_n(those, others, quotient)
 
 
 def _fold(fn: Any) -> Any:

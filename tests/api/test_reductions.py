@@ -12,7 +12,8 @@ from api.support import agree, agree_on_type, same, value_of
 
 import accnp
 import accnp.numpy as jnp
-from accnp import nn
+from accnp import lax, nn
+from accnp.ir.op import OPS
 
 DATA = {
     "bool": np.array([[True, False, True], [True, True, True]]),
@@ -302,6 +303,48 @@ def test_products_overflow_only_where_the_whole_does(dtype, n):
             with np.errstate(all="ignore"):
                 want = np.prod(y)
             np.testing.assert_array_equal(np.asarray(jnp.prod(jnp.array(y))), want)
+
+
+def walk(n, dtype):
+    """Numbers whose products up to each are usual ones; those of some in between are not."""
+    rng, top = np.random.default_rng(3), 100 if np.finfo(dtype).bits == 32 else 1000
+    powers = [0]
+    for step in rng.integers(-top, top, n - 1):
+        powers.append(min(max(powers[-1] + step, -top), top))
+    turns = np.exp(1j * np.arange(n)) if np.dtype(dtype).kind == "c" else 1
+    return (np.exp2(np.diff(powers, prepend=0.0)) * rng.uniform(0.9, 1.1, n) * turns).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("n", [6, 203])
+def test_running_products_overflow_only_where_one_from_the_start_does(dtype, n):
+    reference = OPS["cumprod"].numpy
+    assert reference is not None
+    with accnp.enable_x64(True):
+        x = walk(n, dtype)
+        want = np.multiply.accumulate(x.astype("G" if dtype[0] == "c" else "g"))
+        rtol = 1e-4 if dtype in ("f4", "c8") else 1e-12
+        both = np.stack([x, x, 1 / x, x, x])
+        for found in (
+            jnp.cumprod(jnp.asarray(x)),
+            jnp.cumprod(jnp.asarray(both), 1)[1],
+            jnp.cumprod(jnp.asarray(both.T.copy()), 0)[:, 3],
+            lax.cumprod(jnp.asarray(x[::-1].copy()), reverse=True)[::-1],
+            reference(x, axis=0),
+        ):
+            error = np.abs(np.asarray(found) - want) / np.abs(want)
+            assert error.max() < rtol
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+def test_slopes_of_products_that_overflow_from_either_side(dtype):
+    big = 1e250 if dtype == "f8" else 1e30
+    x = np.array([big, big, 1 / big, 1 / big], dtype)
+    with accnp.enable_x64(True):
+        slope = accnp.grad(jnp.prod, holomorphic=dtype[0] == "c")(jnp.asarray(x))
+        np.testing.assert_allclose(slope, 1 / x, rtol=1e-5)
+        zero = accnp.hessian(jnp.prod)(np.array([0.0, 2.0, 3.0]))
+        np.testing.assert_array_equal(zero, [[0, 3, 2], [3, 0, 0], [2, 0, 0]])
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])

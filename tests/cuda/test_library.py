@@ -152,3 +152,44 @@ def test_ranks_are_integers_in_the_order_of_numbers(dtype):
     assert (np.diff(rank) > 0).tolist() == [True] * 5 + [False] + [True] * 6 + [False]
     assert rank[5] == rank[6] == 0
     assert rank[-1] == rank[-2]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_running_products_are_joined_in_double_precision(dtype):
+    """As by CUB, pairs first: the product of the second and third number is no float32."""
+
+    class Library:
+        flip = staticmethod(np.flip)
+
+        @staticmethod
+        def cumprod(x, axis, dtype):
+            a, b, c, d = x.astype(dtype)
+            return np.stack([a, a * b, a * (b * c), a * (b * c) * d])
+
+    x = np.array([1e-30, 1e30, 1e30, 1e-30], dtype)
+    found = gpu_library.cumprod(Library, x, axis=0)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, [1e-30, 1, 1e30, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_running_extremes_keep_subnormal_numbers(name):
+    """CuPy's kernels take these for zeros; NaN stays from where it is."""
+
+    def flushed(join):
+        def call(*xs):
+            assert all(x.dtype.kind != "f" for x in xs)
+            return join(*xs)
+
+        return call
+
+    class Library:
+        ascontiguousarray, where, empty = np.ascontiguousarray, np.where, np.empty
+        maximum, minimum = staticmethod(flushed(np.maximum)), staticmethod(flushed(np.minimum))
+
+    fold = np.maximum if name == "cummax" else np.minimum
+    x = RNG.choice([1e-45, 3e-40, -1e-45, -3e-40, 0, 2, -np.inf, np.inf], (5, 40)).astype("f4")
+    x[1, 20], x[2, 30] = np.nan, -np.nan
+    for axis in (0, 1):
+        found = getattr(gpu_library, name)(Library, x, axis=axis)
+        np.testing.assert_array_equal(found, fold.accumulate(x, axis))

@@ -51,9 +51,13 @@ def _fields(b: Any, xs: Sequence[Any]) -> Any:
 def is_odd(b: Any, xs: Sequence[Any]) -> Any:
     """Whether a product is no normal number: its larger part is 0, subnormal or infinite, or one
     is no number."""
-    field = _fields(b, xs)
-    first = b.sub(field, constant(field.type, 1))
-    return b.icmp_unsigned(">=", first, constant(field.type, 2 * _bias(xs[0].type)))
+    t = xs[0].type
+    kind, bias, mantissa = whole(t), _bias(t), MANT[_single(t)]
+    most = constant(kind, (2 * bias + 2 << mantissa) - 1)
+    each = [b.and_(b.bitcast(x, kind), most) for x in xs]
+    size = each[0] if len(each) == 1 else b.select(b.icmp_signed(">", *each), *each)
+    above = b.sub(size, constant(kind, 1 << mantissa))
+    return b.icmp_unsigned(">=", above, constant(kind, 2 * bias << mantissa))
 
 
 def apart(b: Any, xs: Sequence[Any]) -> tuple[list[Any], Any]:
