@@ -205,8 +205,8 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
     step = error.__dict__.pop("accnp_step", None)
     if step is None:
         return
-    node = step.node
-    if 0 <= step.place < len(order) and order[step.place].op is step.op:
+    node = getattr(step, "node", None)  # launches on the processor have none
+    if node is not None and 0 <= step.place < len(order) and order[step.place].op is step.op:
         node = order[step.place]
     if node is not None and node.site is not None:
         error.add_note(f"in {step.op.name}, recorded at {site_text(node)}")

@@ -141,8 +141,9 @@ class _Image:
             try:
                 found = ctypes.cast(self.process[name], ctypes.c_void_p).value
             except AttributeError:
-                raise RuntimeError(f"load: no loaded library has the function {name}") from None
-        assert found is not None
+                found = _of_numba(name)
+        if found is None:
+            raise RuntimeError(f"load: no loaded library has the function {name}")
         return found
 
     def _slot(self, target: int) -> int:
@@ -245,3 +246,9 @@ class _File:
                 assert address is not None
                 found[x.name] = address
         return found
+
+
+def _of_numba(name: str) -> int | None:
+    """The address of a function in C of Numba's own: `math.frexp` in a function of the user's."""
+    plain = name.removeprefix("numba_")
+    return None if plain == name else imported("numba._helperlib").c_helpers.get(plain)

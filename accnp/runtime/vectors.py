@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 from llvmlite.ir import instructions as ins
+from numba.core import types
 
 from accnp.kernels.halves import register_type
 from accnp.kernels.math.forms import Lanes, vector_call
@@ -203,11 +204,15 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
     Branches are left out: what is done on both sides has no effects, and there is no choice of
     values by where one comes from.
     """
-    types_ = [register_type(f.context, k) for k in kinds]
+    # What Numba compiles apart hands its errors on by the first arguments of the convention. It
+    # is then a call, which is no operation of vectors.
+    first = f.context.call_conv.get_function_type(types.none, ()).args
+    types_ = [*first, *[register_type(f.context, k) for k in kinds]]
     scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), types_), "scratch")
     builder = Lanes(scratch.append_basic_block("entry"), n)
+    given = scratch.args[len(first) :]
     try:
-        kind, result = emit(f, builder, scratch.args)
+        kind, result = emit(f, builder, given)
     except NotImplementedError as error:
         return str(error)
     code = {}
@@ -232,9 +237,9 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
         if g is not scratch and not getattr(g, "is_declaration", False)
     }
     used = [i for i in code.values() if id(i) in wanted]
-    if not all(isinstance(i.type, vectors) for i in (*used, *scratch.args)):
+    if not all(isinstance(i.type, vectors) for i in (*used, *given)):
         return "a value that is no number"
     try:
-        return kind, Template(scratch.args, used, result, n, beside)
+        return kind, Template(given, used, result, n, beside)
     except ValueError as error:
         return f"a call of {error}"

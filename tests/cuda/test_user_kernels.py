@@ -144,6 +144,27 @@ def test_a_function_with_loops_is_in_the_gpus_kernels(gpu):
     assert len(np.unique(made(re, im))) > 3
 
 
+def lengths(x, y):
+    return math.hypot(x, y)
+
+
+def apart(x, y):
+    return math.ldexp(math.frexp(x)[0], 3) + y
+
+
+def modulus(x, y):
+    return abs(complex(x, y))
+
+
+@pytest.mark.parametrize("function", [lengths, apart, modulus])
+def test_functions_that_numba_leaves_to_others(gpu, function):
+    """Numba compiles them apart, or calls functions in C; a GPU has the processor do that."""
+    f, want = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
+    for x, y in ((X[0], X[1]), (on(gpu, X[0]), on(gpu, X[1]))):
+        np.testing.assert_allclose(f(x, y), want, rtol=1e-6)
+        np.testing.assert_allclose(jnp.sum(f(x, y) * 2), np.sum(want) * 2, rtol=1e-6)
+
+
 def test_a_function_of_arrays_goes_through_the_host(gpu):
     @jnp.kernel(out=lambda x: x)
     def sums(x, y):
