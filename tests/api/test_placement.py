@@ -102,7 +102,7 @@ def test_wrong_devices() -> None:
             m.device_put(V, "cpu")
         with pytest.raises(ValueError, match=r"device_put device"):
             m.device_put({"a": V}, {"b": m.devices()[0]})
-    with pytest.raises(ValueError, match=r"must be a Device.*'cpu'"):
+    with pytest.raises(ValueError, match=r"must be a Device.*; use devices\('cpu'\)\[0\]"):
         accnp.zeros(3, device="cpu")
 
 

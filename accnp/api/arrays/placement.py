@@ -77,9 +77,10 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
     if not isinstance(place, Device):
         if hasattr(place, "placed"):
             return place.placed(shape, function)
+        one = f"devices({place!r})[0]" if isinstance(place, str) else f"one of {devices()}"
         raise ValueError(
             f"{function}: device must be a Device, a Sharding, None, or a tree of those; "
-            f"got {place!r}; use one of {devices()}"
+            f"got {place!r}; use {one}"
         )
     if place not in devices(place.platform):
         raise ValueError(

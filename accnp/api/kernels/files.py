@@ -22,7 +22,8 @@ _HEAD = '''\
 """{title}
 
 Edit the functions below and run this file: it makes operands, runs the kernel and times it.
-`accnp.override(kernel, "this file")` puts it in the place of the generated kernel.
+`accnp.override(kernel, "this file")` puts them in the place of the generated kernel, which is
+launched as before; what LAUNCH says is for this file.
 
 {how} Pointers are
 indexed as flat arrays, and nothing checks the bounds. Functions such as exp, block_sum and f4 (a

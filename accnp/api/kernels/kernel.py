@@ -185,7 +185,7 @@ def kernel(
     if not for_gpu and python_function(function) is None:
         raise TypeError(
             f"kernel: needs a function that Numba compiles; got {function!r}; pass one made by "
-            "numba.njit or numba.vectorize, or a plain function"
+            "numba.njit, numba.vectorize or numba.cuda.jit, a plain function, or a text in CUDA C"
         )
     if jvp is not None and vjp is not None:
         raise ValueError(

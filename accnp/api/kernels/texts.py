@@ -59,11 +59,14 @@ class _Text(ast.NodeTransformer):
         self.name = define(function.__name__, text)
 
     def refuse(self, what: str, node: ast.AST | None = None) -> Any:
-        line = self.function.__code__.co_firstlineno + getattr(node, "lineno", 1) - 1
-        raise ValueError(
-            f"kernel: {self.of} cannot be part of a kernel: {what}"
-            + (f" (line {line})" if node is not None else "")
-        )
+        text = f"kernel: {self.of} cannot be part of a kernel: {what}"
+        if node is not None:
+            line = self.function.__code__.co_firstlineno + getattr(node, "lineno", 1) - 1
+            text += f" (line {line})"
+        if "; got " not in text:
+            given = self.function.__name__ if node is None else ast.unparse(node).split("\n")[0]
+            text += f"; got {given}"
+        raise ValueError(f"{text}; a function of arrays, with their shapes in out, is called whole")
 
     def tree(self) -> ast.FunctionDef:
         try:
