@@ -418,6 +418,13 @@ def test_slopes_of_gausss_function_by_parameters():
     assert np.isnan(accnp.grad(special.hyp2f1)(0.5, 1.5, 2.5, 1.5))
 
 
+def test_negative_orders_are_refused():
+    with pytest.raises(ValueError, match=r"bessel_jn: v cannot be negative; got -3"):
+        special.bessel_jn(1.0, v=-3)
+    with pytest.raises(ValueError, match=r"multigammaln: d cannot be negative; got -2"):
+        special.multigammaln(5.0, -2)
+
+
 def test_zeta_and_polygamma():
     """Beside mpmath in both precisions: right of 0 (large operands, too), and left of it."""
     s = np.array([1.01, 1.5, 2, 5, 17.25, 40, 70, 3, 2.5, 1.1, 6])

@@ -354,13 +354,14 @@ def multigammaln(a: Any, d: int) -> Array:
 
     Raises:
         TypeError: a is complex or no array, or d is no static integer.
+        ValueError: d is negative.
 
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.multigammaln(5.0, 2)), 4)
     6.2042
     """
     value = wrap(operands("multigammaln", a)[0])
-    n = as_int(d, "special.multigammaln", "d")
+    n = as_size(d, "special.multigammaln", "d")
     if not n:
         return value * 0
     rest = sum(gammaln(value - k / 2) for k in range(1, n))
@@ -408,7 +409,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
            [0.]], dtype=float32)
     """
     x = operands("bessel_jn", z)[0]
-    order = as_int(v, "special.bessel_jn", "v")
+    order = as_size(v, "special.bessel_jn", "v")
     as_size(n_iter, "special.bessel_jn", "n_iter")
     return stack([wrap(o.bessel_j(like(x, k), x)) for k in range(order + 1)])
 
