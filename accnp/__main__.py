@@ -67,7 +67,7 @@ def _machine() -> dict[str, Any]:
         "threads": f"{config.threads}, of kernels and BLAS (ACCNP_THREADS)",
         "vectors": f"{_vector_bits(objects)} bits",
         "memory": _memory(),
-        "devices": ", ".join(map(str, accnp.devices())),
+        "devices": _devices(None),
     }
 
 
@@ -110,10 +110,23 @@ def _caches() -> dict[str, Any]:
     return out or {"unknown": ""}
 
 
+def _devices(backend: str | None) -> str:
+    """Those of a backend, or why there are none."""
+    try:
+        return ", ".join(map(str, accnp.devices(backend)))
+    except RuntimeError as error:
+        return str(error).partition("not available: ")[2] or str(error)
+
+
 def _gpu() -> dict[str, Any]:
+    return {"accnp's": _devices("gpu")} | _seen()
+
+
+def _seen() -> dict[str, Any]:
+    """What NVIDIA's tool sees."""
     found = shutil.which("nvidia-smi")
     if found is None:
-        return {"none": "found; accnp computes on the CPU"}
+        return {"none": "found by nvidia-smi, which is not there"}
     query = [found, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=10)

@@ -14,6 +14,8 @@ from accnp.bench.expressions import NUMPY
 from accnp.bench.suite import SUITE
 from accnp.bench.tables import Row
 from accnp.bench.timing import busy
+from accnp.config import scope
+from accnp.runtime import driver
 
 
 def run(*words, code="import sys; from accnp.__main__ import main; sys.exit(main(sys.argv[1:]))"):
@@ -102,6 +104,20 @@ def test_info_names_caches_libraries_and_gpu():
     text = info()
     for wanted in ("caches", "GPU", "openblas", "of kernels and BLAS", "bits"):
         assert wanted in text or (wanted == "openblas" and "library 0" in text)
+
+
+def test_info_says_why_there_is_no_gpu():
+    """Also where one is asked for as the default."""
+
+    def missing():
+        raise driver.Missing("no driver here")
+
+    driver.install(missing)
+    try:
+        with scope("platforms", "gpu"):
+            assert info().count("no driver here, or use the cpu") == 2
+    finally:
+        driver.install(None)
 
 
 def test_busy_counts_processors():
