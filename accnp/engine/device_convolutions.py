@@ -26,6 +26,7 @@ from accnp.engine.device_products import (
     laid_out,
     matrix,
 )  # fmt: skip
+from accnp.engine.device_series import Series
 from accnp.ir.kernel import Operand, dtype_code, is_half
 from accnp.passes.program import Value
 from accnp.primitives.block_convolutions import FEATURES
@@ -80,17 +81,15 @@ class _Matrix(NamedTuple):
     stack: int = 0
 
 
-class _Convolution:
+class _Convolution(Series):
     """One that is planned. Axes of rows are n (examples), p0, p1... (places), those of terms c
     (input features), k0, k1... (taps)."""
 
     def __init__(self, planner: Any, v: Value, call: Any, case: Case, kinds: Kinds) -> None:
-        self.planner, self.v, self.case, self.kinds = planner, v, case, kinds
-        self.operands, self.dtype = call.operands, call.operands[0][2]
-        self.slot = self.result = call.results[0][0]
+        super().__init__(planner, v, call)
+        self.case, self.kinds, self.dtype = case, kinds, call.operands[0][2]
+        self.slot = self.results[-1]
         self.made: np.dtype = v.aval.dtype
-        self.steps: list[Any] = []
-        self.begun: set[int] = set()  # slots that steps have made
         # Sizes and strides of the array, of the weights or the result.
         self.rows = {"n": (case.examples, *case.example)}
         self.terms = {"c": (case.inputs, *case.input)}
@@ -196,10 +195,10 @@ class _Convolution:
                 parts = Part(axes[0], first, count), Part(axes[1], start, n)
                 along, over = parts[::-1] if along_terms else parts
                 size = self.case.groups * count * n
-                self.launch(
-                    window_copy(self.case, code, along, over), [code] * 2, self.operands[0], slot,
-                    size * self.dtype.itemsize, "windows",
-                )  # fmt: skip
+                own, nbytes = window_copy(self.case, code, along, over), size * self.dtype.itemsize
+                array = self.operands[0][0], self.operands[0][4]
+                pointers = [array, (slot, 0)]
+                self.launch(own, [code] * 2, pointers, [(slot, nbytes)], "windows", 2 * nbytes)
                 given = slot, (), self.dtype, None, 0, size
                 if along_terms:
                     x = _Matrix(given, n, 1, count * n, rows * n)
@@ -255,23 +254,6 @@ class _Convolution:
             step.nbytes = count * moved * self.dtype.itemsize
             self.steps.append(step)
 
-    def fresh(self, slot: int, nbytes: int) -> list[tuple[int, int]]:
-        """What a step that writes to a slot makes: that, if no step before it has."""
-        there = slot in self.begun
-        self.begun.add(slot)
-        return [] if there else [(slot, nbytes)]
-
-    def launch(
-        self, own: Any, codes: list[str], source: Any, slot: int, nbytes: int, label: str
-    ) -> None:
-        """A kernel that writes to a slot what it reads of an operand."""
-        step = self.planner.own_step(own, codes, self.v)
-        step.pointers, step.label = [(source[0], source[4]), (slot, 0)], label
-        step.allocs, step.moved = self.fresh(slot, nbytes), 2 * nbytes
-        step.stores = {slot}
-        step.load(self.planner.plan.fastmath)
-        self.steps.append(step)
-
     def finish(self, code: str, each: int) -> None:
         """The result of what was made beside it: in its type, places behind features."""
         aval, text = self.v.aval, Text(2)
@@ -286,10 +268,9 @@ class _Convolution:
             (terms,) = place(text, merged(axes), "t", 1)
             text.add(f"a1[t] = {to}(a0[{total(terms)}])")
         own = text.own(aval.size, 2 * aval.size)
-        source = self.slot, (), self.made, None, 0
-        self.launch(
-            own, [code, to], source, self.result, aval.nbytes, "turned" if each else "rounded"
-        )
+        pointers, made = [(self.slot, 0), (self.results[-1], 0)], [(self.results[-1], aval.nbytes)]
+        label = "turned" if each else "rounded"
+        self.launch(own, [code, to], pointers, made, label, 2 * aval.nbytes)
 
 
 def _code(dtype: np.dtype) -> str:

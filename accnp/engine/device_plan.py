@@ -19,6 +19,7 @@ from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_captures import capture
 from accnp.engine.device_convolutions import convolution_steps
+from accnp.engine.device_factors import factor_steps
 from accnp.engine.device_products import Copy, product_step
 from accnp.engine.device_slots import roots, sizes, why_not
 from accnp.engine.device_steps import DeviceStep, LibraryStep, named_function
@@ -188,7 +189,7 @@ class DevicePlanner(Planner):
             steps = super().own_kernel(v, call, make)
             if steps and not self.compiled([step.text for step in steps]):
                 return steps
-        return []
+        return factor_steps(self, v, call) if isinstance(call, LibraryStep) else []
 
     # --- loops and branches ---
 

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.engine.device_steps import LibraryStep
+from accnp.engine.device_steps import AddressStep
 from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.passes.program import Value
 from accnp.primitives.dot_kernels import place
 from accnp.primitives.gpu_library import coarse
 from accnp.primitives.nests import Axis, Text, merged, total
+from accnp.runtime.driver import BLAS
 
 __all__ = [
     "LIMIT", "Copy", "Gemm", "Kinds", "ProductStep", "factors", "gemm_of", "joined", "kinds_of",
-    "laid_out", "matrix", "product_step", "words_of",
+    "laid_out", "matrix", "product_step",
 ]  # fmt: skip
 
 LIMIT = 1 << 31  # sizes are C's int
@@ -37,6 +38,7 @@ _TYPES = {
     "complex128": (5, 70, np.complex128),
     "bfloat16": (14, 68, np.float32),
 }
+_GEMM = "cublasGemmStridedBatchedEx"
 _TF32 = 77  # CUBLAS_COMPUTE_32F_FAST_TF32
 _PLAIN, _TURNED = 0, 1  # cublasOperation_t
 
@@ -56,29 +58,36 @@ class Gemm(NamedTuple):
     more: bool = False  # whether it is added to what is there
 
 
-class ProductStep(LibraryStep):
-    """A product by cuBLAS itself, on the device's stream. Where it is one of several steps that
-    make a result, it begins at a byte of that, which is its third operand if it is there already;
-    `fresh` are the slots that it makes then, and their bytes."""
+class ProductStep(AddressStep):
+    """A product by cuBLAS itself. Where it is one of several steps that make a result, it begins at
+    a byte of that, which is its third operand if it is there already."""
 
-    __slots__ = ("fresh", "gemm", "start", "walk")
+    __slots__ = ("gemm", "start")
 
     def __init__(self, v: Value, operands: Sequence[Any], gemm: Gemm, start: int = 0) -> None:
         super().__init__(v)
         self.operands = list(operands)
         self.gemm, self.start = gemm, start
-        self.fresh: list[tuple[int, int]] | None = None
-        self.walk: Any = None  # what does this step alone, once that is made
 
     @property
     def what(self) -> str:
         """What kind of step it is."""
         return f"{'' if self.fresh is None else 'a part of it: '}product by the GPU's library"
 
-    @property
-    def allocs(self) -> list[tuple[int, int]]:
-        """Slots that it makes, and their bytes."""
-        return super().allocs if self.fresh is None else self.fresh
+    def words(self, place: Any, calls: Any) -> tuple[str, int, int, list[Any]]:
+        a, b = [place(o[0], o[4]) for o in self.operands[:2]]
+        ((slot, _),) = self.results
+        out, g, held = place(slot, self.start), self.gemm, factors(self.operands[0][2])
+        calls.kept.append(held)
+        address, handle = calls.driver.blas()
+        one = held.ctypes.data
+        zero = one if g.more else one + held.itemsize
+        given = [
+            handle, *g.turned, *g.sizes, one, b, g.types[0], g.leading[0], g.strides[0],
+            a, g.types[0], g.leading[1], g.strides[1], zero, out, g.types[1], *g.out,
+            g.count, g.compute, -1,
+        ]  # fmt: skip
+        return _GEMM, address, BLAS, [x if isinstance(x, tuple) else (0, x) for x in given]
 
 
 def factors(dtype: Any) -> Any:
@@ -123,7 +132,7 @@ def _copy(which: int, operand: Any, dims: Any) -> Copy:
     return laid_out(which, operand, [*stacked, *free, *contracted])
 
 
-def laid_out(which: int, operand: Any, order: Sequence[int]) -> Copy:
+def laid_out(which: int, operand: Any, order: Sequence[int], conjugate: bool = False) -> Copy:
     """How to lay out an operand without gaps, its axes in an order."""
     _, shape, dtype, steps, _, _ = operand
     size, strides, step = dtype.itemsize, [0] * len(shape), 1
@@ -134,7 +143,8 @@ def laid_out(which: int, operand: Any, order: Sequence[int]) -> Copy:
     with text.block("for t in range(lo, hi):"):
         axes = merged([Axis(shape[d], (before[d],)) for d in order])
         (terms,) = place(text, axes, "t", 1)
-        text.add(f"a1[t] = a0[{total(terms)}]")
+        text.add(f"v = a0[{total(terms)}]")
+        text.add(f"a1[t] = {'make_complex(v.real, -v.imag)' if conjugate else 'v'}")
     # Halves are converted where they are read: they are copied as what they are in memory.
     code = "i2" if size == 2 else dtype_code(dtype)
     return Copy(which, text.own(step, 2 * step), code, tuple([s * size for s in strides]))
@@ -221,16 +231,3 @@ def matrix(rows: int, down: int, columns: int, along: int) -> tuple[int, int] | 
         if step >= rows:
             return _TURNED, step
     return None
-
-
-def words_of(step: ProductStep, a: Any, b: Any, out: Any, calls: Any) -> list[Any]:
-    """The arguments of the entry PRODUCT, as places; `calls` keeps what they point to."""
-    g, held = step.gemm, factors(step.operands[0][2])
-    calls.kept += [held, step]
-    one = held.ctypes.data
-    call, handle = calls.driver.blas()
-    numbers = [call, handle, calls.where, *g.turned, *g.sizes]
-    numbers += [one, one if g.more else one + held.itemsize, g.count]
-    numbers += [g.compute, g.types[0], g.leading[0], g.strides[0], g.types[0], g.leading[1]]
-    numbers += [g.strides[1], g.types[1], *g.out]
-    return [*[(0, n) for n in numbers], b, a, out]

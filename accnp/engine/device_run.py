@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.engine import control, execute
-from accnp.engine.device_products import ProductStep
 from accnp.engine.device_slots import is_table
-from accnp.engine.device_steps import DeviceStep, LibraryStep, origin
+from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, origin
 from accnp.engine.device_table import operand_slots, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.forks import renewed
@@ -119,7 +118,7 @@ def _do(step: Any, slots: list[Any], plan: Plan, device: Device, driver: Any) ->
             _reference(step, slots, device)
     elif type(step) is ControlStep and not is_table([step]):
         control.run_control(step, slots, functools.partial(run, mark=False), _Memory(device))
-    elif isinstance(step, ControlStep | ProductStep):
+    elif isinstance(step, ControlStep | AddressStep):
         if step.walk is None:
             step.walk = walk_of_step(step, device, plan.fastmath)
         found = step.walk([slots[s] for s in operand_slots(step)])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.engine.device_captures import Capture
-from accnp.engine.device_products import ProductStep
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.steps import ControlStep, KernelStep
 
@@ -28,7 +27,7 @@ def why_not(steps: Sequence[Any]) -> str:
             why = next(filter(None, [why_not(body.steps) for body in s.bodies]), "")
         elif type(s) is LibraryStep and not isinstance(s.captured, Capture):
             why = s.captured or f"{s.op.name} is a call of the GPU's library"
-        elif type(s) in (DeviceStep, ProductStep, LibraryStep):
+        elif isinstance(s, DeviceStep | LibraryStep):
             why = ""
         else:
             why = f"{s.label if isinstance(s, KernelStep) else s.op.name} is done by the processor"

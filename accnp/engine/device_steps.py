@@ -18,7 +18,7 @@ from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.ptx import Ptx, ptx_of
 
-__all__ = ["DeviceStep", "LibraryStep", "named_function", "origin"]
+__all__ = ["AddressStep", "DeviceStep", "LibraryStep", "named_function", "origin"]
 
 MOST = 64  # waves of blocks of a launch, whose threads then do more than one piece of the work
 
@@ -163,6 +163,28 @@ class LibraryStep(HostStep):
             fresh = mine.flags.c_contiguous and mine.flags.owndata
             found.append(mine if fresh else mine.copy(order="C"))
         return found
+
+
+class AddressStep(LibraryStep):
+    """A call of a function of cuBLAS or cuSOLVER by its address, on the device's stream. `fresh`
+    are the slots that it makes, and their bytes, where these are not its results alone."""
+
+    __slots__ = ("fresh", "walk")
+
+    def __init__(self, v: Value) -> None:
+        super().__init__(v)
+        self.fresh: list[tuple[int, int]] | None = None
+        self.walk: Any = None  # what does this step alone, once that is made
+
+    @property
+    def allocs(self) -> list[tuple[int, int]]:
+        """Slots that it makes, and their bytes."""
+        return super().allocs if self.fresh is None else self.fresh
+
+    def words(self, place: Any, calls: Any) -> tuple[str, int, int, list[Any]]:
+        """The function's name among `driver.CALLS`, its address, the bit of its errors, and its
+        arguments as places; `calls` keeps what they point to."""
+        raise NotImplementedError
 
 
 def named_function(which: Any) -> Any:

@@ -23,9 +23,8 @@ from operator import attrgetter
 from typing import Any
 
 from accnp.engine.device_ahead import NEVER, ahead
-from accnp.engine.device_products import ProductStep
 from accnp.engine.device_slots import is_table, makers_of, roots, rounded, sizes
-from accnp.engine.device_steps import LibraryStep, origin
+from accnp.engine.device_steps import AddressStep, LibraryStep, origin
 from accnp.engine.device_words import Calls, Guard, Place
 from accnp.engine.steps import ControlStep, Plan, used_slots
 from accnp.forks import renewed
@@ -58,7 +57,7 @@ def walk_of(plan: Plan) -> Walk | None:
     return None if len(plan.steps) > 1 and table.nbytes > LARGE else table.run
 
 
-def walk_of_step(step: ControlStep | ProductStep, device: Device, fastmath: bool) -> Walk:
+def walk_of_step(step: ControlStep | AddressStep, device: Device, fastmath: bool) -> Walk:
     """What runs a loop, a branch or a product by itself: buffers of its operands to those of its
     results."""
     operands = operand_slots(step)
@@ -71,9 +70,9 @@ def walk_of_step(step: ControlStep | ProductStep, device: Device, fastmath: bool
     return lambda buffers: run([buffers[i] for i in first])
 
 
-def operand_slots(step: ControlStep | ProductStep) -> list[int]:
+def operand_slots(step: ControlStep | AddressStep) -> list[int]:
     """The slots of what such a step reads."""
-    return [o[0] for o in step.operands] if isinstance(step, ProductStep) else step.operands
+    return [o[0] for o in step.operands] if isinstance(step, AddressStep) else step.operands
 
 
 class _Steps:
@@ -173,8 +172,8 @@ class _Steps:
             for words in self.calls.graph(step, self.place):
                 self.add(words)
             return
-        if type(step) is ProductStep:
-            self.add(self.calls.product(step, self.place))
+        if isinstance(step, AddressStep):
+            self.add(self.calls.call(step, self.place))
         else:
             self.add(self.calls.launch(step, self.place, self.guard))
 

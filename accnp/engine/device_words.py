@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from accnp.codegen.generated import Generated
 from accnp.engine.device_captures import Capture
-from accnp.engine.device_products import ProductStep, words_of
-from accnp.engine.device_steps import DeviceStep, LibraryStep
+from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
-from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, PRODUCT, addresses
+from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, addresses, call_of
+from accnp.runtime.driver import CALLS
 
 __all__ = ["Calls", "Guard", "Place"]
 
@@ -71,10 +71,11 @@ class Calls:
         self.kept.append(step)
         return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
 
-    def product(self, step: ProductStep, place: Callable[[int, int], Place]) -> list[int]:
-        a, b = [place(o[0], o[4]) for o in step.operands[:2]]
-        ((slot, _),) = step.results
-        return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, step.start), self))
+    def call(self, step: AddressStep, place: Callable[[int, int], Place]) -> list[int]:
+        name, address, bit, arguments = step.words(place, self)
+        self.kept.append(step)
+        head = [(0, address), (0, self.where), (0, bit)]
+        return self.step(call_of(CALLS[name]), 0, [*head, *arguments])
 
     def copy(self, to: Place, source: Place, nbytes: int, guard: Guard | None = None) -> list[int]:
         if guard is not None:

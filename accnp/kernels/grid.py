@@ -10,6 +10,7 @@ below and all of `intrinsics`.
     shuffle_down(x, d) shuffle_xor(x, d) shuffle_at(x, k)     values of other lanes of the warp
     shared_f4(n)...               n elements that the block shares; n is a constant
     load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
+    address(p)                    of an element, as an int64
     atomic_add(p, i, x) atomic_min atomic_max     p[i] and x put together, whoever else does so
     mantissa(x) exponent(x) raised(m, e)      of products whose exponents are kept apart
     any_lane(test)                whether it is true of a lane of the warp
@@ -238,6 +239,12 @@ def _aligned(p: Any) -> Any:
     return types.boolean, (p,), emit
 
 
+def _address(p: Any) -> Any:
+    if not isinstance(p, types.CPointer):
+        return None
+    return types.int64, (p,), lambda context, b, sig, args: b.ptrtoint(args[0], I64)
+
+
 def _quotient(x: Any, m: Any, s: Any) -> Any:
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         x, m, s = [b.trunc(arg, I32) for arg in args]
@@ -281,6 +288,7 @@ define("inverse", 1, _inverse)
 define("divided", 2, _divided)
 define("part", 2, _part)
 define("aligned", 1, _aligned)
+define("address", 1, _address)
 define("quotient", 3, _quotient)
 for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):
     _shuffle(_name, _mode)

@@ -78,14 +78,15 @@ class Batch:
             self.text.add(f"other = i8(p[i * {step}])", "row = q[i]")
             self.text.add("q[i] = q[other]", "q[other] = row")
 
-    def determinant(self, n: str, several: bool) -> None:
-        """The determinant at y from factors f and exchanges p; or its sign, and at z the logarithm
-        of its absolute value."""
+    def determinant(self, n: str, several: bool, first: int = 0) -> None:
+        """The determinant at y from factors f and exchanges p, counted from `first`; or its sign,
+        and at z the logarithm of its absolute value."""
         code, text = self.code, self.text
         part = {"c8": "f4", "c16": "f8"}.get(code, code)
+        row = f" + {first}" if first else ""
         text.add(f"s = {code}(1)", f"log_size = {part}(0)")
         with text.block(f"for i in range({n}):"):
-            text.add(f"d = f[i * {n} + i]", "s = s if i8(p[i]) == i else -s")
+            text.add(f"d = f[i * {n} + i]", f"s = s if i8(p[i]) == i{row} else -s")
             if several:
                 text.add("size = abs(d)", "log_size = log_size + log(size)")
                 text.add("unit = " + ("d / size" if part == code else f"cdiv(d, {code}(size))"))

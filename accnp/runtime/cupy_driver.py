@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from accnp.forks import at_fork
-from accnp.runtime.driver import BLAS, GEMM, LITTLE, Entries, Missing, NotCaptured
+from accnp.runtime.cupy_solver import CupySolver
+from accnp.runtime.driver import BLAS, GEMM, LITTLE, SOLVER, Entries, Missing, NotCaptured
 
 __all__ = ["CupyDriver", "provide"]
 
@@ -148,6 +149,8 @@ class CupyDriver:
         self.stream: int = self._compute.ptr
         self._retired: deque[tuple[Any, Any]] = deque()
         self._blas: tuple[int, int] | None = None
+        self._solver: CupySolver | None = None
+        self._solves: bool | None = None  # whether there is one; None if nobody asked
 
     def _here(self) -> None:
         """Let this thread work with the GPU."""
@@ -308,6 +311,22 @@ class CupyDriver:
         )
         return 0, 0
 
+    def solver(self) -> CupySolver | None:
+        if self._solves is None:
+            self._solves, (address, handle) = False, self.blas()
+            if address:
+                try:
+                    self._solver = CupySolver(self, handle, _mapped)
+                    self._solves = True
+                except Exception as error:  # CuPy's calls serve as well
+                    warnings.warn(
+                        f"accnp: factorisations on {self.kind} are made by CuPy's calls, one by "
+                        "one from Python, since cuSOLVER cannot be called directly "
+                        f"({type(error).__name__}: {error})",
+                        stacklevel=2,
+                    )
+        return self._solver
+
     def _tried(self, gemm: Any, handle: int) -> bool:
         a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(1, 7, dtype="f4").reshape(3, 2)
         x, y, out = self.upload(a), self.upload(b), self.alloc(16)
@@ -333,11 +352,12 @@ class CupyDriver:
         self._here()
 
     def failure(self, code: int) -> Exception:
-        if code & BLAS:
-            return RuntimeError(
-                f"cuBLAS: it failed; got status {code ^ BLAS}; set ACCNP_GPU_PRODUCTS=cupy "
-                "to have products made by CuPy's calls"
-            )
+        for name, bit in (("cuBLAS", BLAS), ("cuSOLVER", SOLVER)):
+            if code & bit:
+                return RuntimeError(
+                    f"{name}: it failed; got status {code ^ bit}; set ACCNP_GPU_PRODUCTS=cupy "
+                    "to have products and factorisations made by CuPy's calls"
+                )
         return self._cuda.CUDADriverError(code)
 
     def facts(self, function: Any) -> dict[str, int]:

@@ -8,9 +8,8 @@ and a choice. Like those of kernels they take a block of words, which say all th
   arguments of the kernel, n of them.
 - COPY: function to copy with, to, from, bytes, stream, where errors go.
 - GRAPH: function to launch with, graph, stream, where errors go.
-- PRODUCT: cuBLAS's function, its handle, where errors go; both operations, three sizes, addresses
-  of one and zero, how many products, how they are computed; type, leading dimension and stride of
-  the first operand, of the second, of the result; then these three.
+- A call of a library, by the types of its arguments (`driver.CALLS`): the function, where errors
+  go, a bit that tells whose they are; then its arguments, in C's order.
 - LOOP and CHOICE: zero, a record, and then addresses. They are the bases of the steps inside, as
   the words of a walker are those of a table.
 
@@ -34,12 +33,11 @@ from __future__ import annotations
 
 from accnp.runtime import launch
 from accnp.runtime.compile import native_code
-from accnp.runtime.driver import BLAS
+from accnp.runtime.driver import CALLS
 
-__all__ = ["CHOICE", "COPY", "GRAPH", "LAUNCH", "LOOP", "PRODUCT", "addresses"]
+__all__ = ["CHOICE", "COPY", "GRAPH", "LAUNCH", "LOOP", "addresses", "call_of"]
 
-LAUNCH, COPY, PRODUCT = "accnp_gpu_launch", "accnp_gpu_copy", "accnp_gpu_product"
-GRAPH = "accnp_gpu_graph"
+LAUNCH, COPY, GRAPH = "accnp_gpu_launch", "accnp_gpu_copy", "accnp_gpu_graph"
 LOOP, CHOICE = "accnp_gpu_loop", "accnp_gpu_choice"
 
 
@@ -157,30 +155,39 @@ end:
 """
 
 
-def _short(names: str) -> str:
-    """Words as C's int."""
-    return "\n".join([f"  %{name}.i = trunc i64 %{name} to i32" for name in names.split()])
+def call_of(kinds: str) -> str:
+    """The entry of calls of functions with such arguments."""
+    return f"accnp_gpu_call_{kinds}"
 
 
-_PRODUCT = f"""
-define void @{PRODUCT}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
+def _call(kinds: str) -> str:
+    names = [f"x{k}" for k in range(len(kinds))]
+    short = [
+        f"  %{x}.i = trunc i64 %{x} to i32" for x, k in zip(names, kinds, strict=True) if k == "i"
+    ]
+    types = ["i32" if k == "i" else "i64" for k in kinds]
+    given = [f"i32 %{x}.i" if k == "i" else f"i64 %{x}" for x, k in zip(names, kinds, strict=True)]
+    return f"""
+define void @{call_of(kinds)}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 start:
-{_words("call handle where ta tb s1 s2 s3 one none count how t1 l1 d1 t2 l2 d2 t3 l3 d3 a b c", "%argv")}
-{_short("ta tb s1 s2 s3 count how t1 l1 t2 l2 t3 l3")}
+{_words(" ".join(["call where bit", *names]), "%argv")}
+{chr(10).join(short)}
   %failed = call i1 @accnp_gpu_failed(i64 %where)
   br i1 %failed, label %end, label %go
 go:
-  %f = inttoptr i64 %call to i32 (i64, i32, i32, i32, i32, i32, i64, i64, i32, i32, i64, i64, i32, i32, i64, i64, i64, i32, i32, i64, i32, i32, i32)*
-  %status = call i32 %f(i64 %handle, i32 %ta.i, i32 %tb.i, i32 %s1.i, i32 %s2.i, i32 %s3.i, i64 %one, i64 %a, i32 %t1.i, i32 %l1.i, i64 %d1, i64 %b, i32 %t2.i, i32 %l2.i, i64 %d2, i64 %none, i64 %c, i32 %t3.i, i32 %l3.i, i64 %d3, i32 %count.i, i32 %how.i, i32 -1)
+  %f = inttoptr i64 %call to i32 ({", ".join(types)})*
+  %status = call i32 %f({", ".join(given)})
   %good = icmp eq i32 %status, 0
-  %code = or i32 %status, {BLAS}
+  %whose = trunc i64 %bit to i32
+  %code = or i32 %status, %whose
   %error = select i1 %good, i32 0, i32 %code
   %told = call i1 @accnp_gpu_told(i64 %where, i32 %error)
   br label %end
 end:
   ret void
 }}
-"""  # noqa: E501
+"""
+
 
 # The value of some bytes on the GPU, once they are made; 0 after an error.
 _FETCH = """
@@ -420,10 +427,12 @@ end:
 }}
 """  # noqa: E501
 
+_KINDS = sorted(set(CALLS.values()))
 TEXT = (
-    _HEAD + _LAUNCH + _COPY + _GRAPH + _PRODUCT + _FETCH + _AHEAD + _STEP + _STEPS + _LOOP + _CHOICE
-)
-_SYMBOLS = (LAUNCH, COPY, GRAPH, PRODUCT, LOOP, CHOICE)
+    _HEAD + _LAUNCH + _COPY + _GRAPH + "".join([_call(kinds) for kinds in _KINDS])
+    + _FETCH + _AHEAD + _STEP + _STEPS + _LOOP + _CHOICE
+)  # fmt: skip
+_SYMBOLS = (LAUNCH, COPY, GRAPH, *map(call_of, _KINDS), LOOP, CHOICE)
 
 _found: dict[str, int] = {}
 _code: list[object] = []  # keeps it mapped

@@ -18,21 +18,38 @@ import numpy as np
 from accnp.forks import renewed
 
 __all__ = [
-    "BLAS", "GEMM", "LITTLE", "Driver", "Entries", "Graph", "Memory", "Missing", "NotCaptured",
-    "drivers", "explain", "install",
+    "BLAS", "CALLS", "GEMM", "LITTLE", "ROOMS", "SOLVER", "Driver", "Entries", "Graph", "Memory",
+    "Missing", "NotCaptured", "Solver", "drivers", "explain", "install", "prototype",
 ]  # fmt: skip
 
 LITTLE = 48 << 10  # bytes of shared memory that a block of CUDA gets without asking for more
 
-BLAS = 1 << 20  # tells errors of cuBLAS from those of CUDA
-# The arguments of `cublasGemmStridedBatchedEx` in C, and what it returns: a handle, both
-# operations, three sizes, a factor; two operands (address, type, leading dimension, stride), a
-# factor, the result likewise; how many, how it is computed, by which algorithm.
-_int, _pointer = ctypes.c_int, ctypes.c_void_p
-_matrix = (_pointer, _int, _int, ctypes.c_longlong)
-GEMM = ctypes.CFUNCTYPE(
-    _int, _pointer, *[_int] * 5, _pointer, *_matrix, *_matrix, _pointer, *_matrix, *[_int] * 3
-)
+BLAS, SOLVER = 1 << 20, 1 << 21  # tell errors of cuBLAS and cuSOLVER from those of CUDA
+# The arguments of functions in C that machine code calls, as the headers of CUDA 12 have them: i is
+# an int (an enumeration, too), w a word of 64 bits (a handle, an address, a long long). What they
+# return is an int. A letter for the type, S, D, C or Z, stands in the place of the question mark.
+CALLS = {
+    "cublasGemmStridedBatchedEx": "wiiiiiwwiiwwiiwwwiiwiii",
+    "cublas?trsm_v2": "wiiiiiiwwiwi",
+    "cublas?trsmBatched": "wiiiiiiwwiwii",
+    "cublas?getrfBatched": "wiwiwwi",
+    "cublas?getrsBatched": "wiiiwiwwiwi",
+    "cusolverDn?potrf": "wiiwiwiw",
+    "cusolverDn?potrfBatched": "wiiwiwi",
+    "cusolverDn?getrf": "wiiwiwww",
+    "cusolverDn?getrs": "wiiiwiwwiw",
+}
+# The same of those that say how many elements of memory a factorisation needs.
+ROOMS = {"cusolverDn?potrf": "wiiwiw", "cusolverDn?getrf": "wiiwiw"}
+
+
+def prototype(kinds: str) -> Any:
+    """The type of such a function."""
+    types = [ctypes.c_int if k == "i" else ctypes.c_int64 for k in kinds]
+    return ctypes.CFUNCTYPE(ctypes.c_int, *types)
+
+
+GEMM = prototype(CALLS["cublasGemmStridedBatchedEx"])
 
 
 class Missing(RuntimeError):
@@ -85,6 +102,18 @@ class Entries(NamedTuple):
     graph: int
     mark: int
     passed: int
+
+
+class Solver(Protocol):
+    """Functions of cuBLAS and cuSOLVER for factorisations and systems, on the device's stream."""
+
+    def function(self, name: str, letter: str) -> tuple[int, int, int]:
+        """The address of one of `CALLS` for a type, its handle, and the bit of its errors."""
+        ...
+
+    def room(self, name: str, letter: str, first: int, second: int) -> int:
+        """How many elements of memory one of `ROOMS` needs: its two integers are given."""
+        ...
 
 
 class Memory(Protocol):
@@ -155,6 +184,10 @@ class Driver(Protocol):
     def blas(self) -> tuple[int, int]:
         """The address of `cublasGemmStridedBatchedEx`, and a handle that works on the stream; zeros
         where they are not to be had. What it returns, with the bit of `BLAS` set, is a code."""
+        ...
+
+    def solver(self) -> Solver | None:
+        """Those for factorisations and systems; None where they are not to be had."""
         ...
 
     def flag(self) -> tuple[int, int, Any]:

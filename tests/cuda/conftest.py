@@ -4,6 +4,7 @@ import os
 from contextlib import contextmanager
 
 import pytest
+from cuda import host_cupy
 from cuda.assembler import ptxas, refused
 from cuda.fake import gpus
 
@@ -11,6 +12,7 @@ import accnp
 from accnp.kernels.math import units
 from accnp.runtime import ptx
 
+cuda = host_cupy.cuda  # a driver of the real kind over a stand-in for CuPy
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from cuda.fake_solver import FakeSolver
 from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
 from cuda.strict_cupy import Array, Capturing, capturing, cupyx, library
@@ -115,6 +116,7 @@ class FakeDriver:
         self.marks: dict[int, dict[int, bytes]] = {}
         self._c_gemm = GEMM(self._gemm)
         self.gemm = True  # whether machine code may call cuBLAS
+        self.solves: Any = FakeSolver(self)
         self._c_wait = _Wait(lambda stream: self._guarded(self._arrive))
 
     def _not_captured(self, what: str) -> None:
@@ -207,6 +209,9 @@ class FakeDriver:
             into[...] = made if none != one else into.astype(scale) + made
 
         return self._guarded(work)
+
+    def solver(self) -> Any:
+        return self.solves
 
     def entries(self) -> Entries:
         every = (*self._c, self._c_wait, self._c_graph, self._c_mark, self._c_passed)

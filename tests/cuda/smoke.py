@@ -27,7 +27,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT, WHOLE = 60, 180  # seconds for a check, and for all
 LARGE = 1 << 27  # numbers of float32: 1 GiB to read and write
-SIDE_BY_SIDE, ALONE = 6, ("too_much_memory", "speed", "speed_of_convolutions")
+SIDE_BY_SIDE, ALONE = (
+    6,
+    ("too_much_memory", "speed", "speed_of_convolutions", "speed_of_factorisations"),
+)
 CHECKS: dict[str, Callable[[], Any]] = {}
 
 
@@ -183,6 +186,87 @@ def speed_of_convolutions() -> Any:
                 y = f(x, w)
             y.block_until_ready()
             found[how] = round(1e3 * (time.perf_counter() - begin) / 5, 3)
+    return found
+
+
+def _factors() -> dict[str, Any]:
+    import accnp.numpy as jnp
+    from accnp import lax
+
+    def triangle(a: Any, b: Any) -> Any:
+        return [
+            lax.linalg.triangular_solve(a, b if left else b.T, left_side=left, transpose_a=turned)
+            for left in (True, False)
+            for turned in (True, False)
+        ]
+
+    return {
+        "cholesky": lambda a, b: jnp.linalg.cholesky(a),
+        "not positive": lambda a, b: jnp.linalg.cholesky(a - 9 * jnp.eye(len(a))),
+        "triangle": triangle,
+        "lu": lambda a, b: lax.linalg.lu(a + jnp.eye(len(a))[::-1]),
+        "solve": lambda a, b: jnp.linalg.solve(a[::-1], b),
+        "determinant": lambda a, b: jnp.linalg.slogdet(a[::-1]),
+        "stacks": lambda a, b: [
+            jnp.linalg.cholesky(jnp.stack([a, a * 2, -a])), lax.linalg.lu(jnp.stack([a, a[::-1]])),
+            jnp.linalg.solve(jnp.stack([a, a.T * 2]), jnp.stack([b, b])),
+            lax.linalg.triangular_solve(jnp.stack([a, a * 2]), jnp.stack([b, b]), left_side=True),
+        ],
+    }  # fmt: skip
+
+
+@check
+def factorisations_by_address() -> Any:
+    """Whether machine code may call cuSOLVER, and what comes of it, in loops too."""
+    from unittest.mock import patch
+
+    from accnp import lax
+    from accnp.primitives import block_kernels
+
+    _, _, driver = _there()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert driver.solver() is not None, "; ".join([str(w.message) for w in found])
+    n, bad, said = 9, [], {}
+    i = np.arange(n, dtype="f4")
+    a, b = np.eye(n, dtype="f4") * 4 + np.cos(i[:, None] * i) / n, np.resize(X, (n, 3))
+    every = _factors()
+    every["a loop"] = lambda a, b: lax.fori_loop(0, 3, lambda _, x: every["solve"](a, x), b)
+    # No matrix is small enough for a block of threads.
+    with patch.object(block_kernels, "CLASSES", ()):
+        for dtype in ("f4", "c8"):
+            for name, f in every.items():
+                try:
+                    said[f"{name} {dtype}"] = _same(f, a.astype(dtype), b.astype(dtype), close=1e-3)
+                except Exception as error:
+                    bad.append(f"{name} {dtype}: {type(error).__name__}: {error}"[:500])
+    assert not bad, "; ".join(bad)
+    return said
+
+
+@check
+def speed_of_factorisations() -> Any:
+    """Milliseconds by functions called by address, and by CuPy's calls."""
+    from unittest.mock import patch
+
+    import accnp.numpy as jnp
+
+    accnp, gpu, driver = _there()
+    n = 2048 if LARGE > 1 << 20 else 116
+    found = {}
+    for shape in ((n, n), (n // 16, 128, 128))[: 1 + (n > 200)]:
+        a = accnp.device_put(np.eye(shape[-1], dtype="f4") * np.ones(shape, "f4") + 1, gpu)
+        for how, solver in (("address", driver.solver()), ("CuPy", None)):
+            with patch.object(driver, "solver", lambda solver=solver: solver):
+                for name in ("cholesky", "inv"):
+                    f = accnp.jit(lambda x, name=name: getattr(jnp.linalg, name)(x))
+                    f(a).block_until_ready()
+                    begin = time.perf_counter()
+                    for _ in range(3):
+                        y = f(a)
+                    y.block_until_ready()
+                    took = (time.perf_counter() - begin) / 3
+                    found[f"{name} {shape} by {how}"] = round(1e3 * took, 3)
     return found
 
 

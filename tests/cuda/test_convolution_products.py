@@ -8,7 +8,7 @@ from cuda.test_block_convolutions import CASES, LAST, normal, same
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.engine import device_convolutions
+from accnp.engine import device_convolutions, device_table
 from accnp.runtime.device_buffer import driver_of
 
 
@@ -88,6 +88,12 @@ def test_loops_without_python(fake, monkeypatch):
 def test_slopes_in_loops_without_python(fake):
     f, *args = KNOWN["slopes of long sums"]
     check_no_python(fake, lambda *x: lax.fori_loop(0, 2, lambda _, c: f(*c), x), args)
+
+
+def test_one_step_after_the_other(fake, monkeypatch):
+    monkeypatch.setattr(device_table, "LARGE", 0)  # plans that hold much are no table
+    for name in ("moved", "slopes of halves", "groups of one place"):
+        test_values(jax.devices("gpu")[0], name)
 
 
 def test_what_strides_say_is_not_laid_out(fake):

@@ -50,7 +50,7 @@ def memory_of(plan: Plan, program: Program | None) -> dict[int, int]:
     for slot, v in enumerate(program.leaves if program is not None else ()):
         sizes[slot] = v.aval.nbytes
     for step in plan.steps:
-        if isinstance(step, KernelStep):
+        if hasattr(step, "allocs"):  # a kernel, or a call of a GPU's library
             sizes.update(step.allocs)
             sizes.update((slot, n) for slot, _, n, _ in step.takes)
         else:

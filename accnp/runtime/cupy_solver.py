@@ -1,0 +1,94 @@
+"""Factorisations and systems by functions of cuBLAS and cuSOLVER that machine code may call.
+
+In: the driver of a GPU. Out: addresses and handles of our own on its stream, once a system of two
+unknowns has come out right by each of four of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.runtime.driver import BLAS, CALLS, ROOMS, SOLVER, prototype
+
+__all__ = ["CupySolver"]
+
+
+class CupySolver:
+    """The functions of one GPU.
+
+    Raises:
+        RuntimeError: one of them fails, or gives something else than it should.
+    """
+
+    def __init__(self, driver: Any, blas: int, mapped: Callable[[str], str]) -> None:
+        self.driver, self.blas = driver, blas
+        driver.xp.cuda.device.get_cusolver_handle()  # loads the library
+        # Handles are made by the libraries whose functions are called, if there are several.
+        self.solvers = ctypes.CDLL(mapped("libcusolver.so"))
+        self.products = ctypes.CDLL(mapped("libcublas.so"))
+        # Plans are made while others compute: who asks has a handle for that.
+        self.handle, self.asks = self._made(), self._made()
+        stream = ctypes.c_void_p(driver.stream)
+        held = ctypes.c_void_p(self.handle)
+        self._check(self.solvers.cusolverDnSetStream(held, stream), SOLVER)
+        self._try()
+
+    def _made(self) -> int:
+        made = ctypes.c_void_p()
+        self._check(self.solvers.cusolverDnCreate(ctypes.byref(made)), SOLVER)
+        return made.value or 0
+
+    def _check(self, status: int, bit: int) -> None:
+        if status:
+            raise self.driver.failure(bit | status)
+
+    def function(self, name: str, letter: str) -> tuple[int, int, int]:
+        ours = name.startswith("cusolver")
+        found = getattr(self.solvers if ours else self.products, name.replace("?", letter))
+        address = ctypes.cast(found, ctypes.c_void_p).value or 0
+        return (address, self.handle, SOLVER) if ours else (address, self.blas, BLAS)
+
+    def room(self, name: str, letter: str, first: int, second: int) -> int:
+        found = getattr(self.solvers, f"{name.replace('?', letter)}_bufferSize")
+        address, size = ctypes.cast(found, ctypes.c_void_p).value, ctypes.c_int()
+        self.driver.enter()
+        leading = second if name.endswith("potrf") else first
+        # The matrix is not looked at: JAX gives none, either.
+        given = self.asks, first, second, 0, leading, ctypes.addressof(size)
+        self._check(prototype(ROOMS[name])(address)(*given), SOLVER)
+        return size.value
+
+    def _call(self, name: str, *arguments: int) -> None:
+        address, handle, bit = self.function(name, "S")
+        self._check(prototype(CALLS[name])(address)(handle, *arguments), bit)
+
+    def _try(self) -> None:
+        """A factor of Cholesky's, a system with that, and one with factors of LU."""
+        driver, one = self.driver, np.ones(1, "f4")
+        a, x = np.array([4, 2, 2, 5], "f4"), np.array([2, 5], "f4")
+        first, second = driver.upload(a), driver.upload(x)
+        need = self.room("cusolverDn?potrf", "S", 1, 2), self.room("cusolverDn?getrf", "S", 2, 2)
+        # Exchanges are such already, so that nobody reads beyond if a function does nothing.
+        work, info = driver.alloc(4 * max(1, *need)), driver.upload(np.array([7, 1, 2], "i4"))
+        self._call("cusolverDn?potrf", 1, 2, first.ptr, 2, work.ptr, need[0], info.ptr)
+        # By rows it is a lower triangle, to the right of what it is solved for.
+        alpha = one.ctypes.data
+        self._call("cublas?trsm_v2", 1, 1, 0, 0, 1, 2, alpha, first.ptr, 2, second.ptr, 1)
+        found = np.empty(4, "f4"), np.empty(2, "f4"), np.empty(3, "i4")
+        for memory, into in zip((first, second, info), found, strict=True):
+            driver.copy_out(memory, 0, into)
+        if not np.allclose([*found[0][[0, 2, 3]], *found[1], found[2][0]], [2, 1, 2, 1, 2, 0]):
+            raise RuntimeError("a triangle of 2 rows came out wrong")
+        first, second = driver.upload(np.array([1, 4, 2, 4], "f4")), driver.upload(x)
+        pivots = info.ptr + 4
+        self._call("cusolverDn?getrf", 2, 2, first.ptr, 2, work.ptr, pivots, info.ptr)
+        self._call("cusolverDn?getrs", 0, 2, 1, first.ptr, 2, pivots, second.ptr, 2, info.ptr)
+        driver.copy_out(second, 0, found[1])
+        driver.copy_out(info, 0, found[2])
+        # x + 2 y = 2, 4 x + 4 y = 5, with the second row first
+        if not np.allclose([*found[1], *found[2]], [0.5, 0.75, 0, 2, 2]):
+            raise RuntimeError("a system of 2 unknowns came out wrong")

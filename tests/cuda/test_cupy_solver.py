@@ -1,0 +1,91 @@
+"""The functions of cuSOLVER and cuBLAS are tried before machine code calls them."""
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda.fake_solver import BLAS_HANDLE, HANDLE, FakeSolver
+from cuda.host_cupy import COMPUTE, Blas
+from cuda.strict_cupy import checked
+
+from accnp.runtime import cupy_driver
+from accnp.runtime.driver import BLAS, CALLS, ROOMS, SOLVER, prototype
+
+ASKS = 79
+
+
+class Solvers:
+    """The library, in the memory of the host; `wrong` is a function that gives something else."""
+
+    def __init__(self, cuda, monkeypatch, wrong="", status=0):
+        Blas(cuda, monkeypatch)
+        cuda.driver._blas = 1, BLAS_HANDLE
+        cuda.driver.xp.cuda.device.get_cusolver_handle = checked(
+            "cupy.cuda.device.get_cusolver_handle", lambda: 9
+        )
+        space = SimpleNamespace(bytes=self.bytes)
+        host = SimpleNamespace(space=space, _count=lambda _: None, _guarded=lambda run: run() or 0)
+        functions, self.streams, self.asked = FakeSolver(host), [], []
+        self.handles = []
+        found = {
+            "cusolverDnCreate": self.create,
+            "cusolverDnSetStream": lambda *pair: self.streams.append([x.value for x in pair]),
+        }
+        for name in CALLS:
+            if "?" in name:
+                functions.function(name, "S")
+                found[name.replace("?", "S")] = functions.kept[name, "S"]
+        for name, kinds in ROOMS.items():
+            found[f"{name.replace('?', 'S')}_bufferSize"] = prototype(kinds)(self.room)
+        if wrong:
+            kinds = CALLS[wrong]
+            found[wrong.replace("?", "S")] = prototype(kinds)(lambda *_: status)
+        self.library = SimpleNamespace(**found)
+        monkeypatch.setattr(cupy_driver.ctypes, "CDLL", lambda path: self.library)
+
+    def bytes(self, at, nbytes):
+        return np.frombuffer((ctypes.c_char * nbytes).from_address(at), np.uint8)
+
+    def create(self, handle):
+        handle._obj.value = HANDLE if not self.handles else ASKS
+        self.handles.append(handle._obj.value)
+        return 0
+
+    def room(self, handle, first, second, matrix, leading, size):
+        self.asked.append((handle, first, second, matrix, leading))
+        ctypes.c_int.from_address(size).value = 5
+        return 0
+
+
+def test_they_are_tried_first(cuda, monkeypatch):
+    made = Solvers(cuda, monkeypatch)
+    solver = cuda.driver.solver()
+    assert solver is not None
+    assert solver is cuda.driver.solver()
+    assert made.streams == [[HANDLE, COMPUTE]]
+    assert made.asked == [(ASKS, 1, 2, 0, 2), (ASKS, 2, 2, 0, 2)]
+    assert solver.room("cusolverDn?getrf", "S", 9, 4) == 5
+    assert made.asked[-1] == (ASKS, 9, 4, 0, 9)
+    for name, handle, bit in (
+        ("cusolverDn?potrf", HANDLE, SOLVER), ("cublas?trsmBatched", BLAS_HANDLE, BLAS),
+    ):  # fmt: skip
+        function = getattr(made.library, name.replace("?", "S"))
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert solver.function(name, "S") == (address, handle, bit)
+
+
+@pytest.mark.parametrize("name", ["cublas?trsm_v2", "cusolverDn?potrf", "cusolverDn?getrf",
+                                  "cusolverDn?getrs"])  # fmt: skip
+@pytest.mark.parametrize("status", [0, 7])
+def test_where_one_fails_they_are_cupys_calls(cuda, monkeypatch, name, status):
+    Solvers(cuda, monkeypatch, name, status)
+    why = "got status 7; set ACCNP_GPU_PRODUCTS=cupy" if status else "came out wrong"
+    with pytest.warns(UserWarning, match=why):
+        assert cuda.driver.solver() is None
+    assert cuda.driver.solver() is None  # without another warning
+
+
+def test_without_cublas_there_are_none(cuda, monkeypatch):
+    monkeypatch.setenv("ACCNP_GPU_PRODUCTS", "cupy")
+    assert cuda.driver.solver() is None
