@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from numba.core import types
 
 from accnp.codegen.definitions import with_definitions
+from accnp.forks import imported
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
@@ -39,6 +40,8 @@ _OUTSIDE = re.compile(
     r'tanh|exp|exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
     re.MULTILINE,
 )
+# What Numba leaves to the processor's library where users' functions call it.
+_LEFT = re.compile(r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE)
 
 
 def _machine(cpu: str) -> Any:
@@ -111,7 +114,11 @@ def write(
         module, made, others = _run(function, trees[name], arguments, fastmath)
         body = frontend.inlined(module, made)
     text = "\n".join([body, _entry(made, signature, entry, tasks, threads, guard)])
-    return emit(text, [*others, *parts], cpu)
+    linked = [*others, *parts]
+    if any(_LEFT.search(t) for t in (text, *linked)):
+        device = imported("accnp.runtime.user_device")
+        linked.append(device.definitions(device.declared((text, *linked))))
+    return emit(text, linked, cpu)
 
 
 @functools.cache

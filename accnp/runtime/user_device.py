@@ -1,4 +1,4 @@
-"""Functions that Numba's kernels for GPUs call, and LLVM's target for GPUs has not got under that
+"""Functions that users' kernels for GPUs call, and LLVM's target for GPUs has not got under that
 name: votes and shuffles of a warp, atomic operations on floats, small ones of libdevice, and its
 fast ones, of GPUs' units.
 
@@ -43,7 +43,9 @@ __all__ = ["declared", "definitions", "renamed"]
 
 _PAIR = ir.LiteralStructType((I32, I1))
 _LIBNVVM = re.compile(r'@"?llvm\.nvvm\.(shfl\.sync\.i32|vote\.sync|match\.all\.sync\.i\d+)"?(?=\()')
-_DECLARED = re.compile(r'^declare [^@\n]*@"?((?:___numba|__nv|accnp)_[\w.]+)"?\(', re.MULTILINE)
+_DECLARED = re.compile(
+    r'^declare [^@\n]*@"?((?:___numba|__nv|accnp|numba)_[\w.]+|hypotf?)"?\(', re.MULTILINE
+)
 
 Body = Callable[..., Any]
 _known: dict[str, tuple[Any, tuple[Any, ...], Body]] = {}
@@ -272,9 +274,11 @@ _formula("__nv_isinff", "__nv_isinfd", I32, lambda x: fabs(x).eq(_INF))
 _formula("__nv_finitef", "__nv_isfinited", I32, lambda x: fabs(x) < _INF)
 _formula("__nv_signbitf", "__nv_signbitd", I32, lambda x: bits(x) < 0)
 _formula("__nv_llrintf", "__nv_llrint", I64, _whole)
-_formula("__nv_ldexpf", "__nv_ldexp", None, _scale, I32)
-_formula("__nv_hypotf", "__nv_hypot", None, _hypotenuse, None)
-_formula("__nv_frexpf", "__nv_frexp", None, _split, I32.as_pointer())
+for _own in ("__nv_", "numba_"):  # the latter are what Numba calls on a processor
+    _formula(f"{_own}ldexpf", f"{_own}ldexp", None, _scale, I32)
+    _formula(f"{_own}frexpf", f"{_own}frexp", None, _split, I32.as_pointer())
+for _own in ("__nv_", ""):
+    _formula(f"{_own}hypotf", f"{_own}hypot", None, _hypotenuse, None)
 _define("__nv_modff", F32, F32, F32.as_pointer())(lambda b, x, p: b.ret(_parts(V(b, x), V(b, p)).v))
 _define("__nv_modf", F64, F64, F64.as_pointer())(lambda b, x, p: b.ret(_parts(V(b, x), V(b, p)).v))
 for _name, _kind in (("", I32), ("ll", I64)):

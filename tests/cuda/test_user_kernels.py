@@ -158,11 +158,13 @@ def modulus(x, y):
 
 @pytest.mark.parametrize("function", [lengths, apart, modulus])
 def test_functions_that_numba_leaves_to_others(gpu, function):
-    """Numba compiles them apart, or calls functions in C; a GPU has the processor do that."""
+    """Numba compiles them apart, or calls functions in C, which a GPU has from us."""
     f, want = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
     for x, y in ((X[0], X[1]), (on(gpu, X[0]), on(gpu, X[1]))):
         np.testing.assert_allclose(f(x, y), want, rtol=1e-6)
         np.testing.assert_allclose(jnp.sum(f(x, y) * 2), np.sum(want) * 2, rtol=1e-6)
+    (kernel,) = jnp.inspect(f)(on(gpu, X[0]), on(gpu, X[1])).kernels
+    assert kernel.device == gpu
 
 
 def test_a_function_of_arrays_goes_through_the_host(gpu):
