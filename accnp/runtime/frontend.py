@@ -346,9 +346,16 @@ def context_of(fastmath: bool) -> Any:
     """What types and lowers, with the flags of such kernels."""
     # Makes what was registered since known to both: the intrinsics, whoever comes first.
     imported("accnp.kernels.intrinsics")
-    TYPING.refresh()
-    TARGET.refresh()
+    tell()
     return compiler._make_subtarget(TARGET, _flags(fastmath))
+
+
+def tell() -> None:
+    """Make known to both contexts what was registered since. Numba's lists of it are generators,
+    which two threads must not be in."""
+    with global_compiler_lock:
+        TYPING.refresh()
+        TARGET.refresh()
 
 
 def by_numba(

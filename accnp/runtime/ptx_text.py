@@ -124,8 +124,7 @@ def write(
 @functools.cache
 def _know() -> None:
     """Make the functions of GPUs' kernels known to contexts that the processor's were made with."""
-    frontend.TYPING.refresh()
-    frontend.TARGET.refresh()
+    frontend.tell()
 
 
 def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool) -> tuple:

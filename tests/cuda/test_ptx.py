@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from cuda.interpreter import Memory, Module, PTXError
 from cuda.support import on_gpu
 
 from accnp.config import cache_dir
-from accnp.runtime import ptx, ptx_text
+from accnp.runtime import frontend, ptx, ptx_text
 from accnp.runtime.compile import CompileError, counters
 from accnp.runtime.ptx import ptx_of
 
@@ -179,3 +181,25 @@ def test_errors_that_are_part_of_a_cycle_take_nothing_of_llvm_with_them():
         [sys.executable, "-c", CYCLES], capture_output=True, text=True, env=env, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_one_thread_at_a_time_tells_contexts_of_functions(monkeypatch):
+    """Kernels are compiled side by side; Numba's registries are generators, which fail if two
+    threads are in one."""
+    inside, most = [], []
+
+    def refresh():
+        inside.append(1)
+        time.sleep(0.02)
+        most.append(len(inside))
+        inside.pop()
+
+    for context in (frontend.TYPING, frontend.TARGET):
+        monkeypatch.setattr(context, "refresh", refresh)
+    ways = [ptx_text._know.__wrapped__, lambda: frontend.context_of.__wrapped__(False)] * 2
+    threads = [threading.Thread(target=way) for way in ways]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert most == [1] * 8
