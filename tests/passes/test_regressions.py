@@ -198,6 +198,6 @@ def test_a_stack_along_the_last_axis_has_no_loop_over_its_one_element():
         return jnp.stack([x, x + 1, x * 2], -1)
 
     (kernel,) = jnp.inspect(jnp.jit(f))(x).kernels
-    assert kernel.source.count("for ") == 4  # of rows, for each operand, and of tasks
+    assert kernel.source.count("    for ") == 4  # of rows, for each operand, and of tasks
     v = np.asarray(x)
     np.testing.assert_array_equal(jnp.jit(f)(x), np.stack([v, v + 1, v * 2], -1))
