@@ -23,7 +23,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, TypingError
 from numba.np.numpy_support import from_dtype
 
 from accnp.forks import renewed
@@ -175,9 +175,11 @@ def _typed(
             k if a.rank is None else types.Array(k, a.rank, "C", readonly=strict and a.readonly)
             for k, a in zip(kinds, arguments, strict=True)
         ])  # fmt: skip
-        return compiler.compile_cuda(
+        made = compiler.compile_cuda(
             function.py_func, types.void, given, nvvm_options=options, cc=cc, **_fast(options)
         )
+        _check_atomics(made.type_annotation)
+        return made
 
     try:
         return attempt(True)
@@ -188,6 +190,19 @@ def _typed(
         with contextlib.suppress(NumbaError):
             return attempt(False)
         raise
+
+
+def _check_atomics(found: Any) -> None:
+    """Refuse atomic operations on what must not be written to: Numba types them whatever an array
+    is."""
+    for call, signature in found.calltypes.items():
+        if getattr(call, "op", "") != "call" or not (signature and signature.args):
+            continue
+        key = getattr(found.typemap[call.func.name], "typing_key", None)
+        atomic = getattr(key, "__qualname__", "").startswith("atomic.")
+        x = signature.args[0]
+        if atomic and isinstance(x, types.Array) and not x.mutable:
+            raise TypingError(f"Cannot modify readonly array of type: {x}", call.loc)
 
 
 def _kind(argument: Argument) -> Any:

@@ -275,6 +275,13 @@ def test_operands_stay(gpu):
     x = on(gpu, X[0])
     with pytest.raises(JaxRuntimeError, match="it writes to an operand, and these are read only"):
         jnp.kernel(over, lambda x: x, grid=(1, 1))(x).block_until_ready()
+
+    @cuda.jit
+    def counted(x, y):
+        y[0] = cuda.atomic.add(x, 0, 1)
+
+    with pytest.raises(JaxRuntimeError, match="it writes to an operand, and these are read only"):
+        jnp.kernel(counted, lambda x: x, grid=(1, 1))(x).block_until_ready()
     np.testing.assert_array_equal(x, X[0])
     with user_cuda._without_device((9, 0)):  # one with a signature is compiled at once
         first = cuda.jit("f4(f4[:])", device=True)(lambda x: x[0])
