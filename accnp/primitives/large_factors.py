@@ -92,7 +92,10 @@ def order(count: int, rows: int, least: int) -> OwnKernel:
             text.add("q[i] = i4(i)")
         text.add("barrier()")
         with text.block("if me == 0:"), text.block(f"for i in range({k}):"):
-            text.add("other = i8(p[i]) - 1", "row = q[i]", "q[i] = q[other]", "q[other] = row")
+            text.add("other = i8(p[i]) - 1")
+            # Where a column is NaN, libraries find no largest element, and say anything.
+            with text.block(f"if (other >= 0) & (other < {m}):"):
+                text.add("row = q[i]", "q[i] = q[other]", "q[other] = row")
         text.add("barrier()")
         if small:
             with text.block(f"for i in range(me, {m}, {THREADS}):"):
