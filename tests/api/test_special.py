@@ -429,7 +429,7 @@ def test_zeta_and_polygamma():
     """Beside mpmath in both precisions: right of 0 (large operands, too), and left of it."""
     s = np.array([1.01, 1.5, 2, 5, 17.25, 40, 70, 3, 2.5, 1.1, 6])
     q = np.array([0.5, 0.02, 1, 30, 2.5, 0.7, 900, 1e4, 0.3, 7, 12])
-    x = np.array([0.1, 1, 2.5, 30, -0.5, -2.25, -9.9, -30.5])
+    x = np.array([0.1, 1, 2.5, 30, -0.5, -2.25, -9.9, -30.5, -1e-9, -0.999])
     for dtype, rtol, tiny in ((np.float32, 1.2e-7, 1e-40), (np.float64, 1e-15, 0)):
         with accnp.enable_x64(dtype is np.float64), mpmath.workdps(60):
             a, b = s.astype(dtype), q.astype(dtype)

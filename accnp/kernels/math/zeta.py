@@ -72,9 +72,10 @@ def _below(x: V, q: V) -> V:
     def series(q: V) -> V:
         return V(x.b, x.b.call(fn, [x.v, q.v]))
 
-    f = q - floor(q)
-    f = where(f > 0.0, f, 0.5)  # at the poles
-    up, down, beyond = series(f), series(1.0 - f), series(1.0 - q)
+    # Either distance to a whole number is its own difference: 1 - f has lost that to a pole at 0.
+    f, g = q - floor(q), -floor(-q) - q
+    f, g = (where(v > 0.0, v, 0.5) for v in (f, g))  # at the poles
+    up, down, beyond = series(f), series(g), series(1.0 - q)
     half = x * 0.5
     return where(floor(half).eq(half), up + (down - beyond), (up - down) + beyond)
 
