@@ -352,10 +352,12 @@ def _lu_numpy(a: Any) -> Any:
 
 
 def row_order(pivots: Any, m: int) -> Any:
-    """The order of m rows after exchanges, one after the other."""
+    """The order of m rows after exchanges, one after the other, but those with rows that are not
+    there."""
     order = np.arange(m, dtype=np.int32)
     for i, j in enumerate(pivots):
-        order[[i, j]] = order[[j, i]]
+        if 0 <= j < m:
+            order[[i, j]] = order[[j, i]]
     return order
 
 

@@ -72,11 +72,13 @@ class Batch:
             self.text.add(f"{to}[i * {n} + j] = {source}[i * {rows} + j * {columns}]")
 
     def permutation(self, m: str, k: str, step: str = "1") -> None:
-        """q becomes the order of m rows after the k exchanges in p, which lie `step` apart."""
+        """q becomes the order of m rows after the k exchanges in p, which lie `step` apart.
+        Those with rows that are not there are none: users give any, libraries where all is NaN."""
         self.text.add(f"for i in range({m}):", "    q[i] = i4(i)")
         with self.text.block(f"for i in range({k}):"):
-            self.text.add(f"other = i8(p[i * {step}])", "row = q[i]")
-            self.text.add("q[i] = q[other]", "q[other] = row")
+            self.text.add(f"other = i8(p[i * {step}])")
+            with self.text.block(f"if (other >= 0) & (other < {m}):"):
+                self.text.add("row = q[i]", "q[i] = q[other]", "q[other] = row")
 
     def determinant(self, n: str, several: bool, first: int = 0) -> None:
         """The determinant at y from factors f and exchanges p, counted from `first`; or its sign,

@@ -247,3 +247,13 @@ def test_a_projector_has_its_slope_where_a_reflector_is_none() -> None:
 def test_jaxpr_of_dot() -> None:
     text = str(accnp.make_jaxpr(jnp.dot)(D["x"], D["v"]))
     assert text == str(jax.make_jaxpr(jax.numpy.dot)(D["x"], D["v"]))
+
+
+@pytest.mark.parametrize("size", [6, 300])
+def test_exchanges_with_rows_that_are_not_there_are_none(size: int) -> None:
+    """They come from outside: nothing is read or written there."""
+    pivots = np.array([1, size, 2, -1, 1 << 30, -(1 << 30)], np.int32)
+    want = [1, 0, *range(2, size)]
+    with accnp.disable_jit():
+        assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == want
+    assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == want
