@@ -148,6 +148,7 @@ class CupyDriver:
             self._compute, self._in, self._out = [stream(non_blocking=True) for _ in range(3)]
         self.stream: int = self._compute.ptr
         self._retired: deque[tuple[Any, Any]] = deque()
+        self._first = threading.RLock()  # plans of several threads ask for what follows
         self._blas: tuple[int, int] | None = None
         self._solver: CupySolver | None = None
         self._solves: bool | None = None  # whether there is one; None if nobody asked
@@ -277,9 +278,10 @@ class CupyDriver:
         return Entries(*[address or 0 for address in found])
 
     def blas(self) -> tuple[int, int]:
-        if self._blas is None:
-            self._blas = self._products()
-        return self._blas
+        with self._first:
+            if self._blas is None:
+                self._blas = self._products()
+            return self._blas
 
     def _products(self) -> tuple[int, int]:
         """cuBLAS's function and a handle of our own, once it has made a small product rightly."""
@@ -312,20 +314,28 @@ class CupyDriver:
         return 0, 0
 
     def solver(self) -> CupySolver | None:
-        if self._solves is None:
-            self._solves, (address, handle) = False, self.blas()
-            if address:
-                try:
-                    self._solver = CupySolver(self, handle, _mapped)
-                    self._solves = True
-                except Exception as error:  # CuPy's calls serve as well
-                    warnings.warn(
-                        f"accnp: factorisations on {self.kind} are made by CuPy's calls, one by "
-                        "one from Python, since cuSOLVER cannot be called directly "
-                        f"({type(error).__name__}: {error})",
-                        stacklevel=2,
-                    )
-        return self._solver
+        with self._first:
+            if self._solves is None:
+                self._solves = False
+                self._solver = self._factors()
+                self._solves = self._solver is not None
+            return self._solver
+
+    def _factors(self) -> CupySolver | None:
+        address, handle = self.blas()
+        if not address:
+            return None
+        self._here()
+        try:
+            return CupySolver(self, handle, _mapped)
+        except Exception as error:  # CuPy's calls serve as well
+            warnings.warn(
+                f"accnp: factorisations on {self.kind} are made by CuPy's calls, one by "
+                "one from Python, since cuSOLVER cannot be called directly "
+                f"({type(error).__name__}: {error})",
+                stacklevel=3,
+            )
+        return None
 
     def _tried(self, gemm: Any, handle: int) -> bool:
         a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(1, 7, dtype="f4").reshape(3, 2)

@@ -7,6 +7,7 @@ unknowns has come out right by each of four of them.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -30,8 +31,8 @@ class CupySolver:
         # Handles are made by the libraries whose functions are called, if there are several.
         self.solvers = ctypes.CDLL(mapped("libcusolver.so"))
         self.products = ctypes.CDLL(mapped("libcublas.so"))
-        # Plans are made while others compute: who asks has a handle for that.
-        self.handle, self.asks = self._made(), self._made()
+        # Plans are made while others compute: who asks has a handle for that, one at a time.
+        self.handle, self.asks, self.one = self._made(), self._made(), threading.Lock()
         stream = ctypes.c_void_p(driver.stream)
         held = ctypes.c_void_p(self.handle)
         self._check(self.solvers.cusolverDnSetStream(held, stream), SOLVER)
@@ -59,7 +60,8 @@ class CupySolver:
         leading = second if name.endswith("potrf") else first
         # The matrix is not looked at: JAX gives none, either.
         given = self.asks, first, second, 0, leading, ctypes.addressof(size)
-        self._check(prototype(ROOMS[name])(address)(*given), SOLVER)
+        with self.one:
+            self._check(prototype(ROOMS[name])(address)(*given), SOLVER)
         return size.value
 
     def _call(self, name: str, *arguments: int) -> None:

@@ -1,6 +1,9 @@
 """The functions of cuSOLVER and cuBLAS are tried before machine code calls them."""
 
 import ctypes
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,6 +76,37 @@ def test_they_are_tried_first(cuda, monkeypatch):
         function = getattr(made.library, name.replace("?", "S"))
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert solver.function(name, "S") == (address, handle, bit)
+
+
+def test_plans_of_several_threads_ask_one_after_the_other(cuda, monkeypatch):
+    made, inside, here = Solvers(cuda, monkeypatch), [], []
+
+    def room(*given):
+        inside.append(None)
+        time.sleep(0.01)
+        assert len(inside) == 1
+        inside.pop()
+        return room_of(*given)
+
+    room_of, kinds = made.room, ROOMS["cusolverDn?potrf"]
+    made.library.cusolverDnSpotrf_bufferSize = prototype(kinds)(room)
+    use, create = cuda.driver._runtime.setDevice, made.library.cusolverDnCreate
+    threads = []
+    monkeypatch.setattr(
+        cuda.driver._runtime, "setDevice", lambda n: threads.append(threading.get_ident()) or use(n)
+    )
+    made.library.cusolverDnCreate = lambda handle: (
+        here.append(threading.get_ident() in threads) or create(handle)
+    )
+
+    def ask(_):
+        solver = cuda.driver.solver()
+        return solver, solver.room("cusolverDn?potrf", "S", 1, 4)
+
+    with ThreadPoolExecutor(3) as pool:
+        found = [*pool.map(ask, range(3))]
+    assert found == [(cuda.driver.solver(), 5)] * 3
+    assert here == [True, True]  # handles are for the device that their thread uses
 
 
 @pytest.mark.parametrize("name", ["cublas?trsm_v2", "cusolverDn?potrf", "cusolverDn?getrf",
