@@ -9,6 +9,7 @@ target for GPUs, which types them as functions of one argument (0.68).
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -291,6 +292,10 @@ for _name, _kind in (("", I32), ("ll", I64)):
 # --- by the units, where a kernel is fast ---
 
 
+def _returned(form: Callable[[V], V]) -> Body:
+    return lambda b, x: b.ret(form(V(b, x)).v)
+
+
 def _pair(b: Any, x: Any, first: Any, second: Any) -> None:
     b.store(FAST["sin"](V(b, x)).v, first)
     b.store(FAST["cos"](V(b, x)).v, second)
@@ -298,9 +303,7 @@ def _pair(b: Any, x: Any, first: Any, second: Any) -> None:
 
 
 for _fast in ("exp", "log", "log2", "log10", "sin", "cos", "tan"):
-    _define(f"__nv_fast_{_fast}f", F32, F32)(
-        lambda b, x, way=FAST[_fast]: b.ret(way(V(b, x)).v)  # type: ignore[reportArgumentType]
-    )
+    _define(f"__nv_fast_{_fast}f", F32, F32)(_returned(FAST[_fast]))
 _define("__nv_fast_exp10f", F32, F32)(lambda b, x: b.ret(ex2(V(b, x) * 3.3219280948873623).v))
 _define("__nv_fast_powf", F32, F32, F32)(lambda b, x, y: b.ret(ex2(lg2(V(b, x)) * V(b, y)).v))
 _define("__nv_fast_fdividef", F32, F32, F32)(lambda b, x, y: b.ret((V(b, x) * rcp(V(b, y))).v))
@@ -313,29 +316,18 @@ def _numbers(*kinds: Any) -> bool:
     return all(isinstance(k, types.Number | types.Boolean) for k in kinds)
 
 
-@overload(max, target="cuda")
-def _larger(x, y):
-    if _numbers(x, y):
-        return lambda x, y: y if y > x else x
-    return None
+def _extreme_of(which: Callable[..., Any], better: Callable[..., Any]) -> None:
+    """What `max` and `min` of two numbers and of three are to Numba's target for GPUs."""
+
+    def of_two(x, y):
+        return (lambda x, y: y if better(y, x) else x) if _numbers(x, y) else None
+
+    def of_three(x, y, z):
+        return (lambda x, y, z: which(which(x, y), z)) if _numbers(x, y, z) else None
+
+    for form in (of_two, of_three):
+        overload(which, target="cuda")(form)
 
 
-@overload(max, target="cuda")
-def _largest(x, y, z):
-    if _numbers(x, y, z):
-        return lambda x, y, z: max(max(x, y), z)
-    return None
-
-
-@overload(min, target="cuda")
-def _smaller(x, y):
-    if _numbers(x, y):
-        return lambda x, y: y if y < x else x
-    return None
-
-
-@overload(min, target="cuda")
-def _smallest(x, y, z):
-    if _numbers(x, y, z):
-        return lambda x, y, z: min(min(x, y), z)
-    return None
+_extreme_of(max, operator.gt)
+_extreme_of(min, operator.lt)

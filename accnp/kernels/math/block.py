@@ -229,7 +229,8 @@ def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any
     if name == "prod":
         good = b.not_(is_odd(b, quick))
         quick = _unless_each(b, good, quick, lambda: _scaled(b, p, twice, pad, 2))
-    return tuple(quick)  # type: ignore[return-value]
+    real, imag = quick
+    return real, imag
 
 
 def _complex_product(x: V, y: V) -> V:
