@@ -42,6 +42,10 @@ LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which c
 # in return its results may go past the caches
 SHORT = 1 << 19  # below this much (some 0.1 ms; several times that in code of the first tier) a
 # kernel starts in the first of two tiers (runtime/tiers.py)
+# A loop around other kernels starts there from so many characters of text on, where its work is
+# below this (some 30 ms): it would take a second or more to compile at once.
+LONG_TEXT = 1 << 16
+SHORT_LOOP = 1 << 26
 APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
 
 
@@ -130,9 +134,12 @@ class KernelStep:
     @property
     def short(self) -> bool:
         """Whether a run of it takes less than compiling better code for it, which then comes
-        behind: it calls no other kernel, and its ranges say how long it takes."""
-        inner = self.bodies or self.text.callees or self.text.whiles
-        return self.work < SHORT and not inner
+        behind: its ranges say how long it takes. A loop is too short for two tiers to pay, unless
+        its text is so long that it takes seconds to compile."""
+        if self.bodies or self.text.callees:
+            long = len(self.text.source) > LONG_TEXT
+            return long and self.work < SHORT_LOOP and not self.text.whiles
+        return self.work < SHORT and not self.text.whiles
 
     def load(self, fastmath: bool, quick: bool = False) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""

@@ -162,9 +162,10 @@ def pack(arguments: Sequence[int]) -> ctypes.Array:
 
 if TYPE_CHECKING:
     from accnp.runtime.diskcache import DiskCache
+    from accnp.runtime.objects import Part
 
-    # Where the first tier looks for the next one, that one's bitcode, and its place on disk.
-    _Upgrade = tuple[int, bytes, DiskCache | None, str]
+    # Where the first tier looks for the next one, that one's modules, and its place on disk.
+    _Upgrade = tuple[int, list[Part], DiskCache | None, str]
 
 _kernels: dict[tuple, Kernel] = {}
 _making: dict[tuple, threading.RLock] = {}
@@ -313,9 +314,9 @@ def _native(
                 disk.drop(key)
     lowered = aside(text)  # in typing contexts that are not to be left half made
     try:
-        if upgrades is not None and not lowered[2] and _tiers().room():
-            addresses, code, bitcode = _tiers().first(*lowered[:2])
-            upgrades.append((addresses.pop(), bitcode, disk, key))
+        if upgrades is not None and _tiers().room():
+            addresses, code, parts = _tiers().first(*lowered)
+            upgrades.append((addresses.pop(), parts, disk, key))
             return addresses, code, "compiled"
         data = _objects().build(*lowered)
         loaded = loader.load(data, *symbols)

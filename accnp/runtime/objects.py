@@ -11,7 +11,7 @@ import itertools
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
@@ -34,6 +34,8 @@ LANE_BYTES = VECTOR_BYTES  # of the vectors that `lanes` writes; 0 in tests: non
 _VECTORS = "!accnp.vectors"
 _LIBRARY = "!accnp.library"
 _SIZED = "!accnp.sized"
+_DRIVER = "!accnp.driver"
+_NAME = re.compile(r'@"?([^"(),\s]+)')
 _DEFINED = re.compile(r'^define [^@\n]*@"?([^"(]+)', re.MULTILINE)
 # Some CPU models carry a tuning flag that keeps vectors at 256 bits.
 FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
@@ -61,25 +63,58 @@ def _target_machine(level: int = 3) -> Iterator[Any]:
         free.append(machine)
 
 
-def _optimised(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
-    context = context or llvm.create_context()  # one for each thread, too
+class Passes(NamedTuple):
+    """Which passes a module needs, as its text says."""
+
+    vectors: bool  # all its loops are vectors: none of LLVM's work on loops
+    library: bool  # many kernels call it
+    sized: bool  # a tiny kernel that knows its sizes
+    level: int  # at which machine code is generated
+
+    def run(self, module: Any, machine: Any) -> Any:
+        if self.vectors:
+            return _tidied(module, machine, self.library, self.sized)
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = True
+        tuning.loop_interleaving = True
+        # What the vectoriser interleaves is long enough: unrolling costs time and gains none.
+        tuning.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, tuning)
+        return _passed(module, builder.getModulePassManager(), builder)
+
+
+class Part(NamedTuple):
+    """A module in its first tier: as bitcode, and what is still to be done with it."""
+
+    bitcode: bytes
+    passes: Passes | None  # None: they have been run
+    level: int
+
+
+def _linked(text: str, linked: Sequence[str], machine: Any, context: Any) -> tuple[Any, Passes]:
+    """A module with those that it needs, before any pass."""
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
     module.data_layout = str(machine.target_data)
     others = _called(text, linked)
     for other in others:
         module.link_in(llvm.parse_assembly(other, context))
-    if all(_VECTORS in each for each in (text, *others)):
-        tiny = any(_SIZED in each for each in (text, *others))
-        return _tidied(module, machine, _LIBRARY in text, tiny)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-    tuning.loop_vectorization = True
-    tuning.slp_vectorization = True
-    tuning.loop_interleaving = True
-    # What the vectoriser interleaves is long enough: unrolling costs time and gains none.
-    tuning.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, tuning)
-    return _passed(module, builder.getModulePassManager(), builder)
+    every = (text, *others)
+    passes = Passes(
+        vectors=all(_VECTORS in each for each in every),
+        library=_LIBRARY in text,
+        sized=any(_SIZED in each for each in every),
+        # What only calls others is a long list of arguments, which takes LLVM a second (of 2,857,
+        # in a physics step) to allocate registers for, and nothing is gained.
+        level=0 if _DRIVER in text else 3,
+    )
+    return module, passes
+
+
+def _optimised(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
+    module, passes = _linked(text, linked, machine, context or llvm.create_context())
+    return passes.run(module, machine)
 
 
 def _passed(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
@@ -97,11 +132,24 @@ def _passed(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -
 def _called(text: str, linked: Sequence[str]) -> list[str]:
     """Those of the modules that define what a text, or one of them before, refers to."""
     found: list[str] = []
+    names = _names_in(text)
     for other in linked:
-        names = _DEFINED.findall(other)
-        if any(name in each for name in names for each in (text, *found)):
+        if not names.isdisjoint(_defined_in(other)):
             found.append(other)
+            names = names | _names_in(other)
     return found
+
+
+@functools.lru_cache(256)
+def _names_in(text: str) -> frozenset[str]:
+    """The global names that a module's text has."""
+    return frozenset(_NAME.findall(text))
+
+
+@functools.lru_cache(256)
+def _defined_in(text: str) -> tuple[str, ...]:
+    """The functions that a module's text defines."""
+    return tuple(_DEFINED.findall(text))
 
 
 def _tidied(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
@@ -142,31 +190,60 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     @in_order
     def one(i: int) -> None:
         with at_work, apart, _target_machine() as machine:
-            found[i] = machine.emit_object(_optimised(texts[i], linked, machine))
+            # A context for each thread, too.
+            module, passes = _linked(texts[i], linked, machine, llvm.create_context())
+            module = passes.run(module, machine)
+            found[i] = _emitted(module, passes.level)
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
     return framed(found)
 
 
-@in_order
-def quick(text: str, linked: Sequence[str], around: str) -> tuple[bytes, bytes]:
-    """A module's object file as the code generator writes it without optimising, with what stands
-    `around` it; and the optimised module as bitcode, for `whole`."""
-    context = llvm.create_context()
-    with at_work, apart:
-        with _target_machine() as machine:
-            module = _optimised(text, linked, machine, context)
-        bitcode = module.as_bitcode()
-        module.link_in(llvm.parse_assembly(around, context))
-        with _target_machine(0) as machine:
-            return framed([machine.emit_object(module)]), bitcode
+def _emitted(module: Any, level: int) -> bytes:
+    with _target_machine(level) as machine:
+        return machine.emit_object(module)
+
+
+def quick(
+    text: str, linked: Sequence[str], separate: Sequence[str], around: str
+) -> tuple[bytes, list[Part]]:
+    """Object files as the code generator writes them without optimising, the first with what
+    stands `around` its module; and the modules, for `whole`. Those of a kernel of several modules
+    have only the passes that generating code needs."""
+    texts = [text, *separate]
+    objects: list[bytes] = [b""] * len(texts)
+    parts: dict[int, Part] = {}
+
+    @in_order
+    def one(i: int) -> None:
+        context = llvm.create_context()
+        with at_work, apart, _target_machine() as machine:
+            module, passes = _linked(texts[i], linked, machine, context)
+            if separate:
+                parts[i] = Part(module.as_bitcode(), passes, passes.level)
+                module = _tidied(module, machine, often=False, tiny=False)
+            else:
+                module = passes.run(module, machine)
+                parts[i] = Part(module.as_bitcode(), None, passes.level)
+            if i == 0:
+                module.link_in(llvm.parse_assembly(around, context))
+            objects[i] = _emitted(module, 0)
+
+    in_parallel([functools.partial(one, i) for i in range(len(texts))])
+    return framed(objects), [parts[i] for i in range(len(texts))]
 
 
 @in_order
-def whole(bitcode: bytes) -> bytes:
-    """The object file of an optimised module, like `build`'s."""
-    with at_work, apart, _target_machine() as machine:
-        return framed([machine.emit_object(llvm.parse_bitcode(bitcode, llvm.create_context()))])
+def whole(parts: Sequence[Part]) -> bytes:
+    """The object files of optimised modules, like `build`'s."""
+    found = []
+    for bitcode, passes, level in parts:
+        with at_work, apart, _target_machine() as machine:
+            module = llvm.parse_bitcode(bitcode, llvm.create_context())
+            if passes is not None:
+                module = passes.run(module, machine)
+            found.append(_emitted(module, level))
+    return framed(found)
 
 
 @in_order

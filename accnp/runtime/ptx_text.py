@@ -106,7 +106,9 @@ def write(
             kinds = (types.int64, types.int64, *map(frontend.argument_type, its))
             module, made, others = _run(scope[callee], trees[callee], kinds, fastmath)
             parts = [
-                frontend.callee_text(module, made, callee, "nounwind", True),
+                frontend.callee_text(
+                    frontend.inlined(module, made), made, callee, "nounwind", True
+                ),
                 *others,
                 *parts,
             ]

@@ -2,7 +2,7 @@
 generator wrote without looking for better; the whole code, of the same optimised module, comes from
 a thread behind it and takes its place.
 
-In: a kernel in its first tier, with its module as bitcode and the word that says where its next
+In: a kernel in its first tier, with its modules as bitcode and the word that says where its next
 code is. Out: that word is set, the kernel knows its new address, and the disk has the whole code.
 Both tiers do the operations of one module in its order: the bits of results are the same.
 
@@ -58,13 +58,13 @@ class _Upgrade(NamedTuple):
 
     kernel: Any
     slot: int
-    bitcode: bytes
+    parts: list[objects.Part]
     disk: Any
     key: str
 
     def make(self) -> None:
         begin = time.perf_counter()
-        data = objects.whole(self.bitcode)
+        data = objects.whole(self.parts)
         (address,), code = loader.load(data, compile.ENTRY)
         self.kernel.place(address, code)
         ctypes.c_int64.from_address(self.slot).value = address
@@ -80,13 +80,15 @@ _thread: threading.Thread | None = None
 _held = False  # while the process forks
 
 
-def first(text: str, linked: list[str]) -> tuple[list[int], Any, bytes]:
+def first(
+    text: str, linked: list[str], separate: list[str]
+) -> tuple[list[int], Any, list[objects.Part]]:
     """Code of the first tier: addresses of the entry and of the word for the next one, what keeps
-    them; and bitcode for the whole code."""
+    them; and the modules for the whole code."""
     past = int("prefix i64 1 {" in text)
     around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
-    data, bitcode = objects.quick(text, linked, around)
-    return *loader.load(data, FIRST, SLOT), bitcode
+    data, parts = objects.quick(text, linked, separate, around)
+    return *loader.load(data, FIRST, SLOT), parts
 
 
 def room() -> bool:
