@@ -22,7 +22,6 @@ RANKS = {
 PUBLIC = 8  # other modules at the top are thin public namespaces
 DEVICE = {"numba", "llvmlite", "cupy", "numba_cuda"}
 DEVICE_HOMES = {"kernels", "runtime"}
-MAX_LINES = 500
 
 
 def part_of(module):
@@ -79,8 +78,6 @@ def problems(path, root):
     source = path.read_text()
     tree = ast.parse(source)
     found = []
-    if len(source.splitlines()) > MAX_LINES:
-        found.append(f"{len(source.splitlines())} lines, more than {MAX_LINES}")
     deferred = {id(node) for node in inside_functions(tree)}
     ghosts = {id(node) for node in type_checking_only(tree)}
     for node in ast.walk(tree):
@@ -172,7 +169,6 @@ def test_there_is_something_to_check():
         ("api/algebra/linalg.py", "import scipy.linalg", "scipy at the top"),
         ("api/algebra/linalg.py", "import jax.numpy", "never imports jax"),
         ("errors.py", "from accnp.ir.node import Node", "upward, rank 0 to 1"),
-        ("errors.py", "x = 1\n" * 501, "more than 500"),
         ("array.py", "from accnp.random import key", "upward, rank 7 to 8"),
     ],
 )
