@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build, derived, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
 from accnp.ir.trace import state
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
+from accnp.primitives.masked import in_place, masked_branches
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 __all__ = ["CONSTANTS", "call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
@@ -270,12 +272,25 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
         operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
         n = len(branches[0].outputs)
         every = (True,) * len(operands)
+        inplace = in_place(branches)
+        made: dict[int, Node] = {}
+        if inplace:
+            avals = [make_aval((), xs[0].aval.dtype), *branches[0].in_avals]
+
+            def run(nodes: list[Node]) -> list[Node]:
+                return masked_branches(branches, inplace, nodes[0], nodes[1:])
+
+            one = derived(branches[0], ("masked", branches), run, avals)
+            graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace))[0]
+            made = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
         cases = []
-        for k, g in enumerate(branches):
+        for k, g in enumerate(branches if len(made) < n else ()):
             here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
             graph = tools.batch_graph(g, size, every, (True,) * n)[0]
             cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))
-        return [select(xs[0], column) for column in zip(*cases, strict=True)], [True] * n
+        return [
+            made[c] if c in made else select(xs[0], [case[c] for case in cases]) for c in range(n)
+        ], [True] * n
     mine = tuple(batched[1:])
     none = (False,) * len(branches[0].outputs)
     outs = union([tools.batch_graph(g, size, mine, none)[1] for g in branches])

@@ -17,11 +17,11 @@ from accnp.primitives.control import (
     keep,
     leading,
     loop_op,
-    select,
     split,
     spread,
 )
 from accnp.primitives.dependence import fixed_point
+from accnp.primitives.masked import masked
 
 __all__ = ["EACH", "no_way_back"]
 
@@ -127,9 +127,9 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         # A batch of batches: its rows keep their values already, each by its own condition.
         kept = cond.extra.get(EACH)
         rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
-    new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
     if not many:
+        new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
         results = call("while", [*a, *b, *k], _while_params(new_cond, new_body, na, nb))
         return results, carry
 
@@ -139,19 +139,18 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
     def step(nodes: list[Node]) -> list[Node]:
         ca, cb, values = split(nodes, na, nb)
-        new = evaluate(new_body, [*cb, *values])
-        going = evaluate(rows, [*ca, *values])[0]
-        return [select(going, pair) for pair in zip(values, new, strict=True)]
+        return masked(body, evaluate(cond, [*ca, *values])[0], cb, values)
 
-    state = [n.aval for n in k]
-    any_cond = derived(rows, ("any", na), test, [*[n.aval for n in a], *state])
+    any_cond = derived(rows, ("any", na), test, [*[n.aval for n in a], *[n.aval for n in k]])
     any_cond.extra["batched"] = True  # rows go on after their end: checks would see that
     any_cond.extra[EACH] = rows
     if kept is not None:
+        new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
         return results, carry
-    masked = derived(new_body, ("while", na, nb, rows), step, [*[n.aval for n in (*a, *b)], *state])
-    return call("while", [*a, *a, *b, *k], _while_params(any_cond, masked, na, na + nb)), carry
+    one = derived(body, ("while", na, nb, cond), step, [*cond.in_avals[:na], *body.in_avals])
+    new_body = tools.batch_graph(one, size, (*fa, *fb, *carry), tuple(carry))[0]
+    return call("while", [*a, *a, *b, *k], _while_params(any_cond, new_body, na, na + nb)), carry
 
 
 while_ = loop_op(
