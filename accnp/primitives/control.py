@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build, derived, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
 from accnp.ir.trace import state
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
-from accnp.primitives.masked import in_place, masked_branches
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 __all__ = ["CONSTANTS", "call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
@@ -272,13 +272,14 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
         operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
         n = len(branches[0].outputs)
         every = (True,) * len(operands)
-        inplace = in_place(branches)
+        masks = imported("accnp.primitives.masked")  # with the first batch, not with accnp
+        inplace = masks.in_place(branches)
         made: dict[int, Node] = {}
         if inplace:
             avals = [make_aval((), xs[0].aval.dtype), *branches[0].in_avals]
 
             def run(nodes: list[Node]) -> list[Node]:
-                return masked_branches(branches, inplace, nodes[0], nodes[1:])
+                return masks.masked_branches(branches, inplace, nodes[0], nodes[1:])
 
             one = derived(branches[0], ("masked", branches), run, avals)
             graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace))[0]

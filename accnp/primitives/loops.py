@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, derived, evaluate, interpret
 from accnp.ir.node import Node
@@ -21,7 +22,6 @@ from accnp.primitives.control import (
     spread,
 )
 from accnp.primitives.dependence import fixed_point
-from accnp.primitives.masked import masked
 
 __all__ = ["EACH", "no_way_back"]
 
@@ -139,6 +139,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
     def step(nodes: list[Node]) -> list[Node]:
         ca, cb, values = split(nodes, na, nb)
+        masked = imported("accnp.primitives.masked").masked
         return masked(body, evaluate(cond, [*ca, *values])[0], cb, values)
 
     any_cond = derived(rows, ("any", na), test, [*[n.aval for n in a], *[n.aval for n in k]])
