@@ -16,7 +16,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
-from accnp.engine.table import walk_of
+from accnp.engine.table import Part, parts_of, walk_of
 from accnp.engine.values import deliver, promise
 from accnp.forks import imported
 from accnp.ir.node import Node, line_of, site_text
@@ -52,7 +52,11 @@ def run(
     if plan.quick is not None and tell is None:
         return plan.quick(leaves)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
-    for step in plan.steps:
+    # Another thread may still be loading the plan: then it has no parts yet.
+    for step in plan.steps if tell is not None else plan.parts or plan.steps:
+        if type(step) is Part:
+            step.run(slots)
+            continue
         if type(step) is KernelStep:
             launch(step, slots, plan.fastmath)
         elif type(step) is ControlStep:
@@ -151,6 +155,7 @@ def preload(plan: Plan) -> None:
     in_parallel(tasks)
     plan.walks = walk_of(plan)
     plan.quick = plan.walks and plan.walks.run
+    plan.parts = [] if plan.walks else parts_of(plan)
 
 
 def host(step: HostStep, slots: list[Any]) -> None:

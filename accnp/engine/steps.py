@@ -234,6 +234,7 @@ class Plan:
         "out_avals",
         "output_slots",
         "overwritten",
+        "parts",
         "program",
         "quick",
         "spare",
@@ -259,6 +260,8 @@ class Plan:
         # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None
         self.walks: Any = None  # the table behind it, see `table.py`
+        # The steps of one that is no table, kernels in a row together (`table.Part`).
+        self.parts: list[Any] = []
         self.walk: Callable[[Sequence[Any]], list[Any]] | None = None  # the same on a GPU
         # Where it lives as long as the plan: in plans of traced functions.
         self.program: Program | None = None

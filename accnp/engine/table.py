@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from accnp.runtime.compile import own_entries, sharer, walkers
 from accnp.runtime.launch import ALONE, BRIEFLY, FREE, TOGETHER
 from accnp.runtime.threads import call_helpers, way
 
-__all__ = ["Walk", "groups_of", "walk_of"]
+__all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]
 
 LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
@@ -46,9 +47,89 @@ class Walk(NamedTuple):
     scratch: int  # bytes of one more buffer, which is last
 
 
+class Section(NamedTuple):
+    """Kernels in a row that can be one table: a plan, or those between steps of another kind."""
+
+    steps: Sequence[KernelStep]
+    leaves: Sequence[int]  # slots that are there before
+    outputs: Sequence[int]  # slots whose buffers are wanted afterwards
+    n_slots: int  # of the plan
+    fastmath: bool
+    work: int
+
+
+class Part(NamedTuple):
+    """A section of a plan that is no table as a whole."""
+
+    walk: Walk
+    leaves: Sequence[int]
+    outputs: Sequence[int]
+    frees: Sequence[int]
+
+    def run(self, slots: list[Any]) -> None:
+        """Run the steps; their results get into their slots."""
+        made = self.walk.run([slots[s] for s in self.leaves])
+        for slot, buffer in zip(self.outputs, made, strict=True):
+            slots[slot] = buffer
+        for slot in self.frees:
+            slots[slot] = None
+
+
+def parts_of(plan: Plan) -> list[Any]:
+    """The steps of a plan in order, kernels in a row as one `Part` where they can be a table: what
+    a loop runs around library calls and branches of the host costs a call for each of these."""
+    found: list[Any] = []
+    runs = [[*steps] for _, steps in groupby(plan.steps, _is_kernel)]
+    after = len(plan.steps)
+    last = {s: after for s in plan.output_slots}
+    for i, step in enumerate(plan.steps):
+        for s in used_slots(step):
+            last[s] = max(i, last.get(s, 0))
+    i = 0
+    for run in runs:
+        i += len(run)
+        part = _part(plan, run, last, i) if len(run) > 1 and _is_kernel(run[0]) else None
+        found += run if part is None else [part]
+    return found
+
+
+def _is_kernel(step: Any) -> bool:
+    return isinstance(step, KernelStep)
+
+
+def _part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -> Part | None:
+    """Steps that end before number `end` of the plan; `last` has the last use of each slot."""
+    made: dict[int, None] = {}
+    leaves: dict[int, None] = {}
+    for step in steps:
+        own = [*[s for s, _ in step.allocs], *[take[0] for take in step.takes]]
+        leaves.update({s: None for s in used_slots(step) if s not in made and s not in own})
+        made.update(dict.fromkeys(own))
+    outputs = [s for s in made if last.get(s, 0) >= end]
+    work = sum([step.work for step in steps])
+    section = Section(steps, [*leaves], outputs, plan.n_slots, plan.fastmath, work)
+    walk = _walk(section)
+    if walk is None:
+        return None
+    frees = [s for step in steps for s in step.frees if s not in made or s in outputs]
+    return Part(walk, section.leaves, outputs, frees)
+
+
 def walk_of(plan: Plan) -> Walk | None:
     """What runs a plan that is a table; None for any other."""
-    groups = groups_of(plan)
+    section = _whole(plan)
+    return section and _walk(section)
+
+
+def _whole(plan: Plan) -> Section | None:
+    if not all(map(_is_kernel, plan.steps)):
+        return None
+    leaves = range(plan.n_leaves)
+    return Section(plan.steps, leaves, plan.output_slots, plan.n_slots, plan.fastmath, plan.work)
+
+
+def _walk(plan: Section) -> Walk | None:
+    groups = _table_groups(plan)
     if groups is None:
         return None
     brief = len(groups) == 1 == len(groups[0]) and groups[0][0].brief
@@ -61,7 +142,7 @@ def walk_of(plan: Plan) -> Walk | None:
     holds = plan.work < BRIEF and all([step.holds for group in groups for step in group])
     walk, mode = (held, ALONE) if holds else (released, FREE)
     empty = pool.empty
-    single = len(results) == 1 and outputs == [plan.n_leaves] and not scratch
+    single = len(results) == 1 and outputs == [len(plan.leaves)] and not scratch
     if helpers:
         together, mode = (briefly, BRIEFLY) if brief else (together, TOGETHER)
 
@@ -103,8 +184,11 @@ def groups_of(plan: Plan) -> list[list[KernelStep]] | None:
     None where some step is no kernel, and for very large plans, where buffers are better made and
     given back step by step.
     """
-    if not all(isinstance(step, KernelStep) for step in plan.steps):
-        return None
+    section = _whole(plan)
+    return section and _table_groups(section)
+
+
+def _table_groups(plan: Section) -> list[list[KernelStep]] | None:
     groups = _groups(plan.steps)
     places = _Places(plan, groups, 1)
     large = len(plan.steps) > 1 and places.scratch + sum(places.results) > LARGE
@@ -145,7 +229,7 @@ class _Table:
     """The words of a table, and of the steps in its groups."""
 
     def __init__(
-        self, plan: Plan, groups: Sequence[list[KernelStep]], places: _Places, helpers: int
+        self, plan: Section, groups: Sequence[list[KernelStep]], places: _Places, helpers: int
     ) -> None:
         self.fastmath = plan.fastmath
         self.places = places
@@ -200,7 +284,7 @@ class _Places:
     """Where each slot of a plan lies: a base (the first leaf has that after `start`), and an offset
     in it."""
 
-    def __init__(self, plan: Plan, groups: Sequence[list[KernelStep]], start: int) -> None:
+    def __init__(self, plan: Section, groups: Sequence[list[KernelStep]], start: int) -> None:
         # The slot for whose memory a slot stands: itself, or the one that it takes over.
         self.root: dict[int, int] = {s: s for s in range(plan.n_slots)}
         sizes: dict[int, int] = {}
@@ -218,16 +302,17 @@ class _Places:
                 sizes[slot], first[slot] = nbytes, i
             for slot in used_slots(step):
                 last[self.root[slot]] = i
-        self.base = {s: start + s + 1 for s in range(plan.n_leaves)}
+        leaves = len(plan.leaves)
+        self.base = {s: start + i + 1 for i, s in enumerate(plan.leaves)}
         self.results: list[int] = []
-        for slot in plan.output_slots:
+        for slot in plan.outputs:
             root = self.root[slot]
             if root not in self.base:
-                self.base[root] = start + plan.n_leaves + len(self.results) + 1
+                self.base[root] = start + leaves + len(self.results) + 1
                 self.results.append(sizes[root])
         self.offset: dict[int, int] = {}
         self.scratch = 0
-        block = start + plan.n_leaves + len(self.results) + 1
+        block = start + leaves + len(self.results) + 1
         held: list[tuple[int, int, int]] = []  # from, to, last use
         for slot, nbytes in sizes.items():
             if slot in self.base:
@@ -241,7 +326,7 @@ class _Places:
             held.append((at, at + size, last[slot]))
             self.base[slot], self.offset[slot] = block, at
             self.scratch = max(self.scratch, at + size)
-        self.outputs = [self.base[self.root[s]] - start - 1 for s in plan.output_slots]
+        self.outputs = [self.base[self.root[s]] - start - 1 for s in plan.outputs]
 
     def of(self, slot: int, offset: int) -> tuple[int, int]:
         root = self.root[slot]

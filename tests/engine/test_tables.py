@@ -12,7 +12,7 @@ from accnp.array import from_numpy, wrap
 from accnp.config import threads as use_threads
 from accnp.engine import execute, table
 from accnp.engine.steps import GRAIN, PARALLEL, KernelStep
-from accnp.engine.table import LARGE, _groups, _Places
+from accnp.engine.table import LARGE, Part, _groups, _Places, _whole
 from accnp.ir.graph import build
 from accnp.pytree import tree_flatten
 
@@ -86,7 +86,7 @@ def test_temporaries_share_memory():
     for _ in range(2):
         execute.run(plan, leaves)
     assert len(plan.steps) >= 20
-    assert _Places(plan, _groups(plan.steps), 1).scratch <= 3 * 40 * 40 * 4
+    assert _Places(_whole(plan), _groups(plan.steps), 1).scratch <= 3 * 40 * 40 * 4
 
 
 def test_launches_are_counted():
@@ -112,6 +112,50 @@ def test_library_calls_and_very_large_plans_stay_steps():
         assert large or host
         assert plan.quick is None
         np.testing.assert_array_equal(results[0][0], results[2][0])
+
+
+MIXED = {
+    "library call": lambda x: (
+        jnp.linalg.eigvals(x @ x.T + jnp.eye(40)).real.sum(0) + (x @ x.T).sum(0),
+        x.sum(),
+    ),
+    "updates around a call": lambda x: (
+        (y := (x @ x.T).at[0].set(2.0)),
+        jnp.pure_callback(np.sin, y[0], y[0]) + y.at[1].add(y.sum(0))[1],
+        y.at[2].set(x.sum()),
+    ),
+    "a branch of the host": lambda x: lax.cond(
+        (x @ x.T).sum() > 0,
+        lambda y: y * 2,
+        lambda y: jnp.pure_callback(np.cos, y, y),
+        x.T @ x,
+    ),
+    "calls in a loop": lambda x: lax.fori_loop(
+        0,
+        4,
+        lambda i, y: jnp.pure_callback(np.tanh, y, y @ y.T @ y / (y @ y).sum()) + (y @ y).sum(0),
+        x @ x.T,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_kernels_between_other_steps_are_tables(name):
+    plan, leaves = plan_of(MIXED[name], [M])
+    before = [x.view((x.nbytes,), np.uint8).copy() for x in leaves]
+    by_steps = values(plan, execute.run(plan, leaves, tell=lambda step: None))
+    for _ in range(3):
+        for a, b in zip(values(plan, execute.run(plan, leaves)), by_steps, strict=True):
+            np.testing.assert_array_equal(a, b)
+    for x, old in zip(leaves, before, strict=True):
+        np.testing.assert_array_equal(x.view((x.nbytes,), np.uint8), old)
+    assert plan.quick is None
+    every = [plan, *[body for step in plan.steps for body in getattr(step, "bodies", ())]]
+    assert any(isinstance(part, Part) for p in every for part in p.parts)
+    for p in every:
+        # No two kernels in a row are launched one by one.
+        alone = [isinstance(part, KernelStep) for part in p.parts]
+        assert not any(a and b for a, b in pairwise(alone))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
