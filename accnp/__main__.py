@@ -193,8 +193,8 @@ def clear_cache() -> str:
     folder = config.cache_dir
     if not folder or not Path(folder).is_dir():
         return "there is no kernel cache to clear"
-    n = DiskCache(folder, 0).prune()
-    return f"removed {n} files from {folder}"
+    cache = DiskCache(folder, 0)
+    return f"removed {cache.prune()} files from {cache.place}"
 
 
 def main(arguments: Sequence[str]) -> int:

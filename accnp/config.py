@@ -82,8 +82,15 @@ class Option:
 
 
 def _default_cache_dir() -> str:
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(root, "accnp")
+    """The folder of the user's caches; empty if the user has no home.
+
+    Relative values of XDG_CACHE_HOME are invalid, and ignored as its specification says: they would
+    mean another folder, perhaps another user's, in each working directory.
+    """
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(root):
+        root = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "accnp") if os.path.isabs(root) else ""
 
 
 def default_threads() -> int:

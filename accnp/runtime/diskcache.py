@@ -2,19 +2,23 @@
 
 Entries are written to a temporary file and renamed, carry a checksum of key and bytes, and are
 dropped when damaged or under another's name. A folder that cannot be written only costs speed: it
-is reported once, in debug mode.
+is reported once, in debug mode. Entries are machine code, so they are read only from a folder that
+no other user can change (`private_folders.py`), and only from regular files of the same kind.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import time
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 
 import numpy as np
 
 from accnp.runtime.notes import note
+from accnp.runtime.private_folders import READ_PRIVATE, is_private_file, private_folder
 
 # `hashlib`, `pathlib` and `importlib.util` take longer to load (10 ms) than all that is done here.
 try:
@@ -25,6 +29,10 @@ except ImportError:
 _MAGIC = b"ACCNP-OBJECT-3\n"
 _HEAD = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
+_LARGEST = (
+    256 << 20
+)  # bytes of an entry; a kernel has some 20 kB, and the limit of a folder is 512 MB
+_ABANDONED = 3600  # seconds after which a file that is still being written has no writer any more
 DEFAULT_LIMIT = 256 << 20
 _LIBRARIES = ("numba", "llvmlite")
 _stamps: dict[str, str] = {}
@@ -39,6 +47,21 @@ class DiskCache:
         self.damaged = 0
         self._writes = 0
         self._complained = False
+        self._private: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The folder that is used: the given one, or a private one if others can change that one.
+
+        A folder that does not exist yet is checked once it is made.
+        """
+        if self._private is not None:
+            return self._private
+        found = private_folder(self.folder)
+        if found is None:
+            return self.folder
+        self._private = found
+        return found
 
     def key(self, identity: tuple[str, ...], machine: str) -> str:
         """The key of a kernel: what it is, for which machine, made by which versions."""
@@ -64,18 +87,24 @@ class DiskCache:
 
     def path(self, key: str) -> str:
         """Where the entry of a key lies."""
-        return os.path.join(self.folder, f"{key}.obj")
+        return os.path.join(self.place, f"{key}.obj")
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under a key, or None; a damaged entry is removed."""
         path = self.path(key)
+        if self._private is None:
+            return None
         try:
-            with open(path, "rb") as file:
-                raw = file.read()
+            raw = _read_private(path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._complain("read", error)
+            if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+                self._complain("read", error)
+                return None
+            raw = None
+        if raw is None:
+            self.drop(key)
             return None
         data = raw[_HEAD:]
         if raw[: len(_MAGIC)] != _MAGIC or digest(key.encode() + data) != raw[15:_HEAD]:
@@ -98,8 +127,10 @@ class DiskCache:
 
         temporary = None
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+            os.makedirs(self._private or self.folder, mode=0o700, exist_ok=True)
+            self._private = None  # it may be a new folder: check it again
+            place = self.place
+            handle, temporary = tempfile.mkstemp(prefix=".new-", dir=place)
             with os.fdopen(handle, "wb") as file:
                 file.write(_MAGIC + digest(key.encode() + data) + data)
             os.replace(temporary, self.path(key))
@@ -115,21 +146,30 @@ class DiskCache:
         return True
 
     def prune(self) -> int:
-        """Remove the entries longest unused until the folder is well below its limit."""
+        """Remove the entries longest unused until the folder is well below its limit, and what
+        writers that were killed left; returns how many files were removed."""
         found: list[tuple[float, int, str]] = []
+        removed = 0
+        place = self.place
+        if self._private is None:
+            return 0
         try:
-            with os.scandir(self.folder) as entries:
+            with os.scandir(place) as entries:
                 for entry in entries:
-                    # The folder may be shared with others' files.
-                    if not entry.name.endswith(".obj") and not entry.name.startswith(".new-"):
+                    # The folder may be shared with other programs' files.
+                    writing = entry.name.startswith(".new-")
+                    if not entry.name.endswith(".obj") and not writing:
                         continue
                     with contextlib.suppress(OSError):
-                        status = entry.stat()
-                        found.append((status.st_mtime, status.st_size, entry.path))
+                        status = entry.stat(follow_symlinks=False)
+                        if writing and status.st_mtime < time.time() - _ABANDONED:
+                            os.unlink(entry.path)
+                            removed += 1
+                        else:
+                            found.append((status.st_mtime, status.st_size, entry.path))
         except OSError:
             return 0
         total = sum(size for _, size, _ in found)
-        removed = 0
         if total > self.limit:
             for _, size, path in sorted(found):
                 if total <= self.limit * 3 // 4:
@@ -144,6 +184,20 @@ class DiskCache:
         if not self._complained:
             self._complained = True
             note(f"disk cache: cannot {what} {self.folder}: {error}; kernels compile each time")
+
+
+def _read_private(path: str) -> bytes | None:
+    """The bytes of a file, or None if another user could have written it, or if it is no regular
+    file or too large. A FIFO does not block, and links are not followed (OSError).
+    """
+    handle = os.open(path, READ_PRIVATE)
+    try:
+        status = os.fstat(handle)
+        if not is_private_file(status) or status.st_size > _LARGEST:
+            return None
+        return os.read(handle, status.st_size)
+    finally:
+        os.close(handle)
 
 
 def digest(data: bytes) -> bytes:

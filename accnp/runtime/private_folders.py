@@ -1,0 +1,122 @@
+"""Folders and files that no other user can change: the disk cache loads machine code from them.
+
+In: the folder that a user asked for. Out: its resolved path if only the current user (and root) can
+change it, else a private folder among the temporary ones. Where users have no numbers (Windows),
+any folder is taken: there the access lists of a profile keep other users out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import warnings
+
+__all__ = ["READ_PRIVATE", "is_private_file", "private_folder"]
+
+# Links are not followed, a FIFO does not wait for a writer, and children do not inherit the file.
+READ_PRIVATE = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_WRITABLE = stat.S_IWGRP | stat.S_IWOTH
+_instead: dict[str, str] = {}  # what is used for folders that others can change
+
+
+def private_folder(folder: str) -> str | None:
+    """The path of a folder that only this user can change: that of `folder`, or one in its place,
+    of which a RuntimeWarning says why. None if there is no such folder.
+    """
+    if not hasattr(os, "geteuid"):
+        return folder if os.path.isdir(folder) else None
+    known = _instead.get(folder)
+    if known is not None:
+        return known
+    path = os.path.realpath(folder)
+    try:
+        fault = _fault(path)
+    except OSError:
+        return None
+    if not fault:
+        return path
+    found = _instead[folder] = _temporary()
+    warnings.warn(
+        f"disk cache: {folder} is not used, because {fault}, and could let another user run code "
+        f"in this process; kernels are kept in {found}; set ACCNP_CACHE_DIR to a folder of your "
+        "own, with mode 0700",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return found
+
+
+def is_private_file(status: os.stat_result) -> bool:
+    """Whether a file is a regular one that only this user can have written."""
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    return not hasattr(os, "geteuid") or _only_mine(status)
+
+
+def _only_mine(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE
+
+
+def _fault(path: str) -> str:
+    """Why others can change a folder, given by its resolved path; "" if they cannot.
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(path)
+    if status.st_uid != os.geteuid():
+        return f"it belongs to user {status.st_uid}"
+    if status.st_mode & _WRITABLE:
+        return f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+    above = os.path.dirname(path)
+    while above != path:
+        path, above = above, os.path.dirname(above)
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            return f"{path} has changed"
+        if status.st_uid not in (0, os.geteuid()):
+            return f"its parent {path} belongs to user {status.st_uid}"
+        if not status.st_mode & _WRITABLE or status.st_mode & stat.S_ISVTX:
+            continue  # in a sticky folder only owners can replace what is there
+        if status.st_mode & stat.S_IWOTH or not _is_own_group(status.st_gid):
+            return f"other users can replace it in {path}"
+    return ""
+
+
+def _is_own_group(group: int) -> bool:
+    """Whether a group is the private one of this user, as many systems make one for each."""
+    import grp  # for those whose folders a group can write to
+    import pwd
+
+    try:
+        me, its = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return me.pw_gid == group and its.gr_name == me.pw_name and set(its.gr_mem) <= {me.pw_name}
+
+
+def _temporary() -> str:
+    """A private folder among the temporary ones: one for each user, so that the next process finds
+    its kernels, or a new one if another user has taken that name."""
+    import atexit  # some ms, for those who need them
+    import shutil
+    import tempfile
+
+    path = os.path.join(os.path.realpath(tempfile.gettempdir()), f"accnp-cache-{os.geteuid()}")
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        if not _fault(path):
+            return path
+    except OSError:
+        pass
+    path = tempfile.mkdtemp(prefix="accnp-cache-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
