@@ -1,40 +1,118 @@
-"""What kernels are compiled for: the processor as its kernel of the operating system tells it.
+"""What kernels are compiled for: the processor, as its `cpuid` instruction describes it.
 
-In: nothing. Out: ``STAMP``, which differs where machine code may, and the width of vectors. LLVM,
-which knows the same, is asked only where there is no such file: loading it takes 50 ms, which a
-process whose kernels all are on disk saves.
+In: nothing. Out: ``STAMP``, which differs wherever machine code may differ and is part of every key
+of the disk cache, and the width of vectors. LLVM reads the same instruction when it chooses the
+instructions of a kernel, so an emulator or a virtual machine that hides features changes both.
+`/proc/cpuinfo` would describe the host instead. LLVM itself is asked only where the instruction
+cannot be executed here: loading it takes 50 ms, which a process with a warm disk cache saves.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
+from collections.abc import Callable
 
 from accnp.forks import imported
 
 __all__ = ["STAMP", "VECTOR_BYTES", "WIDE"]
 
+# void cpuid(uint32 leaf, uint32 subleaf, uint32 out[4]), for the System V calling convention.
+_CPUID = bytes.fromhex("534989d089f889f10fa241890041895804418948084189500c5bc3")
+# uint64 xgetbv(void): which registers the operating system saves.
+_XGETBV = bytes.fromhex("31c90f01d048c1e2204809d0c3")
+_EAX, _EBX, _ECX, _EDX = range(4)
+# The registers that LLVM reads, without those that differ from core to core (leaf 1, EBX).
+_LEAVES: tuple[tuple[int, int, tuple[int, ...]], ...] = (
+    (0x1, 0, (_EAX, _ECX, _EDX)),
+    (0x7, 0, (_EBX, _ECX, _EDX)),
+    (0x7, 1, (_EAX, _EBX, _ECX, _EDX)),
+    (0xD, 1, (_EAX,)),
+    (0x14, 0, (_EBX,)),
+    (0x19, 0, (_EBX,)),
+    (0x1E, 1, (_EAX,)),
+    (0x24, 0, (_EBX,)),
+    (0x80000001, 0, (_ECX, _EDX)),
+    (0x80000008, 0, (_EBX,)),
+)
+_AVX512F = 1 << 16  # in EBX of leaf 7
+_OSXSAVE = 1 << 27  # in ECX of leaf 1
+_AVX512_STATE = 0xE6  # the operating system saves the vector and mask registers
 
-def _flags() -> tuple[str, ...]:
-    """Name and features of the first processor."""
-    found = {}
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if not line.strip() and found:
-                    break
-                name, _, text = line.partition(":")
-                found[name.strip()] = text.strip()
-    except OSError:
-        pass
-    if "flags" in found:
-        parts = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
-        return tuple([found.get(part, "") for part in parts])
+
+def _executable(code: bytes) -> int:
+    """The address of a page that holds machine code.
+
+    Raises:
+        OSError: the system gives no executable memory.
+    """
+    process = ctypes.CDLL(None)
+    take, protect = process.mmap, process.mprotect
+    take.restype = ctypes.c_void_p
+    take.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    base = take(None, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if base in (None, ctypes.c_void_p(-1).value):
+        raise OSError("mmap gives no memory")
+    ctypes.memmove(base, code, len(code))
+    if protect(base, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise OSError("mprotect gives no executable memory")
+    return base
+
+
+def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[], int]]:
+    """Functions that execute `cpuid` and `xgetbv`.
+
+    Raises:
+        OSError: the system gives no executable memory.
+    """
+    start = -(-len(_CPUID) // 16) * 16
+    base = _executable(_CPUID.ljust(start, b"\xcc") + _XGETBV)
+    words = ctypes.c_uint32 * 4
+    run = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(words))(base)
+
+    def cpuid(leaf: int, subleaf: int) -> tuple[int, ...]:
+        found = words()
+        run(leaf, subleaf, ctypes.byref(found))
+        return tuple(found)
+
+    return cpuid, ctypes.CFUNCTYPE(ctypes.c_uint64)(base + start)
+
+
+def _from_cpuid() -> tuple[bool, list[str]]:
+    """Whether AVX-512 can be used, and all that `cpuid` says of what LLVM may use."""
+    cpuid, xgetbv = _instructions()
+    first = cpuid(0, 0)
+    last = {0: first[_EAX], 0x80000000: cpuid(0x80000000, 0)[_EAX]}
+    texts = ["-".join(f"{first[i]:x}" for i in (_EBX, _EDX, _ECX))]
+    found: dict[tuple[int, int], tuple[int, ...]] = {}
+    for leaf, subleaf, registers in _LEAVES:
+        known = leaf <= last[leaf & 0x80000000]
+        found[leaf, subleaf] = values = cpuid(leaf, subleaf) if known else (0, 0, 0, 0)
+        texts.append(f"{leaf:x}.{subleaf}:" + "-".join(f"{values[i]:x}" for i in registers))
+    saved = xgetbv() if found[1, 0][_ECX] & _OSXSAVE else 0
+    wide = bool(found[7, 0][_EBX] & _AVX512F) and saved & _AVX512_STATE == _AVX512_STATE
+    return wide, [*texts, f"xcr0:{saved:x}"]
+
+
+def _from_llvm() -> tuple[bool, list[str]]:
     llvm = imported("llvmlite.binding")
     features = llvm.get_host_cpu_features()
-    return llvm.get_host_cpu_name(), " ".join(sorted(k for k, on in features.items() if on))
+    on = sorted(name for name, value in features.items() if value)
+    return "avx512f" in on, [llvm.get_host_cpu_name(), " ".join(on)]
 
 
-_FLAGS = _flags()
-WIDE = "avx512f" in _FLAGS[-1].split()
+def _described() -> tuple[bool, list[str]]:
+    if hasattr(os, "uname") and os.uname().machine in ("x86_64", "amd64"):
+        try:
+            return _from_cpuid()
+        except OSError:
+            pass
+    return _from_llvm()
+
+
+WIDE, _FEATURES = _described()
 VECTOR_BYTES = 64 if WIDE else 32
-STAMP = "\n".join([*os.uname()[::4], *_FLAGS] if hasattr(os, "uname") else [os.name, *_FLAGS])
+STAMP = "\n".join([*os.uname()[::4], *_FEATURES] if hasattr(os, "uname") else [os.name, *_FEATURES])
