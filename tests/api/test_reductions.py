@@ -136,6 +136,22 @@ def test_average() -> None:
     same(ours, jax.numpy.average(x, axis=1, weights=w, returned=True))
 
 
+@pytest.mark.parametrize("axis", [(1, 0), (2, 0), (-1, 0), (2, 0, 1), (0, 2), (1, 2, 0)])
+def test_average_along_axes_in_any_order(axis: tuple[int, ...]) -> None:
+    for shape in ((2, 2, 3), (2, 3, 4)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        w = (1.0 + np.arange(np.prod([shape[d] for d in axis]))).astype(np.float32)
+        w = w.reshape([shape[d] for d in axis])
+        for f in (jnp.average, accnp.jit(jnp.average, static_argnames="axis")):
+            np.testing.assert_allclose(
+                f(x, axis=axis, weights=w), np.average(x, axis=axis, weights=w), rtol=1e-6
+            )
+        method: Any = {"method": "inverted_cdf", "weights": w}
+        np.testing.assert_array_equal(
+            jnp.quantile(x, 0.3, axis=axis, **method), np.quantile(x, 0.3, axis=axis, **method)
+        )
+
+
 @pytest.mark.parametrize("kw", [{}, {"axis": 0}, {"axis": -1, "keepdims": True}])
 def test_logsumexp(kw: dict) -> None:
     x = np.array([[1000.0, 1000.5, -np.inf], [-np.inf, -np.inf, -np.inf]], np.float32)

@@ -17,7 +17,7 @@ from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_n
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.folds.reductions import axes_of
+from accnp.api.folds.reductions import axes_of, axes_shape, spread_along
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import gather_along
 from accnp.array import Array, wrap
@@ -71,7 +71,7 @@ def _quantile(
         )
     axes = axes_of(axis, x.aval.ndim, name)
     if w is not None:
-        w = _fitted(name, w, x, axes, axis)
+        w = _fitted(name, w, x, axis)
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
     x, d = _one_axis(x, axes)
     w = None if w is None else _one_axis(w, axes)[0]
@@ -91,16 +91,15 @@ def _quantile(
     return cast(reshape_plain(out, shape), x.aval.dtype)
 
 
-def _fitted(name: str, w: Node, x: Node, axes: tuple[int, ...], axis: Any) -> Node:
-    shape = tuple([x.aval.shape[d] for d in axes])
+def _fitted(name: str, w: Node, x: Node, axis: Any) -> Node:
     if w.aval.shape == x.aval.shape:
         return w
-    if axis is None or w.aval.shape != shape:
+    if axis is None or w.aval.shape != axes_shape(x, axis, name):
         raise ValueError(
             f"{name}: weights must have the shape of the array or of its reduced axes; "
             f"got {w.aval.shape} for {x.aval.shape} and axis {axis}; broadcast them"
         )
-    return broadcast_to(w, x.aval.shape, axes)
+    return spread_along(w, x, axis, name)
 
 
 def _one_axis(x: Node, axes: tuple[int, ...]) -> tuple[Node, int]:

@@ -51,6 +51,20 @@ def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
     return tuple(sorted(as_axes(axis, rank, name)))
 
 
+def axes_shape(x: Node, axis: Axis, name: str) -> tuple[int, ...]:
+    """Return the lengths of the axes in the order in which the caller lists them."""
+    return tuple([x.aval.shape[d] for d in as_axes(axis, x.aval.ndim, name)])
+
+
+def spread_along(w: Node, x: Node, axis: Axis, name: str) -> Node:
+    """Broadcast weights with the axes of `axis`, in the caller's order, to the shape of x."""
+    axes = as_axes(axis, x.aval.ndim, name)
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    if order != list(range(len(axes))):
+        w = o.transpose(w, permutation=tuple(order))
+    return broadcast_to(w, x.aval.shape, tuple(sorted(axes)))
+
+
 def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the axes to reduce, and the names among them: axes of the mapped functions around."""
     if axis is None or type(axis) is int:

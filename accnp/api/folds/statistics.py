@@ -25,12 +25,20 @@ from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.folds.means import mean
-from accnp.api.folds.reductions import Axis, axes_of, count_of, keep, sum
+from accnp.api.folds.reductions import (
+    Axis,
+    axes_of,
+    axes_shape,
+    count_of,
+    keep,
+    spread_along,
+    sum,
+)
 from accnp.array import Array
 from accnp.dtypes import requested_dtype
 from accnp.errors import api_boundary
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.kinds import dtype_kind, full
 
 __all__ = ["average", "corrcoef", "count_nonzero", "cov", "trapezoid", "unwrap"]
 
@@ -270,12 +278,12 @@ def average(
     x, w = inexact("average", a, weights)
     axes = axes_of(axis, x.aval.ndim, "average")
     if w.aval.shape != x.aval.shape:
-        if axis is None or w.aval.shape != tuple(x.aval.shape[d] for d in axes):
+        if axis is None or w.aval.shape != axes_shape(x, axis, "average"):
             raise ValueError(
                 f"average: weights must have the shape of the array or of the averaged axes; got "
                 f"{w.aval.shape} for shape {x.aval.shape} and axis={axis}; reshape them"
             )
-        w = broadcast_to(w, x.aval.shape, axes)
+        w = spread_along(w, x, axis, "average")
     total = keep(o.reduce_sum(w, axes=axes), x, axes, keepdims)
     y = o.div(keep(o.reduce_sum(o.mul(x, w), axes=axes), x, axes, keepdims), total)
     y, total = (cast(v, v.aval.dtype) for v in (y, total))
