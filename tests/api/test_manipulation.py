@@ -175,3 +175,12 @@ def test_a_few_places_are_pieces_put_together(place):
     assert ("gather" in program) == (np.size(place) > 8)
     np.testing.assert_array_equal(jnp.delete(x, place, 1), np.delete(x, place, 1))
     np.testing.assert_array_equal(jnp.insert(x, place, 7, 1), np.insert(x, place, 7, 1))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.bool_, np.int32])
+def test_insert_at_no_places(kind: type) -> None:
+    none = np.array([], kind)
+    np.testing.assert_array_equal(jnp.insert(X, none, none), X.ravel())
+    np.testing.assert_array_equal(jnp.insert(X, jnp.asarray(none), 3), X.ravel())
+    np.testing.assert_array_equal(accnp.jit(jnp.insert)(X, none, none), X.ravel())
+    np.testing.assert_array_equal(jnp.insert(X, none, 3, axis=1), X)

@@ -20,6 +20,7 @@ from accnp.api.folds.sorting import argsort_node
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, is_traced, wrap
 from accnp.errors import AxisError, api_boundary
+from accnp.ir.aval import make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
@@ -142,6 +143,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     n, rank = x.aval.shape[d], x.aval.ndim
     known = not (type(obj) is Array and is_traced(obj._node))
     places = _places(obj, n, name) if known else obj._node.aval
+    if places.shape == (0,):  # np.array([]) is of floats; an empty list of places has no dtype
+        places = np.zeros(0, np.int32) if known else make_aval((0,), np.dtype(np.int32))
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise ValueError(
             f"{name}: obj must be a slice or integers of at most one axis; got {obj!r}; "
