@@ -6,13 +6,26 @@ through which rules record further nodes (`o.mul(t, o.cos(x))`) without importin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from accnp.forks import imported
 
-__all__ = ["CALLS", "OPS", "ZERO", "Linear", "Op", "o", "register"]
+__all__ = [
+    "CALLS",
+    "OPS",
+    "ZERO",
+    "Linear",
+    "Op",
+    "distinct_number",
+    "o",
+    "register",
+    "static_key",
+]
 
 
 class _Zero:
@@ -189,3 +202,70 @@ def _make_caller(op: Op) -> Callable[..., Any]:
 
     call.__name__ = op.name
     return call
+
+
+# --- keys of static values ---
+#
+# `0.0 == -0.0` and `1 == True == 1.0`, but programs made with them differ; a NaN differs from
+# itself, but programs made with it do not. These functions make keys and parameters that compare
+# as the programs do.
+
+_NUMBERS = (float, complex, np.generic)
+
+
+def static_key(value: Any) -> tuple[type, Any]:
+    """Return a key of a static value: its type, and the value or, for a number that is 0, complex
+    or NaN, its text. Tuples have the keys of their elements."""
+    kind = type(value)
+    if isinstance(value, _NUMBERS):
+        plain = value != 0 and value == value and not isinstance(value, complex)
+        return kind, value if plain else repr(value)
+    if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
+        return kind, tuple(map(static_key, value))
+    return kind, value
+
+
+class _NegativeZero(float):
+    """The number -0.0, which as a parameter differs from 0.0."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _NegativeZero
+
+    def __ne__(self, other: object) -> bool:
+        return type(other) is not _NegativeZero
+
+    def __hash__(self) -> int:
+        return hash("-0.0")
+
+
+class _SignedComplex(complex):
+    """A complex number with a part that is -0.0 or NaN; as a parameter it compares by its text."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _SignedComplex and repr(self) == repr(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+_NEGATIVE_ZERO = _NegativeZero(-0.0)
+
+
+def distinct_number(value: Any) -> Any:
+    """Return a Python number that, as a parameter of an operation, equals the same number only."""
+    if isinstance(value, float):
+        if value != value:
+            return math.nan  # one object, which a tuple finds equal to itself
+        return _NEGATIVE_ZERO if value == 0 and math.copysign(1.0, value) < 0 else value
+    if isinstance(value, complex):
+        parts = (value.real, value.imag)
+        odd = any(p != p or (p == 0 and math.copysign(1.0, p) < 0) for p in parts)
+        return _SignedComplex(value) if odd else value
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
 import traceback
@@ -265,3 +266,61 @@ def test_objects_that_are_called_are_traced_once(kind) -> None:
     del body, of
     gc.collect()
     assert gone() is None
+
+
+def _signs(make: Any) -> list[bool]:
+    """The sign bits of what is made with 0.0, -0.0 and 0.0 again."""
+    return [bool(np.signbit(np.asarray(make(zero))).all()) for zero in (0.0, -0.0, 0.0)]
+
+
+_PAIR = collections.namedtuple("_PAIR", "value")
+_BY_POSITION = accnp.jit(lambda x, z: jnp.copysign(x, z), static_argnums=1)
+_BY_NAME = accnp.jit(lambda x, *, z: jnp.copysign(x, z), static_argnames="z")
+_IN_TUPLE = accnp.jit(lambda x, z: jnp.copysign(x, z[0]), static_argnums=1)
+_OF_PART = accnp.jit(lambda x, z: jnp.copysign(x, z.imag), static_argnums=1)
+_REMATERIALISED = accnp.checkpoint(lambda x, z: x * z, static_argnums=(1,))
+_FAR = np.array([7])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda z: _BY_POSITION(1.0, z),
+        lambda z: _BY_POSITION(1.0, np.float32(z)),
+        lambda z: _BY_NAME(1.0, z=z),
+        lambda z: _IN_TUPLE(1.0, (z,)),
+        lambda z: _IN_TUPLE(1.0, _PAIR(z)),
+        lambda z: _OF_PART(1.0, complex(1, z)),
+        lambda z: accnp.jit(lambda x: _BY_POSITION(x, z))(1.0),
+        lambda z: _REMATERIALISED(jnp.ones(2), z),
+        lambda z: accnp.grad(lambda x: _REMATERIALISED(x, z))(1.0),
+        lambda z: jnp.ones(3).at[_FAR].get(mode="fill", fill_value=z),
+        lambda z: accnp.jit(lambda x: x.at[_FAR].get(mode="fill", fill_value=z))(jnp.ones(3)),
+        lambda z: jnp.imag(
+            jnp.ones(3, complex).at[_FAR].get(mode="fill", fill_value=complex(1, z))
+        ),
+        lambda z: jnp.take(jnp.ones(3), _FAR, mode="fill", fill_value=z),
+        lambda z: accnp.export.export(accnp.jit(lambda x: x * z))(jnp.ones(2)).call(jnp.ones(2)),
+    ],
+)
+def test_programs_of_zeros_of_either_sign_are_two(make: Any) -> None:
+    assert _signs(make) == [False, True, False]
+
+
+def test_a_static_nan_is_traced_once() -> None:
+    traces = []
+
+    @functools.partial(accnp.jit, static_argnums=1)
+    def scaled(x: Any, by: float) -> Any:
+        traces.append(by)
+        return x * by
+
+    for _ in range(3):
+        assert np.isnan(scaled(1.0, float("nan")))
+    assert len(traces) == 1
+
+
+def test_types_within_static_tuples_count() -> None:
+    added = accnp.jit(lambda x, y: x + y[0], static_argnums=1)
+    x = np.int32(2)
+    assert [added(x, (y,)).dtype.kind for y in (1, 1.0, True)] == ["i", "f", "i"]

@@ -28,6 +28,7 @@ from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
+from accnp.ir.op import static_key
 from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
 from accnp.pytree import flatten_arrays, take
@@ -211,16 +212,16 @@ class JitFunction:
         """Structure and static values of a call, bare, as a part of a key; leaves are handed over.
 
         Arrays and numbers by position alone need none: they have no other structure.
-        1, 1.0 and True are equal and hash alike, but are different programs: types are in it.
+        Static values stand in it as their keys, since equal ones may be different programs.
         """
         if not self._has_static:
             return take((args, kwargs) if kwargs else args, add)
         numbers, names = self._static_numbers, self._static_names
-        static = [(type(a), a) for i, a in enumerate(args) if i in numbers]
+        static = [static_key(a) for i, a in enumerate(args) if i in numbers]
         dynamic = [a for i, a in enumerate(args) if i not in numbers]
         if not kwargs:
             return len(args), *static, take(dynamic, add)
-        named = [(k, type(v), v) for k, v in kwargs.items() if k in names]
+        named = [(k, *static_key(v)) for k, v in kwargs.items() if k in names]
         rest = {k: v for k, v in kwargs.items() if k not in names}
         return len(args), *static, *named, take((dynamic, rest), add)
 
@@ -264,7 +265,7 @@ class JitFunction:
         """Return the traced signature of these arguments, made if it is new, and its inputs."""
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
-        key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
+        key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static_keys(), config.key)
         if bound():
             key = (*key, bound())
         if state.named:
@@ -306,7 +307,6 @@ class JitFunction:
                 if type(value) is Array and is_traced(value._node):
                     error.args = (f"{error}\n{conversion_error('static', value._node)}",)
                 raise error from None
-            # 1, 1.0 and True are equal and hash alike, but are different programs.
             keyed.append((place, type(value), value))
         return Call(self, args, kwargs, tuple(keyed), dynamic, dynamic_kw)
 

@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from accnp.config import OPTIONS, config
 from accnp.forks import imported
 from accnp.runtime.notes import note
@@ -96,21 +98,32 @@ def _differences(call: Any, avals: Sequence[Any], key: tuple[Any, ...]) -> list[
         for name, new, old in zip(call.names(), avals, old_avals, strict=True):
             if new is not old:
                 out.append(f"{name}: {_type(new, old)}, before {_type(old, new)}")
-    before = {_parameter(call, place): value for place, _, value in old_static}
-    for place, kind, value in call.static:
+    before = {_parameter(call, place): key for place, *key in old_static}
+    for place, *new_key in call.static_keys():
         name = _parameter(call, place)
         if name not in before:
-            out.append(f"static {name}: {value!r}, before not given")
-        elif type(before[name]) is not kind or before[name] != value:
-            out.append(f"static {name}: {value!r}, before {before[name]!r}")
+            out.append(f"static {name}: {_shown(new_key)}, before not given")
+        elif before[name] != new_key:
+            out.append(f"static {name}: {_shown(new_key)}, before {_shown(before[name])}")
         before.pop(name, None)
-    out += [f"static {name}: not given, before {old!r}" for name, old in before.items()]
-    if not out and call.static != old_static:
+    out += [f"static {name}: not given, before {_shown(old)}" for name, old in before.items()]
+    if not out and call.static_keys() != old_static:
         out.append("static arguments given by keyword that came by position before, or the reverse")
     for name, new, old in zip(_TRACED, config.key, old_config, strict=True):
         if new != old:
             out.append(f"option {name}: {new!r}, before {old!r}")
     return out
+
+
+def _shown(key: Sequence[Any]) -> str:
+    """The text of a static value, of which the key is given."""
+    kind, value = key
+    if issubclass(kind, (float, complex, np.generic)) and isinstance(value, str):
+        return value
+    if issubclass(kind, tuple) and kind.__eq__ is tuple.__eq__:
+        parts = ", ".join(map(_shown, value))
+        return f"({parts}{',' * (len(value) == 1)})"
+    return repr(value)
 
 
 def _parameter(call: Any, place: Any) -> str:

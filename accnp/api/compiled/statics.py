@@ -18,6 +18,7 @@ from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference, ref_contents
 from accnp.array import Array, wrap
 from accnp.ir.node import Node
+from accnp.ir.op import static_key
 from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
@@ -263,6 +264,10 @@ class Call:
         self.static = static
         self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
         self.refs: Sequence[Any] = ()  # the leaves that are references, once there are nodes
+
+    def static_keys(self) -> tuple[Any, ...]:
+        """The static values' places and keys, as a part of the key of a signature."""
+        return tuple([(place, *static_key(value)) for place, _, value in self.static])
 
     def nodes(self, name: str) -> list[Node]:
         """The leaves as nodes.

@@ -21,7 +21,7 @@ from accnp.array import from_numpy
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import Node, literal, record
-from accnp.ir.op import OPS
+from accnp.ir.op import OPS, distinct_number
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.index import (
     GatherDimensionNumbers,
@@ -132,7 +132,7 @@ class Encoder:
         if isinstance(v, enum.Enum) and type(v).__name__ in _CLASSES:
             return {"enum": [type(v).__name__, v.name]}
         if isinstance(v, int | float) and not isinstance(v, np.generic):
-            return v + 0 if type(v) in (int, float) else (int if isinstance(v, int) else float)(v)
+            return v if type(v) in (int, float) else (int if isinstance(v, int) else float)(v)
         if isinstance(v, complex):
             return {"complex": [v.real, v.imag]}
         if isinstance(v, np.generic):
@@ -160,7 +160,7 @@ Number = Callable[[Mapping[str, Any]], Any]
 
 def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
     if not isinstance(v, dict):
-        return v
+        return distinct_number(v)
     ((kind, data),) = v.items()
     if kind in ("poly", "inverse"):
         return number(v)
@@ -174,7 +174,7 @@ def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
     if kind == "dtype":
         return dtype_of(data)
     if kind == "complex":
-        return complex(*data)
+        return distinct_number(complex(*data))
     if kind == "scalar":
         return dtype_of(data[0]).type(_value(data[1], arrays, number))
     if kind == "dict":

@@ -31,7 +31,7 @@ from accnp.api.indexes.indexing import entries, index_node, read, refuse_empty
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import distinct_number, o
 from accnp.ir.trace import state
 from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
 from accnp.primitives.kinds import INDEX, broadcast_to, place_dtype
@@ -289,7 +289,7 @@ class AtIndex:
         >>> jnp.arange(3).at[7].get(mode="fill", fill_value=-1)
         Array(-1, dtype=int32)
         """
-        fill = None if fill_value is None else np.asarray(fill_value).item()
+        fill = None if fill_value is None else distinct_number(np.asarray(fill_value).item())
         node = read(
             self.array._node,
             self.index,

@@ -6,6 +6,7 @@ In: arrays and indices. Out: lazy Arrays.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from accnp.api.mapping.vmap import vmap
 from accnp.array import Array
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import distinct_number, o
 from accnp.primitives.index import (
     DROP,
     GatherDimensionNumbers,
@@ -116,10 +117,10 @@ def _check_named(name: str, numbers: Any, x: Node) -> None:
 def _fill(x: Node, value: Any) -> Any:
     """What out-of-bounds windows read: nan, the largest or smallest integer, True."""
     if value is not None:
-        return value
+        return distinct_number(value)
     kind = dtype_kind(x.aval.dtype)
     if kind in "fc":
-        return float("nan")
+        return math.nan
     if kind == "b":
         return True
     info = np.iinfo(x.aval.dtype)

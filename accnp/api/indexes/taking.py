@@ -33,7 +33,7 @@ from accnp.array import Array, const_of, known, look, wrap
 from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import distinct_number, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, broadcast_to, dtype_kind, needs_places, place_dtype
 from accnp.primitives.kinds import full as full_node
@@ -91,7 +91,7 @@ def take(
     how = GatherScatterMode.from_any("clip" if mode == "wrap" else mode, name)
     if how is not GatherScatterMode.CLIP:
         index = index_node(index, n)
-    fill = None if fill_value is None else np.asarray(fill_value).item()
+    fill = None if fill_value is None else distinct_number(np.asarray(fill_value).item())
     return wrap(gather_axis(x, index, d, how, fill))
 
 
@@ -161,7 +161,7 @@ def take_along_axis(
     x, index, d = along(as_node(arr, name), integers(indices, name), axis, name)
     n = x.aval.shape[d]
     index = index_node(index, n, wrap_negative_indices is not False)
-    fill = None if fill_value is None else np.asarray(fill_value).item()
+    fill = None if fill_value is None else distinct_number(np.asarray(fill_value).item())
     return wrap(gather_along(x, index, d, GatherScatterMode.from_any(mode, name), fill))
 
 
@@ -370,7 +370,8 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         raise ValueError(f"{name}: condition holds beyond the end; {text}")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
     as_node(fill_value, name)
-    x, fill = x if size is None else cast(x, x.aval.dtype), np.asarray(fill_value).item()
+    x = x if size is None else cast(x, x.aval.dtype)
+    fill = distinct_number(np.asarray(fill_value).item())
     return wrap(gather_axis(x, index, d, GatherScatterMode.FILL_OR_DROP, fill))
 
 

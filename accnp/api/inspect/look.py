@@ -71,7 +71,7 @@ def _looker(target: Callable[..., Any], function: JitFunction) -> Callable[..., 
 def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Inspection:
     call = function._split(args, kwargs)
     avals = [aval_of(x, function._name) for x in call.leaves]
-    entry = function._cache.get((call.spec, tuple(avals), call.static, config.key))
+    entry = function._cache.get((call.spec, tuple(avals), call.static_keys(), config.key))
     known = entry is not None
     if entry is None:
         entry = function._trace(call, avals)
