@@ -134,14 +134,19 @@ _SHORT = {
 
 
 def as_dtype(x: Any) -> DType:
-    """The dtype that `x` names or has: a dtype, a name, a NumPy or Python type, an array."""
-    if isinstance(x, np.dtype | ExtendedDType):
+    """The dtype that `x` names or has: a dtype, a name, a NumPy or Python type, an array.
+
+    Dtypes of the other byte order stand for those of the machine's, which all arrays have.
+    """
+    if isinstance(x, np.dtype):
+        return x if x.isnative else x.newbyteorder("=")
+    if isinstance(x, ExtendedDType):
         return x
     if isinstance(x, str):
-        return DTYPES.get(x) or np.dtype(x)
+        return DTYPES.get(x) or as_dtype(np.dtype(x))
     found = getattr(x, "dtype", None)
     if isinstance(found, np.dtype | ExtendedDType):
-        return found
+        return as_dtype(found)
     return np.dtype(x)
 
 

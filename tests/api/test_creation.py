@@ -279,3 +279,24 @@ def test_places_between_two_numbers_are_those_of_float64_rounded():
     np.testing.assert_array_equal(
         jnp.histogram(x, range=(-2, 3))[0], np.histogram(x, range=(-2, 3))[0]
     )
+
+
+@pytest.mark.parametrize("kind", ["f4", "i2", "c8", "u4", "f2", "f8", "i8"])
+def test_arrays_of_the_other_byte_order(kind: str) -> None:
+    given = np.arange(-2, 4).astype(f">{kind}").reshape(2, 3)
+    given = np.abs(given) if kind[0] == "u" else given
+    native = given.astype(kind)
+    with accnp.enable_x64():
+        makers: list[Any] = [
+            jnp.asarray, jnp.array, accnp.device_put, accnp.jit(lambda x: x),
+            accnp.vmap(lambda x: x), lambda x: jnp.zeros(()) + x, lambda x: jnp.zeros_like(x) + x,
+            lambda x: jnp.asarray(native, dtype=x.dtype), lambda x: jnp.asarray(x.T).T,
+            lambda x: jnp.asarray(list(x)),
+        ]  # fmt: skip
+        for make in makers:
+            made = np.asarray(make(given))
+            assert made.dtype.isnative
+            np.testing.assert_array_equal(made, native)
+        assert jnp.asarray(given).dtype == native.dtype
+        assert jnp.result_type(given.dtype) == native.dtype
+        assert jnp.zeros(2, given.dtype).dtype == native.dtype

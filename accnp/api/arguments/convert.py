@@ -144,8 +144,9 @@ _FOREIGN = {
 
 
 def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -> Node:
-    """Return a constant of a NumPy array's values, in the canonical dtype; without a copy if none
-    is asked for, or nobody can write to it, where dtype and layout allow it."""
+    """Return a constant of a NumPy array's values, in the canonical dtype and the machine's byte
+    order; without a copy if none is asked for, or nobody can write to it, where dtype and layout
+    allow it."""
     if copy is None:
         copy = can_change(x)
     given = x.dtype
