@@ -119,7 +119,7 @@ def test_result_type_reads_the_weak_flag_of_arrays(x64):
         assert dtypes.result_type(array, np.int8(1), return_weak_type_flag=True) == expected
 
 
-@pytest.mark.parametrize("bad", ["O", "U3", object, str, "M8[ns]", "longdouble", ">f4"])
+@pytest.mark.parametrize("bad", ["O", "U3", object, str, "M8[ns]", "longdouble"])
 def test_result_type_refuses_what_arrays_cannot_hold(bad):
     with pytest.raises(TypeError, match="only numeric types"):
         dtypes.result_type(bad)
@@ -265,6 +265,11 @@ def test_limits():
         elif name != "bool":
             first, second = dtypes.iinfo(name), jnp.iinfo(getattr(jnp, name))
             assert (first.min, first.max, first.bits) == (second.min, second.max, second.bits)
+    for name in ("float16", "bfloat16", "float32", "complex64", "float64"):
+        found, real = dtypes.finfo(name), dtypes.finfo(name).dtype
+        for field in ("eps", "max", "min", "smallest_normal", "tiny", "epsneg", "resolution"):
+            assert type(getattr(found, field)) is float
+        assert np.asarray(found.max, real) == found.max
     assert dtypes.iinfo(3).dtype == np.int64
     with pytest.raises(ValueError, match=r"inexact|finfo"):  # text of NumPy to 2.4, of later ones
         dtypes.finfo("int32")

@@ -147,17 +147,59 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore
 
 
+class FloatLimits:
+    """The limits of a floating type, as `finfo` returns them."""
+
+    bits: int
+    dtype: np.dtype
+    eps: float
+    epsneg: float
+    iexp: int
+    machep: int
+    max: float
+    maxexp: int
+    min: float
+    minexp: int
+    negep: int
+    nexp: int
+    nmant: int
+    precision: int
+    resolution: float
+    smallest_normal: float
+    smallest_subnormal: float
+    tiny: float
+
+    def __init__(self, dtype: DType) -> None:
+        found = ml_dtypes.finfo(dtype)
+        for name, kind in FloatLimits.__annotations__.items():
+            value = getattr(found, name)
+            setattr(self, name, float(value) if kind == "float" else value)
+        self._texts = repr(found), str(found)
+
+    def __repr__(self) -> str:
+        return self._texts[0]
+
+    def __str__(self) -> str:
+        return self._texts[1]
+
+
+_limits = lru_cache(maxsize=64)(FloatLimits)
+
+
 @api_boundary
-def finfo(dtype: Any) -> Any:
-    """Limits of a floating type, as `numpy.finfo`.
+def finfo(dtype: Any) -> FloatLimits:
+    """Limits of a floating type, as `numpy.finfo`; the fields are Python's floats and ints.
 
     A ValueError for other types.
 
+    Differs from NumPy: `eps`, `max`, `min` and the like are Python floats, as the array API
+    standard requires, not scalars of the type.
+
     >>> import accnp as jnp
-    >>> float(jnp.finfo("float16").max)
+    >>> jnp.finfo("float16").max
     65504.0
     """
-    return ml_dtypes.finfo(as_dtype(dtype))
+    return _limits(as_dtype(dtype))
 
 
 @api_boundary

@@ -150,7 +150,7 @@ def fmin(x: Any, y: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    return x if x == 0 else np.sign(x)
+    return np.sign(x) + type(x)(0)  # -0 becomes 0
 
 
 def round_away(x: Any) -> Any:

@@ -409,7 +409,7 @@ unary("mish", FLOAT, ref.mish, "mish({0})", _mish_slope, cost=25)
 
 unary("sin", INEXACT, q(np.sin), "sin({0})", lambda t, y, x: o.mul(t, o.cos(x)), cost=20)
 unary("cos", INEXACT, q(np.cos), "cos({0})", lambda t, y, x: o.neg(o.mul(t, o.sin(x))), cost=20)
-unary("tan", INEXACT, q(np.tan), "tan({0})",
+unary("tan", INEXACT, ref.tan, "tan({0})",
       lambda t, y, x: o.mul(t, o.add(const(y, 1), o.square(y))), cost=25)  # fmt: skip
 unary("asin", INEXACT, q(np.arcsin), "asin({0})",
       lambda t, y, x: o.mul(t, o.rsqrt(o.sub(const(x, 1), o.square(x)))), cost=25)  # fmt: skip
@@ -425,7 +425,7 @@ unary("atan", INEXACT, q(np.arctan), "atan({0})",
       lambda t, y, x: o.div(t, o.add(const(x, 1), o.square(x))), cost=25)  # fmt: skip
 unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
 unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
-unary("tanh", INEXACT, q(np.tanh), "tanh({0})",
+unary("tanh", INEXACT, ref.tanh, "tanh({0})",
       # (1 + y) * (1 - y), since 1 - y * y cancels near the ends.
       lambda t, y, x: o.mul(o.add_any(t, o.mul(t, y)), o.sub(like(y, 1), y)), cost=20)  # fmt: skip
 unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})",

@@ -37,6 +37,8 @@ __all__ = [
     "silu",
     "sin_pi",
     "special",
+    "tan",
+    "tanh",
     "tanh_gelu",
     "tanh_law",
 ]
@@ -143,9 +145,25 @@ def sign(x: Any) -> Any:
         size = np.abs(x)
         with np.errstate(all="ignore"):
             return np.where(size == 0, 0, x / size).astype(x.dtype)
-    if x.dtype.kind in "iub":
-        return np.sign(x)
-    return np.where(x == 0, x, np.sign(x)).astype(x.dtype)
+    return np.where(x == 0, 0, np.sign(x)).astype(x.dtype)  # the sign of -0 is 0
+
+
+@quiet
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent. At infinity the imaginary part is a zero of the sign of that of x, as
+    the array API standard requires; in C's standard, of that of sin(2 y)."""
+    y = np.tanh(x)
+    if x.dtype.kind == "c":
+        y = make_complex(y.real, np.where(np.isinf(x.real), np.copysign(0, x.imag), y.imag))
+    return y.astype(x.dtype)
+
+
+@quiet
+def tan(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.tan(x)
+    y = tanh(make_complex(-x.imag, x.real))
+    return make_complex(y.imag, -y.real)
 
 
 @quiet

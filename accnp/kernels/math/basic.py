@@ -29,8 +29,8 @@ from .ir import (
 
 
 def sign(x: V) -> V:
-    """-1, 0, 1 with NaN and -0 passed through."""
-    return where(fabs(x) > 0.0, copysign(x.const(1.0), x), x)
+    """-1, 0, 1 with NaN passed through; 0 for -0, as the array API standard requires."""
+    return where(fabs(x) > 0.0, copysign(x.const(1.0), x), where(x.eq(0.0), x.const(0.0), x))
 
 
 def fmax(x: V, y: V) -> V:

@@ -201,7 +201,8 @@ def ctanh(x: C) -> C:
     end, some, real = fabs(re).eq(INF), _finite(im), im.eq(0.0)
     a = where(big & (some | end), copysign(re.const(1.0), re), a)
     a = where(re.eq(0.0) & ~some, re, where(real, exp.tanh(re), a))
-    b = where(real, im, where(big, where(end & ~some, copysign(re.const(0.0), im), far), b))
+    # C's standard gives the zero at infinity the sign of sin(2 y); that of the array API, of y.
+    b = where(real, im, where(big, where(end, copysign(re.const(0.0), im), far), b))
     return a, b
 
 
@@ -324,5 +325,6 @@ def cmin(x: C, y: C) -> C:
 def csign(x: C) -> C:
     x, _ = _within(x)
     m = scaled_abs(x)
-    d = where(m.eq(0.0), 1.0, m)
-    return x[0] / d, x[1] / d
+    zero = m.eq(0.0)
+    d = where(zero, 1.0, m)
+    return where(zero, 0.0, x[0] / d), where(zero, 0.0, x[1] / d)
