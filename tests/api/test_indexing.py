@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax
@@ -239,3 +240,68 @@ def test_flat_indices_whose_dtype_does_not_hold_the_size(dtype):
     want = np.unravel_index(i.astype(int) % 1000, (10, 100))
     np.testing.assert_array_equal(found, want)
     assert all(x.dtype == dtype for x in found)
+
+
+ITEMS = {
+    "array": np.array([0, 1]),
+    "column": np.array([[1], [0]]),
+    "number": 0,
+    "slice": slice(0, 2),
+    "new": None,
+    "truth": True,
+    "mask": np.array([True, True, False]),
+}
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4])
+def test_an_ellipsis_parts_index_arrays_whatever_it_stands_for(rank):
+    """NumPy's rule for where the axes of index arrays go, also where `...` stands for no axis."""
+    x = np.arange(3.0**rank, dtype=np.float32).reshape((3,) * rank)
+    count = 0
+    for before in itertools.product(ITEMS.values(), repeat=2):
+        for after in itertools.product(ITEMS.values(), repeat=rank - 2 or 1):
+            key = (*before, ..., *after)
+            try:
+                expected = x[key]
+            except IndexError:
+                continue
+            count += 1
+            ours = tuple([jnp.asarray(k) if isinstance(k, np.ndarray) and k.dtype != bool else k
+                          for k in key])  # fmt: skip
+            np.testing.assert_array_equal(np.asarray(jnp.asarray(x)[ours]), expected)
+            if count % 5:
+                continue
+            values = np.arange(expected.size, dtype=np.float32).reshape(expected.shape)
+            for how in ("add", "multiply", "min"):
+                written = x.copy()
+                ufunc = {"add": np.add, "multiply": np.multiply, "min": np.minimum}[how]
+                ufunc.at(written, key, values)
+                made = getattr(jnp.asarray(x).at[ours], how)(values)
+                np.testing.assert_allclose(np.asarray(made), written, rtol=1e-6)
+    assert count > 30
+
+
+def test_gradients_where_an_ellipsis_stands_for_no_axes():
+    x, i = np.arange(27.0, dtype=np.float32).reshape(3, 3, 3), np.array([0, 1])
+    weights = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    found = accnp.grad(lambda x: (x[:, i, ..., i] * weights).sum())(x)
+    expected = jax.grad(lambda x: (x[:, i, ..., i] * weights).sum())(jax.numpy.asarray(x))
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    found = accnp.vmap(lambda x: x[:, i, ..., i])(np.stack([x, -x]))
+    np.testing.assert_array_equal(np.asarray(found), np.stack([x[:, i, ..., i], -x[:, i, ..., i]]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i, j: x[[i, j], 0],
+        lambda x, i, j: x[([i, 2], [0, j])],
+        lambda x, i, j: x[[[i, 0], [j, i]],],
+        lambda x, i, j: x.at[[i, j], 1].set(-1.0),
+    ],
+)
+def test_lists_of_traced_numbers_are_index_arrays(f):
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    expected = np.asarray(jax.jit(f)(x, 1, 2))
+    np.testing.assert_array_equal(np.asarray(accnp.jit(f)(x, 1, 2)), expected)
+    np.testing.assert_array_equal(np.asarray(f(jnp.asarray(x), jnp.asarray(1), 2)), expected)

@@ -27,7 +27,7 @@ from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.elements import ufuncs
 from accnp.api.flow.loops import while_loop
 from accnp.api.folds import reductions
-from accnp.api.indexes.indexing import entries, index_node, read, refuse_empty
+from accnp.api.indexes.indexing import are_adjacent, entries, index_node, read, refuse_empty
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -80,7 +80,7 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
         "indexing", [s[1].aval.shape for s in slots if isinstance(s, tuple) and s[0] is None]
     )
     refuse_empty(shape, [d for d, n in advanced if not n.aval.ndim], outer)
-    together = bool(places) and places == list(range(places[0], places[0] + len(places)))
+    together = are_adjacent(whole, places)
     first = (
         slots.index(next(s for s in slots if isinstance(s, tuple) and s[0] is None))
         if (places)

@@ -20,6 +20,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.indexes.recipes import replayed, signature
 from accnp.array import Array, const_of, look, wrap
@@ -43,6 +44,7 @@ class Entry(NamedTuple):
     # index array of so many zeros along one
     kind: str
     value: Any
+    apart: bool = False  # an Ellipsis without axes stands before it, and so parts index arrays
 
 
 TRUE, FALSE = Entry("new", 1), Entry("new", 0)
@@ -76,14 +78,16 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
     rest = [Entry("slice", slice(None))] * (rank - used)
     at = parts.index(None) if None in parts else len(parts)
     whole = [*parts[:at], *rest, *parts[at + 1 :]]
+    parted = at if at < len(parts) and not rest else -1  # the place of an Ellipsis without axes
     out: list[Entry] = []
     d = 0
     # A True beside ints, arrays and other scalars is an index array of one element; alone it is a
     # new axis.
     advanced = ("int", "array", "mask")
     beside = sum(p is not None and (p.kind in advanced or p in (TRUE, FALSE)) for p in whole)
-    for p in whole:
+    for place, p in enumerate(whole):
         assert p is not None
+        begin = len(out)
         if p.kind == "mask":
             mask = p.value
             for k, n in enumerate(mask.shape):
@@ -102,7 +106,16 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
         else:
             out.append(Entry("slice", _slice(p.value, shape[d], d)) if p.kind == "slice" else p)
             d += 1
+        if place == parted:
+            out[begin:] = [out[begin]._replace(apart=True), *out[begin + 1 :]]
     return out
+
+
+def are_adjacent(whole: Sequence[Entry], places: Sequence[int]) -> bool:
+    """Whether nothing stands between the index arrays at these places, as NumPy sees it."""
+    if not places or list(places) != list(range(places[0], places[0] + len(places))):
+        return False
+    return not any(whole[i].apart for i in places[1:])
 
 
 def _axes(p: Entry) -> int:
@@ -129,6 +142,8 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
         )
     if type(item) is Array:
         node = item._node
+    elif isinstance(item, Sequence) and _has_arrays(item):
+        node = node_of(item, function="indexing")
     elif isinstance(item, Sequence):
         node = _given(np.asarray(item, dtype=None if len(item) else INDEX), widest)
     elif isinstance(item, np.ndarray):
@@ -153,6 +168,13 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
     if node.aval.ndim == 0 and node.trace is None and node.value is not None:
         return [Entry("int", int(array_of(node)))]
     return [Entry("array", node)]
+
+
+def _has_arrays(items: Sequence[Any]) -> bool:
+    """Whether a list, or one within, has arrays of ours among its items."""
+    return any(
+        isinstance(x, Array) or (isinstance(x, list | tuple) and _has_arrays(x)) for x in items
+    )
 
 
 def _given(item: np.ndarray, widest: np.dtype) -> Node:
@@ -309,8 +331,7 @@ def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Pl
     kind = np.dtype(np.int64) if any(n.aval.dtype.itemsize == 8 for n in nodes) else INDEX
     columns = [expand_node(to_shape(cast(n, kind), outer), (len(outer),)) for n in nodes]
     starts = columns[0] if len(columns) == 1 else o.concatenate(*columns, dimension=len(outer))
-    together = axes == list(range(axes[0], axes[0] + len(axes)))
-    return Plan(starts, tuple(axes), axes[0] if together else 0)
+    return Plan(starts, tuple(axes), axes[0] if are_adjacent(left, axes) else 0)
 
 
 def refuse_empty(shape: tuple[int, ...], axes: list[int], outer: tuple[int, ...]) -> None:
@@ -385,7 +406,8 @@ def read(
         if state.named:
             whole = _beyond(whole, x.aval.shape)
         arrays = [e for e in whole if e.kind == "array"]
-        advanced = any(e.value.aval.ndim for e in arrays) or TRUE in whole or FALSE in whole
+        truths = any(e.kind == "new" and e.value is not None for e in whole)
+        advanced = truths or any(e.value.aval.ndim for e in arrays)
         keep = ("int",) if advanced else ()
         x, left = cut_views(x, whole, keep)
         if arrays and not advanced:
@@ -407,7 +429,7 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     for e in whole:
         n = 0 if e.kind == "new" else next(lengths)
         if e.kind == "int" and not -n <= e.value < n and abs(e.value) < 1 << 31:
-            e = Entry("array", scalar_node(e.value, place_dtype(n), False))
+            e = Entry("array", scalar_node(e.value, place_dtype(n), False), e.apart)
         found.append(e)
     return found
 
