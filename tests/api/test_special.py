@@ -468,3 +468,29 @@ def test_slopes_of_zeta_by_the_order():
     assert slope(np.float16(2), 1.5).dtype == np.float16
     with pytest.raises(ValueError, match="n must be an integer"):
         accnp.grad(special.polygamma)(2.0, 1.5)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize("point", [(0.0, 1.5), (2.0, 0.5), (-1.0, 2.0)])
+def test_derivatives_of_a_product_with_a_logarithm(name, point):
+    """d2/dxdy of x log(y) is 1/y, also at x = 0, and the same in either order."""
+    x, y = point
+
+    def f(v):
+        return getattr(special, name)(v[0], v[1])
+
+    inner = y + (name == "xlog1py")
+    v = jnp.array(point)
+    for hessian in (accnp.hessian(f), accnp.jit(accnp.hessian(f))):
+        expected = [[0, 1 / inner], [1 / inner, -x / inner**2]]
+        np.testing.assert_allclose(np.asarray(hessian(v)), expected, rtol=1e-6, atol=1e-7)
+    third = np.asarray(accnp.jacfwd(accnp.hessian(f))(v))
+    np.testing.assert_allclose(third[0, 1, 1], -1 / inner**2, rtol=1e-6)
+    np.testing.assert_allclose(third[1, 1, 0], -1 / inner**2, rtol=1e-6)
+
+
+def test_the_hessian_of_a_poisson_density_at_zero():
+    def f(v):
+        return accnp.scipy.stats.poisson.logpmf(0, v)
+
+    np.testing.assert_allclose(float(accnp.grad(accnp.grad(f))(1.5)), 0.0)

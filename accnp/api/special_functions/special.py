@@ -189,9 +189,10 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
         return [rules.select(zero, rules.filled(whole, 0), whole)]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-        # x / y by the second operand, without the nan of 0 / 0.
+        # x / y by the second operand. Only 0 / 0 is guarded: elsewhere the quotient has to keep its
+        # own derivatives, 1 / y by x also where x is 0.
         inner = xs[1] if harmless else o.add(xs[1], like(xs[1], 1))
-        zero = o.eq(xs[0], like(xs[0], 0))
+        zero = o.and_(o.eq(xs[0], like(xs[0], 0)), o.eq(inner, like(inner, 0)))
         ratio = o.div(xs[0], rules.select(zero, rules.filled(inner, 1), inner))
         parts = [ts[0] and o.mul(ts[0], log(xs[1])), ts[1] and o.mul(ts[1], ratio)]
         tangent = o.add(*parts) if all(parts) else parts[0] or parts[1]
