@@ -412,3 +412,25 @@ def test_truth_values_choose_what_a_product_keeps(name: str) -> None:
     w = np.arange(9) % 3 == 0
     found = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
     same(*found)
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+@pytest.mark.parametrize("initial", [None, 0, 2, True, 0.0])
+@pytest.mark.parametrize("options", [{}, {"dtype": np.int32}, {"keepdims": True}])
+def test_reductions_of_truths_begin_with_a_truth(name, initial, options):
+    x = np.array([[4, 0, 3], [1, 2, 3]], np.int32)
+    initial = bool(initial) if initial == 2 and options else initial  # jax keeps the bits of 2
+    more = options | ({} if initial is None else {"initial": initial})
+    found = getattr(jnp, name).reduce(jnp.asarray(x), axis=1, **more)
+    expected = getattr(jax.numpy, name).reduce(jax.numpy.asarray(x), axis=1, **more)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_reductions_of_truths_refuse(name):
+    reduce = getattr(jnp, name).reduce
+    with pytest.raises(TypeError, match="dtype must be bool or an integer"):
+        reduce(jnp.arange(3), dtype=np.float32)
+    with pytest.raises(ValueError, match="initial"):
+        reduce(jnp.arange(3), initial=jnp.arange(2))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import no_out
@@ -326,6 +327,30 @@ def _log2_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) ->
     return y if initial is None else uf.logaddexp2(initial, y)
 
 
+def _is_odd(x: Array, **how: Any) -> Array:
+    """Whether an odd number of elements are true."""
+    return reductions.sum(x != 0, **how, dtype=np.uint8) % 2 == 1
+
+
+def _of_truths(fold: Callable[..., Array], combine: Callable[..., Array]) -> Callable[..., Array]:
+    """A reduction of truth values, of which `initial` is one more."""
+
+    def reduce(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
+        kind = np.dtype(bool) if dtype is None else dtypes.canonicalize_dtype(dtype)
+        if kind.kind not in "biu":
+            raise TypeError(
+                f"jnp.{combine.__name__}.reduce: dtype must be bool or an integer type; "
+                f"got {kind.name}; leave it out"
+            )
+        y = fold(x, **how)
+        if initial is not None:
+            name = f"jnp.{combine.__name__}.reduce"
+            y = combine(y, wrap(reductions.start_of(initial, np.dtype(bool), name)))
+        return y if dtype is None else y.astype(kind)
+
+    return reduce
+
+
 def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
     """Give a function of the namespace the methods of a ufunc."""
     made = ufunc(function, nin, 1, name=function.__name__, identity=identity, call=function, **fast)
@@ -341,13 +366,9 @@ _publish(uf.multiply, 1, reduce=reductions.prod, accumulate=_running("cumprod"),
 _publish(uf.subtract, None, at=_with_at("subtract"))
 _publish(uf.maximum, None, reduce=reductions.max, at=_with_at("max"))
 _publish(uf.minimum, None, reduce=reductions.min, at=_with_at("min"))
-_publish(uf.logical_and, True, reduce=reductions.all)
-_publish(uf.logical_or, False, reduce=reductions.any)
-_publish(
-    uf.logical_xor,
-    False,
-    reduce=lambda x, **how: reductions.sum(x != 0, **how, dtype=np.uint8) % 2 == 1,
-)
+_publish(uf.logical_and, True, reduce=_of_truths(reductions.all, uf.logical_and))
+_publish(uf.logical_or, False, reduce=_of_truths(reductions.any, uf.logical_or))
+_publish(uf.logical_xor, False, reduce=_of_truths(_is_odd, uf.logical_xor))
 _publish(uf.bitwise_and, -1)
 _publish(uf.bitwise_or, 0)
 _publish(uf.bitwise_xor, 0)
