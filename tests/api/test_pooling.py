@@ -121,3 +121,15 @@ def test_pooling_in_a_scan_is_one_native_loop():
     assert "on the host" not in str(accnp.inspect(accnp.jit(f))(x))
     want = x.reshape(5, 3, 2, 4, 2).max((2, 4)).sum(0)
     np.testing.assert_allclose(accnp.jit(f)(x)[0], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize(("base", "dilation"), [(1, 1), (2, 1), (3, 1), (2, 2)])
+def test_named_paddings_of_dilated_arrays(padding, base, dilation):
+    x = np.arange(1.0, 8.0, dtype=np.float32)
+    for n, window, stride in [(4, 2, 2), (4, 3, 2), (7, 2, 3), (5, 3, 1), (1, 2, 2)]:
+        where = ((window,), (stride,), padding)
+        more = {"base_dilation": (base,), "window_dilation": (dilation,)}
+        found = lax.reduce_window(jnp.asarray(x[:n]), 0.0, lax.add, *where, **more)
+        expected = jlax.reduce_window(jax.numpy.asarray(x[:n]), 0.0, jlax.add, *where, **more)
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))

@@ -38,7 +38,8 @@ class Windows:
         wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
         spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
         if isinstance(padding, str):
-            padding = padtype_to_pads(wide, spans, self.strides, padding)
+            # Of the array as it is, not as its dilation stretches it: jax's rule.
+            padding = padtype_to_pads(shape, spans, self.strides, padding)
         self.pads = [_pair(p) for p in padding]
         if len(self.pads) != rank:
             raise ValueError(
