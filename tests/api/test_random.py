@@ -345,3 +345,26 @@ def test_geometric_takes_a_draw_of_zero_for_one():
             for m in (accnp, jax)
         )
         np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize(
+    ("logits", "axis", "shape"),
+    [
+        ((1, 4, 5), -1, (3, 4)),
+        ((4, 1, 5), -1, (4, 3)),
+        ((4, 1, 5), -1, (2, 4, 3)),
+        ((5, 1, 4), 0, (2, 3, 4)),
+        ((1, 5), 1, (6,)),
+    ],
+)
+def test_categorical_draws_for_each_element_that_the_batch_broadcasts_to(logits, axis, shape):
+    x = np.linspace(-1, 1, int(np.prod(logits)), dtype=np.float32).reshape(logits)
+    found = ours.categorical(ours.key(3), x, axis=axis, shape=shape)
+    expected = theirs.categorical(theirs.key(3), x, axis=axis, shape=shape)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def test_categorical_refuses_shapes_to_which_the_batch_does_not_broadcast():
+    for shape, replace in [((4,), True), ((4, 3), False)]:
+        with pytest.raises(ValueError, match="must be broadcast-compatible with shape argument"):
+            ours.categorical(ours.key(0), np.zeros((4, 1, 5)), shape=shape, replace=replace)

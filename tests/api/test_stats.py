@@ -370,3 +370,12 @@ def test_far_tails_of_cauchy_and_gennorm():
     np.testing.assert_allclose(got[1], scipy.stats.cauchy.isf(q), rtol=1e-12)
     np.testing.assert_allclose(got[2], scipy.stats.gennorm.cdf(z, 1.5), rtol=1e-10)
     np.testing.assert_allclose(slope, scipy.stats.gennorm.pdf(z, 1.5), rtol=1e-8)
+
+
+def test_an_entropy_has_the_shape_of_all_parameters():
+    loc = jnp.zeros((1, 4))
+    found = stats.poisson.entropy(jnp.array([[1.0], [3.0]]), loc)
+    assert found.shape == (2, 4)
+    expected = np.broadcast_to(scipy.stats.poisson.entropy([[1.0], [3.0]]), (2, 4))
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+    assert stats.poisson.entropy(3.0, loc).shape == (1, 4)

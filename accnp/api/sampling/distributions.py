@@ -15,6 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import (
     as_node,
     as_nodes,
+    broadcast_shapes,
     cast,
     promote_inexact,
     to_shape,
@@ -451,12 +452,13 @@ def categorical(
 ) -> Array:
     """Sample indices with probabilities softmax(logits).
 
-    The shape is that of the logits without the axis by default; the dtype is int32.
+    The shape is that of the logits without the axis (the batch) by default, or any to which the
+    batch broadcasts; without replacement, one that ends with the batch. The dtype is int32.
 
     Raises:
-        TypeError: what was given is no key.
-        ValueError: the logits are not floating, the shape does not end with theirs, or more is
-            asked for without replacement than there is.
+        TypeError: `key` is not a PRNG key.
+        ValueError: the logits are not floating, the batch does not broadcast to the shape, or more
+            is asked for without replacement than there is.
         IndexError: there is no such axis.
 
     >>> import accnp as jnp
@@ -476,13 +478,18 @@ def categorical(
         raise IndexError(*error.args) from None
     batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
     sizes = batch if shape is None else as_shape(shape, name)
-    if sizes[len(sizes) - len(batch) :] != batch:
-        raise ValueError(f"{name}: shape must end with the batch; got {sizes} for {batch}; add it")
+    drawn = sizes[len(sizes) - len(batch) :]
+    if broadcast_shapes(name, [sizes, batch]) != sizes or (not replace and drawn != batch):
+        raise ValueError(
+            "categorical parameter shapes must be broadcast-compatible with shape argument, and "
+            f"the result of broadcasting the shapes must equal the shape argument; got {name} of "
+            f"shape {sizes} for a batch of shape {batch}; end the shape with that of the batch"
+        )
     prefix = sizes[: len(sizes) - len(batch)]
     kind = x.aval.dtype
     index = np.dtype(np.int32)
     if replace:
-        whole = (*prefix, *x.aval.shape)
+        whole = (*prefix, *drawn[:d], x.aval.shape[d], *drawn[d:])
         total = o.add(gumbel_node(words, whole, kind, mode), to_shape(x, whole))
         out = o.argmax(total, axes=(len(prefix) + d,), index_dtype=dtypes.default_int())
         return wrap(out)

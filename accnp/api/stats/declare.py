@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_nodes, broadcast_nodes, cast, promote_inexact, wrap
+from accnp.api.arguments.convert import (
+    as_nodes,
+    broadcast_nodes,
+    cast,
+    promote_inexact,
+    to_shape,
+    wrap,
+)
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.stats.examples import EXAMPLES
@@ -157,7 +164,9 @@ def _make(
             found = found if loc is None else found + loc
             return known(found, [value, *shapes])
         if key == "entropy":
-            return known(function(*shapes), shapes)
+            found = known(function(*shapes), shapes)
+            whole = np.broadcast_shapes(*[x.shape for x in (found, loc, scale) if x is not None])
+            return wrap(to_shape(found._node, whole))
         moved = value if loc is None else value - loc
         moved = moved if scale is None else moved / scale
         return known(sized(function(moved, *shapes), scale, stated), [moved, *shapes])
