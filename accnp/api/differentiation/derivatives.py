@@ -20,15 +20,16 @@ from accnp.api.differentiation.linearised import (
     leaf_nodes,
     linearise_call,
     split_aux,
+    with_weak_type,
 )
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import build, evaluate, expanded
+from accnp.ir.graph import Graph, build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
+from accnp.pytree import Partial, flatten_arrays, tree_flatten, tree_unflatten
 from accnp.trace_fn import wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
@@ -299,9 +300,12 @@ def linear_transpose(
 ) -> Callable[..., Any]:
     """Return the transpose of a linear function; `primals` give shapes and dtypes only.
 
+    Floating and complex numbers may be mixed; a function of integers has integer results.
+
     Raises:
         NotImplementedError: the transpose would need the arguments' values, so `fun` is not linear.
-        TypeError: cotangents are not of the tree, shapes and dtypes of the result.
+        TypeError: integers are mixed with floating numbers, or cotangents are not of the tree,
+            shapes and dtypes of the result.
 
     Example:
         >>> import accnp as jnp
@@ -327,6 +331,11 @@ def linear_transpose(
 
     build(shapes, avals, "linear_transpose")
     out_tree, out_avals = seen
+    whole = _all_integers(avals, out_avals)
+
+    def record(leaves: list[Node]) -> list[Node]:
+        found, _ = flatten_arrays(fun(*tree_unflatten(tree, [wrap(x) for x in leaves])))
+        return leaf_nodes("linear_transpose", found)
 
     @api_boundary
     def transposed(ct: Any) -> Any:
@@ -343,6 +352,13 @@ def linear_transpose(
                     "linear_transpose: a cotangent has the type of its result; got "
                     f"{n.aval} for {a}; convert it, or broadcast it"
                 )
+        if whole:  # integers have no tangents: the program itself is transposed
+            program = expanded(build(record, avals, "linear_transpose"))
+            program.drop_effects()
+            _check_linear(program)
+            back = TOOLS.transpose_graph(program, 0, [n.aval for n in nodes])
+            found = zip(evaluate(back, nodes), avals, strict=True)
+            return tree_unflatten(tree, [wrap(with_weak_type(x, a.weak_type)) for x, a in found])
         live: list[bool] = []
 
         def pulled(all_leaves: list[Node]) -> list[Node]:
@@ -363,7 +379,43 @@ def linear_transpose(
         return tree_unflatten(tree, gradients(cts, avals, typed=True))
 
     transposed.__name__ = "linear_transpose"  # for its errors
-    return transposed
+    return Partial(transposed)  # a pytree, so that jitted functions can return it
+
+
+# Ops that are linear in several operands together.
+_ADDITIVE = {
+    "add", "add_any", "concatenate", "dynamic_update_slice", "pad", "scatter", "scatter_add",
+    "select_n", "sub",
+}  # fmt: skip
+
+
+def _check_linear(program: Graph) -> None:
+    """Refuse a program of integers that is not linear in its inputs, as far as its ops say. Its
+    loops must have no carry but linear ones: a counter is none."""
+    linear = {id(x) for x in program.inputs}
+    for node in program.nodes:
+        found = [id(x) in linear for x in node.inputs]
+        if not any(found):
+            continue
+        linear.add(id(node))
+        loop = node.op.kind == "loop" and not all(found)
+        if loop or (sum(found) > 1 and node.op.kind != "loop" and node.op.name not in _ADDITIVE):
+            raise NotImplementedError(
+                f"linear_transpose: {node.op.name} of integers is not linear in the arguments, or "
+                "not known to be; use floating arguments, or vjp"
+            )
+
+
+def _all_integers(avals: Sequence[Aval], out_avals: Sequence[Aval]) -> bool:
+    """Whether a function is one of integers; it may be one of floating numbers instead."""
+    kinds = [["float" if inexact(a.dtype) else "integer" for a in x] for x in (avals, out_avals)]
+    if {*kinds[0]} | {*kinds[1]} == {"float", "integer"}:
+        names = [", ".join([a.dtype.name for a in x]) for x in (avals, out_avals)]
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer "
+            f"-> integer functions, but got [{names[0]}] -> [{names[1]}]; convert with astype"
+        )
+    return "integer" in kinds[0] + kinds[1]
 
 
 def _aval_of(x: Any) -> Any:

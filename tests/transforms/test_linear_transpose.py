@@ -1,0 +1,79 @@
+"""Transposes of linear functions of integers, which have no tangents."""
+
+import jax
+import jax.numpy
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy
+
+ROW = np.arange(3, dtype=np.int32)
+FUNCTIONS = {
+    "scaled": (lambda m: lambda x: 2 * x, (1,), 3),
+    "sum": (lambda m: lambda x: (2 * x)[::-1].sum() + x[0], (ROW,), np.int32(5)),
+    "two": (
+        lambda m: lambda x, y: (x - 3 * y, y.reshape(3, 1)),
+        (ROW, ROW),
+        (ROW, ROW.reshape(3, 1)),
+    ),
+    "joined": (lambda m: lambda x: m.numpy.concatenate([x, x]) * 2, (ROW[:2],), np.arange(4)),
+    "chosen": (lambda m: lambda x: m.numpy.where(ROW > 1, x, 0), (ROW,), ROW + 4),
+    "written": (lambda m: lambda x: x.at[0].add(x[1]), (ROW,), ROW + 5),
+    "jitted": (lambda m: lambda x: m.jit(lambda y: -y)(x) * 4, (ROW,), ROW),
+    "scanned": (
+        lambda m: lambda x: m.lax.scan(lambda c, _: (c * 2, None), x, None, length=3)[0],
+        (3,),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_integers(name):
+    make, primals, ct = FUNCTIONS[name]
+    found, expected = [], []
+    for m, out in ((accnp, found), (jax, expected)):
+        given = jax.tree.map(m.numpy.asarray, primals)
+        cts = jax.tree.map(m.numpy.asarray, ct)
+        out += m.linear_transpose(make(m), *given)(cts)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_a_weak_integer_has_a_weak_cotangent():
+    (found,) = accnp.linear_transpose(lambda x: 2 * x, 1)(3)
+    assert (int(found), found.weak_type) == (6, True)
+
+
+def test_products():
+    """Here jax has no cotangent but float0."""
+    a = np.arange(6, dtype=np.int32).reshape(2, 3)
+    (found,) = accnp.linear_transpose(lambda x: accnp.lax.dot(a, x), ROW)(
+        np.array([1, 2], np.int32)
+    )
+    np.testing.assert_array_equal(np.asarray(found), a.T @ [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "ct"),
+    [(lambda x: x * 1.5, 1, 2.0), (lambda x: (x * 3).astype(np.int32), 1.0, 2)],
+)
+def test_integers_and_floating_numbers_are_not_mixed(f, x, ct):
+    with pytest.raises(TypeError, match=r"only supports .* and integer -> integer functions"):
+        accnp.linear_transpose(f, x)(ct)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: x * x, lambda x: accnp.lax.fori_loop(0, 3, lambda i, c: c * 2, x)]
+)
+def test_what_is_not_known_to_be_linear_is_refused(f):
+    with pytest.raises(NotImplementedError, match="linear"):
+        accnp.linear_transpose(f, 3)(2)
+
+
+def test_a_transpose_can_be_returned_from_jit():
+    make = accnp.jit(lambda f, x: accnp.linear_transpose(f, x), static_argnums=0)
+    (found,) = make(lambda x: 2.0 * x, 1.0)(3.0)
+    assert float(found) == 6.0
