@@ -266,7 +266,7 @@ class Array:
                 "an empty array is" if self.size == 0 else "an array with more than one element is"
             )
             raise ValueError(
-                f"bool(x): the truth value of {few} ambiguous; got shape {self.shape}; "
+                f"bool(x): The truth value of {few} ambiguous; got shape {self.shape}; "
                 "use x.any() or x.all()"
             )
         return bool(self._look("bool"))
@@ -274,8 +274,8 @@ class Array:
     def _scalar(self, kind: str) -> Any:
         if self.ndim != 0:
             raise TypeError(
-                f"{kind}(x): only an array of one number without axes is a Python number; "
-                f"got shape {self.shape}; index it, or fold it"
+                f"{kind}(x): Only scalar arrays can be converted to Python scalars; got shape "
+                f"{self.shape}; index it, or reduce it"
             )
         return self._look(kind)
 
@@ -369,7 +369,7 @@ class Array:
 
     @api_boundary
     def __reduce__(self) -> Any:
-        return _rebuild, (np.array(self._look("array")), self.weak_type)
+        return _rebuild, (np.array(self._look("item")), self.weak_type)
 
     @api_boundary
     def __copy__(self) -> Array:

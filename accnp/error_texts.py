@@ -18,17 +18,21 @@ from typing import Any
 
 from accnp.forks import at_interrupt
 
-__all__ = ["finish", "interrupted", "of_call", "suggestion"]
+__all__ = ["FROM_THE_START", "finish", "interrupted", "of_call", "suggestion"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _KINDS = (
     ArithmeticError, AttributeError, IndexError, NameError, RuntimeError, TypeError, ValueError
 )  # fmt: skip
-# The function that a text names: `einsum:`, `jnp.sum:`, `x.at[...].set:`, `x[...]:`.
+# The function that a text names: `einsum:`, `jnp.sum:`, `x.at[...].set:`, `x[...]:`, `add got`.
 _LEAD = re.compile(
-    r"((?:x\.at\[\.\.\.\]\.|[A-Za-z_]\w*\.)*?)(x\.at\[\.\.\.\]|[A-Za-z_]\w*(?:\[\.\.\.\])?)(?=:)"
+    r"((?:x\.at\[\.\.\.\]\.|[A-Za-z_]\w*\.)*?)(x\.at\[\.\.\.\]|[A-Za-z_]\w*(?:\[\.\.\.\])?)"
+    r"(?=:| got incompatible shapes| does not accept dtype| requires (?:arguments|ndarray)"
+    r"| accepts a single key)"
 )
+# Texts that programs match from their first word, which name the function further on.
+FROM_THE_START = ("xp and fp must be one-dimensional", "invalid entry in ")
 # What users made and call later: a text that begins with one of these says whose fault it is.
 _RULES = ("custom_jvp", "custom_vjp", "custom_vmap", "export", "kernel", "linear_call")
 _BOUND = re.compile(
@@ -232,7 +236,7 @@ def _spaces() -> list[Any]:
 
 def _led(text: str, name: str, function: Any) -> str:
     """The text with the name of the function that the user called in front."""
-    if text.startswith((f"{name}:", f"{name}()")):
+    if text.startswith((f"{name}:", f"{name}()", f"{name} ", f"at {name} ", *FROM_THE_START)):
         return text
     lead = _LEAD.match(text)
     home = getattr(function, "__module__", None) or ""

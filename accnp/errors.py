@@ -218,13 +218,16 @@ class Provenance:
         parts = []
         if self.function:
             where = f" at {self.file}:{self.line}" if self.file else ""
-            parts.append(f"This happened while {self.transform} traced {self.function}{where}.")
+            parts.append(
+                f"The error occurred while tracing the function {self.function}{where} "
+                f"for {self.transform}."
+            )
         if self.arguments:
             names = _listed([str(name) for name in self.arguments])
-            many = "arguments" if len(self.arguments) > 1 else "argument"
+            many = "s" if len(self.arguments) > 1 else ""
             parts.append(
-                f"The value depends on the {many} {names}, "
-                "known only when the compiled function runs."
+                "This concrete value was not available in Python because it depends on the "
+                f"value{many} of the argument{many} {names}."
             )
         elif self.operations:
             parts.append("The value depends on no argument; these operations made it traced:")
@@ -239,68 +242,69 @@ MAX_OPERATIONS = 5
 
 _STATIC = "mark the argument with static_argnums or static_argnames"
 _NP = "compute it with np. in place of jnp. so that it stays static"
+_ABSTRACT = "Abstract tracer value encountered where concrete value is expected: {what}"
 # kind -> (class, what happened, what to do)
 _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
     "bool": (
         TracerBoolConversionError,
-        "a truth value was asked of {what} (if, while, and, or, not, bool)",
+        "Attempted boolean conversion of {what} (by if, while, and, or, not or bool)",
         f"use jnp.where or lax.cond (lax.while_loop for loops), or {_STATIC}",
     ),
     "int": (
         ConcretizationTypeError,
-        "int() was called on {what}",
+        f"{_ABSTRACT}, by int()",
         f"use x.astype(int), or {_STATIC}",
     ),
     "float": (
         ConcretizationTypeError,
-        "float() was called on {what}",
+        f"{_ABSTRACT}, by float()",
         f"use x.astype(float), or {_STATIC}",
     ),
     "complex": (
         ConcretizationTypeError,
-        "complex() was called on {what}",
+        f"{_ABSTRACT}, by complex()",
         f"use x.astype(complex), or {_STATIC}",
     ),
     "index": (
         TracerIntegerConversionError,
-        "{what} was used as a Python index or count (__index__)",
+        "The __index__() method was called on {what}",
         "index an accnp array in place of a list, use lax.fori_loop in place of range, "
         f"or {_STATIC}",
     ),
     "array": (
         TracerArrayConversionError,
-        "{what} was handed to NumPy (__array__)",
+        "The numpy.ndarray conversion method __array__() was called on {what}",
         "use the jnp. function in place of the np. one, or return the value and convert it outside",
     ),
     "item": (
         ConcretizationTypeError,
-        "the value of {what} was asked for",
+        _ABSTRACT,
         "return it from the traced function and look at it outside, or use debug.print",
     ),
     "iter": (
         ConcretizationTypeError,
-        "{what} was iterated over",
+        f"{_ABSTRACT}, by iteration over a 0-d array",
         "use vmap, lax.scan or lax.map, or iterate over an array with at least one axis",
     ),
     "shape": (
         ConcretizationTypeError,
-        "shapes must be static, but {what} was used in a shape",
+        "Shapes must be 1D sequences of concrete values of integer type. " + _ABSTRACT,
         f"{_STATIC}, or {_NP}",
     ),
     "axis": (
         ConcretizationTypeError,
-        "axes must be static, but {what} was used as an axis",
+        f"{_ABSTRACT}, used as an axis",
         f"{_STATIC}, or {_NP}",
     ),
     "static": (
         ConcretizationTypeError,
-        "{what} was used where a static value is needed",
+        _ABSTRACT,
         f"{_STATIC}, or {_NP}",
     ),
     "mask": (
         NonConcreteBooleanIndexError,
-        "boolean indices must be static, but {what} was used as a mask, "
-        "so the result's shape is unknown",
+        "Array boolean indices must be concrete; got {what} as a mask, "
+        "so the shape of the result is unknown",
         "use jnp.where(mask, x, fill) in place of x[mask], or jnp.where(mask, size=n) for indices, "
         "or do it outside the traced function",
     ),
@@ -323,7 +327,8 @@ def conversion_text(kind: str, what: str, origin: Provenance, function: str = ""
 def conversion_error(kind: str, what: str, origin: Provenance, function: str = "") -> Exception:
     """The exception for one refused conversion of a traced value.
 
-    `kind` is one of `CONVERSION_KINDS`; `what` names the value, as in `traced array float32[3]`.
+    `kind` is one of `CONVERSION_KINDS`; `what` names the value, as in `traced array with shape
+    float32[3]`.
     """
     return _CONVERSIONS[kind][0](conversion_text(kind, what, origin, function))
 
@@ -331,8 +336,9 @@ def conversion_error(kind: str, what: str, origin: Provenance, function: str = "
 def unhashable_static_error(function: str, argument: str, value: object) -> ValueError:
     """The exception for a static argument that cannot be a cache key."""
     return ValueError(
-        f"{function}: static argument {argument} must be hashable; got {value!r} of type "
-        f"{type(value).__name__}; pass a tuple in place of a list, or a frozen dataclass"
+        f"{function}: Non-hashable static arguments are not supported; got {value!r} of type "
+        f"{type(value).__name__} for static argument {argument}; pass a tuple in place of a list, "
+        "or a frozen dataclass"
     )
 
 
@@ -342,15 +348,16 @@ def not_an_array_error(function: str, path: str, value: object) -> TypeError:
     numpys = isinstance(value, np.ndarray | np.generic)  # whatever the dtype
     if dtype is not None and (numpys or getattr(dtype, "kind", "O") in "OSUMm"):
         return TypeError(
-            f"{function}: argument {path} is an array of dtype {dtype}; only bool, integer, "
-            "floating and complex dtypes are valid; convert it, or mark it as static"
+            f"{function}: Error interpreting argument {path} as an abstract array: an array of "
+            f"dtype {dtype} is not a valid JAX type; only bool, integer, floating and complex "
+            "dtypes are valid; convert it, or mark it as static"
         )
     given, mend = f"{value!r} of type {type(value).__name__}", "pass numbers and arrays"
     if hasattr(value, "__array__"):  # a Series or DataFrame of pandas
         given, mend = f"a {type(value).__name__}", "convert it with jnp.asarray"
     return TypeError(
-        f"{function}: argument {path} is not an array or a number; got {given}; {mend}, or mark it "
-        "as static"
+        f"{function}: Error interpreting argument {path} as an abstract array: {given} is not a "
+        f"valid JAX type; {mend}, or mark it as static"
     )
 
 

@@ -161,5 +161,5 @@ def conversion_error(kind: str, node: Node, function: str = "") -> Exception:
     `kind` is one of errors.CONVERSION_KINDS.
     """
     a = node.aval
-    what = f"traced array {a.dtype.name}[{','.join(map(str, a.shape))}]"
+    what = f"traced array with shape {a.dtype.name}[{','.join(map(str, a.shape))}]"
     return errors.conversion_error(kind, what, provenance(node), function)

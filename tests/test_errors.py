@@ -33,17 +33,22 @@ def test_classes_are_those_of_jax():
 @pytest.mark.parametrize(
     ("kind", "cls", "builtin", "words"),
     [
-        ("bool", "TracerBoolConversionError", TypeError, ["truth value", "jnp.where", "lax.cond"]),
+        (
+            "bool",
+            "TracerBoolConversionError",
+            TypeError,
+            ["boolean conversion", "jnp.where", "lax.cond"],
+        ),
         ("int", "ConcretizationTypeError", TypeError, ["int()", "astype(int)", "static_argnums"]),
         ("float", "ConcretizationTypeError", TypeError, ["float()", "astype(float)"]),
         ("complex", "ConcretizationTypeError", TypeError, ["complex()"]),
         ("index", "TracerIntegerConversionError", TypeError, ["__index__", "static_argnums"]),
-        ("array", "TracerArrayConversionError", TypeError, ["NumPy", "jnp."]),
+        ("array", "TracerArrayConversionError", TypeError, ["numpy.ndarray conversion", "jnp."]),
         ("item", "ConcretizationTypeError", TypeError, ["return it"]),
-        ("iter", "ConcretizationTypeError", TypeError, ["iterated", "lax.scan"]),
-        ("shape", "ConcretizationTypeError", TypeError, ["shapes must be static", "np."]),
-        ("axis", "ConcretizationTypeError", TypeError, ["axes must be static"]),
-        ("static", "ConcretizationTypeError", TypeError, ["static value"]),
+        ("iter", "ConcretizationTypeError", TypeError, ["iteration", "lax.scan"]),
+        ("shape", "ConcretizationTypeError", TypeError, ["Shapes must be 1D sequences", "np."]),
+        ("axis", "ConcretizationTypeError", TypeError, ["used as an axis"]),
+        ("static", "ConcretizationTypeError", TypeError, ["Abstract tracer value"]),
         ("mask", "NonConcreteBooleanIndexError", IndexError, ["mask", "jnp.where"]),
     ],
 )
@@ -57,7 +62,7 @@ def test_conversion_errors(kind, cls, builtin, words):
     for word in [
         *words,
         "float32[3]",
-        "jit traced f at train.py:12",
+        "tracing the function f at train.py:12 for jit",
         "x['w'][0] and n",
         "What to do:",
     ]:
@@ -93,7 +98,7 @@ def _steps(c, _):
     ],
 )
 def test_values_asked_for_by_rules_inside_of_programs(f):
-    with pytest.raises(errors.TracerBoolConversionError, match="a transformation traced"):
+    with pytest.raises(errors.TracerBoolConversionError, match="for a transformation"):
         accnp.grad(f)(1.0)
 
 
@@ -148,7 +153,9 @@ def test_text_without_origin():
 def test_static_and_leaf_errors():
     error = errors.unhashable_static_error("jit", "n", [1])
     assert isinstance(error, ValueError)
-    assert re.search(r"static argument n.*got \[1\] of type list", str(error))
+    assert re.search(
+        r"Non-hashable static arguments.*got \[1\] of type list.*argument n", str(error)
+    )
     error = errors.not_an_array_error("jit", "x['a']", "text")
     assert isinstance(error, TypeError)
     assert re.search(r"argument x\['a'\].*'text' of type str", str(error))
@@ -253,4 +260,4 @@ def test_texts_are_completed_where_the_package_is_installed(tmp_path):
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(place)},
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert made.stdout.startswith("bitwise_and:")
+    assert made.stdout.startswith("bitwise_and does not accept dtype float32;")

@@ -152,7 +152,8 @@ def test_map_takes_subtrees_of_the_rest():
 )
 def test_mismatches_name_the_path(first, second, message):
     with pytest.raises(
-        ValueError, match=r"tree_map: the trees have different structures .*" + message
+        ValueError,
+        match=r"tree_map: pytree structure error: the trees have different structures .*" + message,
     ):
         ours.tree_map(lambda a, b: a, first, second)
     with pytest.raises(ValueError):  # noqa: PT011 - the oracle only has to refuse too

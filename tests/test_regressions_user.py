@@ -75,14 +75,14 @@ def test_rounding_one_weak_number_keeps_it_weak() -> None:
 
 def test_bytes_that_can_be_written_are_numbers() -> None:
     assert np.asarray(jnp.array(bytearray(b"ab"))).tolist() == [97, 98]
-    with pytest.raises(TypeError, match="of type bytes is not a valid array value"):
+    with pytest.raises(TypeError, match="of type <class 'bytes'> is not a valid JAX array type"):
         jnp.array(b"ab")
 
 
 def test_calls_that_leave_the_argument_out_say_so() -> None:
     with pytest.raises(TypeError, match=r"jnp.arange: an end is needed; got none; pass a number"):
         jnp.arange(None)
-    with pytest.raises(TypeError, match=r"0 for 0 positional ones; pass it by position$"):
+    with pytest.raises(TypeError, match=r"only 0 positional arguments; pass it by position$"):
         jnp.grad(lambda x: x)(x=1.0)
 
 
@@ -107,7 +107,10 @@ def test_tracing_and_raw_keys_can_be_forbidden() -> None:
         sample(raw)  # what it remembers must not pass by the option
         with jnp.legacy_prng_key("error"), pytest.raises(ValueError, match=r"random\.key\(seed\)"):
             sample(raw)
-        with jnp.legacy_prng_key("warn"), pytest.warns(UserWarning, match="a raw key"):
+        with (
+            jnp.legacy_prng_key("warn"),
+            pytest.warns(UserWarning, match="Legacy uint32 key array passed as key"),
+        ):
             sample(raw)
         with jnp.legacy_prng_key("error"):
             sample(typed)

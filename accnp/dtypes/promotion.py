@@ -128,14 +128,16 @@ def _bound(nodes: frozenset[str], strict: bool) -> str:
         if _above(node, strict) == common:
             return node
     spelled = {"i*": "Python int", "f*": "Python float", "c*": "Python complex"}
-    names = ", ".join(sorted(spelled.get(node, node) for node in nodes))
+    names = ", ".join(repr(spelled.get(node, node)) for node in sorted(nodes))
     if strict:
         why = 'numpy_dtype_promotion is "strict"; cast with astype, or set it to "standard"'
     elif any(node in SUB_INTS for node in nodes):
         why = "integers below 8 bits are not promoted implicitly; cast, e.g. x.astype('int32')"
     else:
         why = "floats up to 8 bits are not promoted implicitly; cast, e.g. x.astype('float32')"
-    raise TypePromotionError(f"these dtypes have no common dtype; got {names}; {why}")
+    raise TypePromotionError(
+        f"Input dtypes ({names}) have no available implicit dtype promotion path; {why}"
+    )
 
 
 _WEAK_DTYPE = {"i*": int64, "f*": float64, "c*": complex128}

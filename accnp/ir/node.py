@@ -272,9 +272,11 @@ def home(node: Node) -> Trace | None:
         return node.trace
     try:
         return join(node.trace, None)
-    except UnexpectedTracerError:
+    except UnexpectedTracerError as error:
         order = independent(node, lambda trace: trace.abstract and not trace.active)
         if order is None or any(n.trace is not None and not mapping(n.trace) for n in order):
+            if node.site is not None:
+                error.args = (f"{error.args[0]}. The value was created on line {site_text(node)}",)
             raise
     for n in order:
         trace: Trace | None = n.trace

@@ -312,8 +312,8 @@ def _ended(trace: Trace) -> Trace | None:
         info = trace.info
         where = f" while tracing {info}" if info else ""
         error = UnexpectedTracerError(
-            "a traced value was used after its trace had ended: it was made"
-            f"{where} and escaped (through a global, a closure, or an attribute); "
+            "Encountered an unexpected tracer: a traced value was used after its trace had ended. "
+            f"It was made{where}, and escaped through global state, a closure or an attribute; "
             "return it from the function instead"
         )
         error.made = where

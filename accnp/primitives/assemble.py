@@ -33,8 +33,9 @@ def _concat_infer(*xs: Aval, dimension: int) -> Aval:
         ):
             shapes = ", ".join(str(v.shape) for v in xs)
             raise TypeError(
-                "concatenate: arrays may differ along the joined axis only; got "
-                f"shapes {shapes} and axis {dimension}; cut or pad them"
+                "concatenate: Cannot concatenate arrays with shapes that differ in dimensions "
+                f"other than the one being concatenated; got shapes {shapes} and axis {dimension}; "
+                "slice or pad them"
             )
         if x.dtype != first.dtype:
             raise dtypes_differ("lax.concatenate", xs)

@@ -18,7 +18,14 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.index_kernels import gather_kernel, slice_kernel
-from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
+from accnp.primitives.kinds import (
+    broadcast_to,
+    dtype_kind,
+    dtypes_differ,
+    full,
+    opaque,
+    zeros_like_aval,
+)
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 
@@ -422,10 +429,7 @@ opaque(
 
 def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
     if x.dtype != update.dtype:
-        raise TypeError(
-            "dynamic_update_slice: operand and update need one dtype; "
-            f"got {x.dtype.name} and {update.dtype.name}; convert with astype"
-        )
+        raise dtypes_differ("lax.dynamic_update_slice", (x, update))
     _check_starts("dynamic_update_slice", x, update.shape, starts)
     weak = x.weak_type and update.weak_type and not starts  # places are of a dtype
     return make_aval(x.shape, x.dtype, weak)

@@ -126,8 +126,8 @@ def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> UnsupportedDtypeError
     taken = [_KINDS[k] for k in kinds if not (k == "u" and "i" in kinds)]
     listed = taken[0] if len(taken) == 1 else f"{', '.join(taken[:-1])} or {taken[-1]}"
     return UnsupportedDtypeError(
-        f"{name}: it takes no operands of this dtype; got {dtype.name}; "
-        f"convert with astype to a dtype that is {listed}"
+        f"{name} does not accept dtype {dtype.name}; convert with astype to a dtype that is "
+        f"{listed}"
     )
 
 
@@ -135,8 +135,8 @@ def dtypes_differ(name: str, avals: Sequence[Aval]) -> TypeError:
     """The error for operands of several dtypes where nothing is promoted."""
     names = ", ".join(a.dtype.name for a in avals)
     return TypeError(
-        f"{name}: operands of one dtype are needed, lax functions do not promote; got {names}; "
-        "convert with astype, or use the jnp function"
+        f"{name} requires arguments to have the same dtypes, got {names}; convert with astype, or "
+        "use the jnp function, which promotes"
     )
 
 
@@ -144,7 +144,7 @@ def check_axis(name: str, axis: int, rank: int) -> None:
     """Raise AxisError for an axis that an operand does not have."""
     if not 0 <= axis < rank:
         raise AxisError(
-            f"{name}: there is no such axis; got axis {axis} for an array of {rank} axes; "
+            f"{name}: axis {axis} is out of bounds for array of dimension {rank}; "
             + (f"pass one from 0 to {rank - 1}" if rank else "pass an array with axes")
         )
 
@@ -163,9 +163,14 @@ def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
                 continue
             if shape != ():
                 shapes = ", ".join(str(v.shape) for v in avals)
+                wrong = (
+                    f"{name} got incompatible shapes for broadcasting: {shapes}"
+                    if len({v.ndim for v in avals if v.ndim}) == 1
+                    else f"{name}: arrays must have the same number of dimensions; got {shapes}"
+                )
                 raise TypeError(
-                    f"{name}: shapes differ, and lax functions do not broadcast; got {shapes}; "
-                    "broadcast first, or use the jnp function"
+                    f"{wrong}; lax functions do not broadcast, so broadcast first, or use the jnp "
+                    "function"
                 )
             shape = a.shape
     return shape

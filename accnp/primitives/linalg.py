@@ -42,11 +42,11 @@ def _dot_infer(
     a: Aval, b: Aval, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
 ) -> Aval:
     (ac, bc), (ab, bb) = dimension_numbers
-    for what, x, y in (("contracting", ac, bc), ("batch", ab, bb)):
+    for what, x, y in (("contracting", ac, bc), ("lhs batch dimensions and rhs batch", ab, bb)):
         got = tuple(a.shape[d] for d in x), tuple(b.shape[d] for d in y)
         if got[0] != got[1]:
             raise IncompatibleShapesError(
-                f"dot_general: {what} axes must be equally long; got {got[0]} and "
+                f"dot_general requires {what} dimensions to have the same shape, got {got[0]} and "
                 f"{got[1]} for shapes {a.shape} and {b.shape}; transpose or cut one"
             )
     dtype = preferred_element_type

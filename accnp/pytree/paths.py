@@ -196,7 +196,8 @@ def mismatch(name: str, prefix: Any, full: Any, is_leaf: IsLeaf = None) -> Value
     path, what = found
     place = f"at {keystr(path)}" if path else "at the top"
     return ValueError(
-        f"{name}: the trees have different structures {place}: {what}; pass trees of one structure"
+        f"{name}: pytree structure error: the trees have different structures {place}: {what}; "
+        "pass trees of one structure"
     )
 
 

@@ -44,7 +44,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     {'a': 11, 'b': [22]}
     """
     if not callable(f):
-        raise TypeError(f"tree_map: a function is needed; got {f!r}; pass the function first")
+        raise TypeError(f"tree_map: Expected a callable value, got {f!r}; pass the function first")
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])

@@ -344,7 +344,7 @@ WRONG = [
     (lambda: lax.cond("x", lambda: 1, lambda: 2), TypeError, "must be a scalar"),
     (lambda: lax.cond(1j, lambda: 1, lambda: 2), TypeError, "boolean or number"),
     (lambda: lax.cond(True, 1, 2, 3), TypeError, "function|callable"),
-    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "structure; they differ at"),
+    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "structure, but they differ at"),
     (lambda: lax.cond(True, lambda: 1, lambda: 1.0), TypeError, r"int32\[\].*float32\[\]"),
     (
         lambda: lax.cond(True, lambda: {"w": A3}, lambda: {"w": A3[:2]}),
@@ -363,13 +363,17 @@ WRONG = [
         r"c\['w'\].*float32\[3\].*float32\[2\]",
     ),
     (lambda: lax.scan(lambda c, x: ((c, c), x), 0, A3), TypeError, "same pytree structure"),
-    (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "nothing to scan over"),
-    (lambda: lax.scan(lambda c, x: (c, x), 0, 1.0), ValueError, "needs a leading axis"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "scan got no values to scan over"),
+    (
+        lambda: lax.scan(lambda c, x: (c, x), 0, 1.0),
+        ValueError,
+        "scan got value with no leading axis to scan over",
+    ),
     (lambda: lax.scan(lambda c, x: (c, x), 0, A3, length=4), ValueError, "disagrees"),
     (
         lambda: lax.scan(lambda c, x: (c, x), 0, (A3, A3[:2])),
         ValueError,
-        "one leading length",
+        "different leading axis sizes",
     ),
     (lambda: lax.scan(1, 0, A3), TypeError, "function|callable"),
     (lambda: lax.while_loop(lambda x: x, lambda x: x, 1), TypeError, "boolean scalar"),
@@ -392,9 +396,9 @@ WRONG = [
     (
         lambda: accnp.jit(lambda n: lax.fori_loop(0, n, lambda i, v: (v, v), 1))(3),
         TypeError,
-        "fori_loop: a carry.*at the top.*what comes out",
+        "fori_loop body function carry input.*at the top.*what comes out",
     ),
-    (lambda: lax.fori_loop(0, 3, 5, 0), TypeError, "body_fun should be callable"),
+    (lambda: lax.fori_loop(0, 3, 5, 0), TypeError, "body_fun argument should be a callable"),
     (lambda: accnp.jit(lambda n: lax.fori_loop(0, n, max, 0, unroll=2))(3), ValueError, "unroll"),
     (lambda: lax.scan(lambda c, x: (c, x), 0, length=-1), ValueError, "negative"),
     (lambda: lax.scan(lambda c, x: (c, x), 0, A3, unroll=-1), ValueError, "unroll"),
@@ -404,7 +408,7 @@ WRONG = [
         TypeError,
         "branch 0 returns.*branch2 returns|branch2 returns.*branch 0 returns",
     ),
-    (lambda: lax.map(3, A3), TypeError, "f should be callable"),
+    (lambda: lax.map(3, A3), TypeError, "f argument should be a callable"),
     (lambda: lax.map(lambda x: x, A3, batch_size=-1), ValueError, "batch_size"),
     (
         lambda: lax.associative_scan(lambda a, b: {"k": a["k"] * 1.5}, {"k": np.arange(3)}),
@@ -432,11 +436,11 @@ def test_a_traced_length_is_refused():
 
 NAMED = [
     (lambda: lax.fori_loop(0, 3, lambda i, v: v["w"] if v["w"] > 0 else v, {"w": 1}), r"v\['w'\]"),
-    (lambda: lax.fori_loop(0, 3, lambda i, v: v if i > 0 else -v, 1), "argument i,"),
+    (lambda: lax.fori_loop(0, 3, lambda i, v: v if i > 0 else -v, 1), "argument i."),
     (lambda: lax.while_loop(lambda v: bool(v[1]), lambda v: v, (1, 2)), r"v\[1\]"),
     (lambda: lax.scan(lambda c, row: (c, 1 if row["k"] else 2), 0, {"k": A3}), r"row\['k'\]"),
-    (lambda: lax.map(lambda row: 1 if row > 0 else 2, A3), "argument row,"),
-    (lambda: lax.map(lambda row: 1 if row > 0 else 2, A3, batch_size=2), "argument row,"),
+    (lambda: lax.map(lambda row: 1 if row > 0 else 2, A3), "argument row."),
+    (lambda: lax.map(lambda row: 1 if row > 0 else 2, A3, batch_size=2), "argument row."),
     (lambda: lax.cond(True, lambda u, v: u if v["z"] else -u, lambda u, v: u, 1, {"z": 2}), "'z'"),
 ]
 

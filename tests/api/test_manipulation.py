@@ -93,8 +93,12 @@ REFUSED = [
     (lambda x: jnp.broadcast_to(x, (2, 4)), ValueError, "broadcast"),
     (lambda x: jnp.broadcast_to(x, (-1, 2, 3, 4)), ValueError, "negative"),
     (lambda x: jnp.concatenate([]), ValueError, "nothing to join"),
-    (lambda x: jnp.concatenate([x, x[0]]), TypeError, "as many axes|equally many axes"),
-    (lambda x: jnp.concatenate([x, x[:, :1]], 0), TypeError, "joined axis only"),
+    (lambda x: jnp.concatenate([x, x[0]]), TypeError, "different numbers of dimensions"),
+    (
+        lambda x: jnp.concatenate([x, x[:, :1]], 0),
+        TypeError,
+        "other than the one being concatenated",
+    ),
     (lambda x: jnp.concatenate([1, 2]), ValueError, "arrays with axes"),
     (lambda x: jnp.concatenate(5), TypeError, "sequence"),
     (lambda x: jnp.stack([x, x[0]]), ValueError, "need one shape"),
@@ -133,7 +137,7 @@ def test_traced_shape_names_reshape_and_the_operation() -> None:
 
 
 def test_traced_axis_is_refused() -> None:
-    with pytest.raises(TypeError, match="axes must be static"):
+    with pytest.raises(TypeError, match="used as an axis"):
         accnp.jit(lambda x, axis: jnp.flip(x, axis))(jnp.ones(3), 0)
 
 

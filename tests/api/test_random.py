@@ -328,11 +328,9 @@ def test_samples_by_loops_take_their_own_keys() -> None:
     "name", ["uniform", "exponential", "laplace", "logistic", "cauchy", "maxwell"]
 )
 def test_a_sampler_without_parameters_needs_a_shape(name):
-    with pytest.raises(
-        TypeError, match=f"{name}: each size of a shape must be an integer; got None"
-    ):
+    with pytest.raises(TypeError, match=f"{name}: Shapes must be 1D sequences of concrete values"):
         getattr(accnp.random, name)(accnp.random.key(0), None)
-    with pytest.raises(TypeError, match="randint: each size"):
+    with pytest.raises(TypeError, match="randint: Shapes must be 1D sequences"):
         accnp.random.randint(accnp.random.key(0), None, 0, 5)
 
 

@@ -124,7 +124,7 @@ def test_broadcasting(name: str) -> None:
 
 
 def test_shapes_that_do_not_fit() -> None:
-    text = r"do not broadcast together; got \(2,\), \(3,\)"
+    text = r"got incompatible shapes for broadcasting: \(2,\), \(3,\)"
     for call in (lambda a, b: a + b, jnp.add, jnp.atan2):
         for kind in (TypeError, ValueError):  # jax's and NumPy's
             with pytest.raises(kind, match=text):
@@ -198,7 +198,7 @@ def test_where() -> None:
     )
     agree(jnp.where, jax.numpy.where, True, 1, np.ones(3, np.float32))
     agree(jnp.where, jax.numpy.where, DATA["bool"])
-    with pytest.raises(TypeError, match="x and y are needed"):
+    with pytest.raises(TypeError, match="where requires ndarray or scalar arguments"):
         jnp.where(x > 0, 1)
 
 
@@ -248,7 +248,7 @@ def test_integers_and_floats_of_equal_value_are_told_apart() -> None:
 @pytest.mark.parametrize("bad", [[1, 2], None, "a", (1,), {}])
 def test_operands_that_are_no_arrays(bad: Any) -> None:
     for call in (jnp.sin, lambda v: jnp.add(1, v), lambda v: jnp.add(v, 1)):
-        with pytest.raises(TypeError, match="an array or a number is needed"):
+        with pytest.raises(TypeError, match="is not a valid JAX type"):
             call(bad)
     with pytest.raises(TypeError, match="unsupported operand"):
         jnp.ones(2) + bad
@@ -257,23 +257,23 @@ def test_operands_that_are_no_arrays(bad: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
-        (lambda b, f: b - b, TypeError, "subtract: it takes no operands of this dtype; got bool"),
-        (lambda b, f: -b, TypeError, "negative: it takes no operands of this dtype; got bool"),
+        (lambda b, f: b - b, TypeError, "subtract does not accept dtype bool"),
+        (lambda b, f: -b, TypeError, "negative does not accept dtype bool"),
         (
             lambda b, f: f & f,
             TypeError,
-            "bitwise_and: it takes no operands of this dtype; got float32",
+            "bitwise_and does not accept dtype float32",
         ),
-        (lambda b, f: ~f, TypeError, "it takes no operands of this dtype; got float32"),
+        (lambda b, f: ~f, TypeError, "does not accept dtype float32"),
         (
             lambda b, f: f << 1,
             TypeError,
-            "left_shift: it takes no operands of this dtype; got float32",
+            "left_shift does not accept dtype float32",
         ),
         (
             lambda b, f: jnp.cbrt(f * 1j),
             TypeError,
-            "cbrt: it takes no operands of this dtype; got complex64",
+            "cbrt does not accept dtype complex64",
         ),
         (lambda b, f: jnp.gcd(f, 2), ValueError, "must be integers"),
         (lambda b, f: jnp.clip(f * 1j, 0, 1), ValueError, "complex"),
@@ -311,9 +311,11 @@ def test_ranks_are_promoted_only_where_allowed() -> None:
     assert (a + b).shape == (2, 3)
     with accnp.numpy_rank_promotion("raise"):
         assert (a * 2 + jnp.float32(1)).shape == (2, 3)
-        with pytest.raises(ValueError, match="operands of different ranks"):
+        with pytest.raises(
+            ValueError, match="Operands could not be broadcast together for add on shapes"
+        ):
             _ = a + b
-    with accnp.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="different ranks"):
+    with accnp.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="automatic rank"):
         _ = a - b
 
 

@@ -295,11 +295,17 @@ def _other_structure(m: Any, n: Any) -> Any:
 
 
 WRONG: dict[str, tuple[Callable[..., Any], str]] = {
-    "no pair": (_jvp_returning(lambda n, x, t: x), "must return a pair"),
-    "other structures": (_jvp_returning(lambda n, x, t: (x, [t])), "of one structure"),
+    "no pair": (_jvp_returning(lambda n, x, t: x), "must produce a pair"),
+    "other structures": (
+        _jvp_returning(lambda n, x, t: (x, [t])),
+        "equal container .pytree. structures",
+    ),
     "not the function's structure": (_jvp_returning(lambda n, x, t: ([x], [t])), "structure"),
     "not the function's shape": (_jvp_returning(lambda n, x, t: (x[0], t[0])), "shapes and dtypes"),
-    "tangent of another shape": (_jvp_returning(lambda n, x, t: (x, t[0])), "must have the type"),
+    "tangent of another shape": (
+        _jvp_returning(lambda n, x, t: (x, t[0])),
+        "corresponding shapes and dtypes",
+    ),
     "fwd gives no pair": (_vjp_returning(lambda n, x: x, lambda n, m, ct: (ct, ct)), "pair"),
     "fwd gives another structure": (
         _vjp_returning(lambda n, x: ([x], None), lambda n, m, ct: (ct, ct)),

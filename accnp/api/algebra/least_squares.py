@@ -36,7 +36,10 @@ def _one_of(name: str, **given: Any) -> Any:
     """The one of two arguments that is there."""
     there = {k: v for k, v in given.items() if v is not None}
     if len(there) > 1:
-        raise ValueError(f"{name}: only one of {' and '.join(there)} can be given")
+        raise ValueError(
+            f"{name.rpartition('.')[2]}: only one of {' and '.join(there)} may be specified; got "
+            "both; drop one"
+        )
     return next(iter(there.values()), None)
 
 

@@ -282,7 +282,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     x, y, wanted = _pair("vdot", a, b, preferred_element_type)
     if x.aval.size != y.aval.size:
         raise IncompatibleShapesError(
-            "vdot: both need as many elements; got shapes "
+            "vdot: dot_general requires contracting dimensions to have the same shape, got "
             f"{x.aval.shape} and {y.aval.shape}; cut or pad one"
         )
     x, y = (reshape_plain(v, (v.aval.size,)) for v in (x, y))

@@ -101,7 +101,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return numpy_node(np.asarray(canonicalize_dtype_handlers[type(x)](x)), name)
     if isinstance(x, Array):
         raise KeyArrayError(
-            f"{name}: random keys are no numbers; got {x.dtype.name} of shape {x.shape}; "
+            f"{name} does not accept dtype {x.dtype.name}, of random keys; got shape {x.shape}; "
             "random.key_data(keys) has the integers below them"
         )
     mend = "pass an array or a number"
@@ -109,10 +109,12 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         mend = "convert lists and tuples with jnp.array first"
     elif hasattr(x, "__array__"):  # a Series or Index of pandas
         mend = "convert it with jnp.asarray first"
-    raise TypeError(
-        f"{name}: an array or a number is needed; got {_short(x)} of type {type(x).__name__}; "
-        f"{mend}"
+    wrong = (
+        f"{name} requires ndarray or scalar arguments, got {type(x)}: {_short(x)}"
+        if x is None or isinstance(x, list | tuple | dict | set)
+        else f"{name}: Error interpreting argument {_short(x)} of type {type(x)}: it"
     )
+    raise TypeError(f"{wrong} is not a valid JAX type; {mend}")
 
 
 def _short(x: Any) -> str:
@@ -158,8 +160,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
         dtype = None
     if dtype is None or not dtypes.is_supported(dtype):
         raise TypeError(
-            f"{name}: dtype {x.dtype} is not a valid array type; only bool, integer, floating and "
-            f"complex dtypes are{_FOREIGN.get(x.dtype.kind, '')}"
+            f"{name}: Value '{str(x)[:80]}' with dtype {x.dtype} is not a valid JAX array type; "
+            f"only bool, integer, floating and complex dtypes are{_FOREIGN.get(x.dtype.kind, '')}"
         )
     if given is not dtype and given != dtype:
         return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
@@ -277,14 +279,16 @@ def to_shape(x: Node, shape: tuple[int, ...], name: str = "broadcast_to") -> Nod
     dims = tuple(range(extra, len(shape)))
     if extra < 0 or any(n not in (1, m) for n, m in zip(a, shape[extra:], strict=True)):
         raise ValueError(
-            f"{name}: the shape does not broadcast to the one asked for; got {a} for {shape}; "
+            f"{name}: Incompatible shapes for broadcasting: {a} and requested shape {shape}; "
             "trailing axes must be equal, or 1 in the first"
         )
     return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
-def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape to which several shapes broadcast."""
+def broadcast_shapes(
+    name: str, shapes: list[tuple[int, ...]], elementwise: bool = False
+) -> tuple[int, ...]:
+    """Return the shape to which several shapes broadcast; `elementwise` is for the error's text."""
     rank = max(map(len, shapes), default=0)
     out = [1] * rank
     for s in shapes:
@@ -292,10 +296,12 @@ def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...
             if n != 1:
                 if out[i] not in (1, n):
                     listed = ", ".join(map(str, shapes))
-                    raise IncompatibleShapesError(
-                        f"{name}: shapes that do not broadcast together; got {listed}; "
-                        "make trailing axes equal, or 1"
+                    wrong = (
+                        f"{name} got incompatible shapes for broadcasting: {listed}"
+                        if elementwise
+                        else f"{name}: Incompatible shapes for broadcasting: shapes=[{listed}]"
                     )
+                    raise IncompatibleShapesError(f"{wrong}; make trailing axes equal, or 1")
                 out[i] = n
     return tuple(out)
 
@@ -310,7 +316,7 @@ def broadcast_nodes(name: str, nodes: list[Node]) -> list[Node]:
         return nodes
     if config.numpy_rank_promotion != "allow":
         _check_ranks(name, [n.aval.shape for n in nodes if n.aval.shape])
-    shape = broadcast_shapes(name, [n.aval.shape for n in nodes])
+    shape = broadcast_shapes(name, [n.aval.shape for n in nodes], elementwise=len(nodes) == 2)
     return [n if n.aval.shape == () else to_shape(n, shape, name) for n in nodes]
 
 
@@ -318,15 +324,18 @@ def _check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
     """Warn of, or refuse, operands of different ranks, as the option numpy_rank_promotion says."""
     if len({len(s) for s in shapes}) < 2:
         return
-    listed = ", ".join(map(str, shapes))
+    listed = " ".join(map(str, shapes))
     text = (
-        f"{name}: operands of different ranks are not broadcast while numpy_rank_promotion is "
-        f"{config.numpy_rank_promotion!r}; got shapes {listed}; "
-        "add axes with x[None], or set it to 'allow'"
+        f"on shapes {listed}; add axes with x[None], or set the config option "
+        "jax_numpy_rank_promotion to 'allow'"
     )
     if config.numpy_rank_promotion == "raise":
-        raise ValueError(text)
-    warnings.warn(text, stacklevel=4)
+        raise ValueError(
+            f"{name}: Operands could not be broadcast together for {name} {text}; it is 'raise'"
+        )
+    warnings.warn(
+        f"{name}: Following NumPy automatic rank promotion for {name} {text}", stacklevel=4
+    )
 
 
 __all__ += ["broadcast_shapes", "numpy_node", "scalar_node"]

@@ -78,9 +78,18 @@ def as_sizes(shape: Any, function: str) -> tuple[int, ...]:
         shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     if isinstance(shape, str):
         raise TypeError(
-            f"{function}: a shape is a tuple of integers; got {shape!r}; pass integers in a tuple"
+            f"{function}: Shapes must be 1D sequences of concrete values of integer type, got "
+            f"{shape!r}; pass integers in a tuple"
         )
-    return tuple([as_int(n, function, "each size of a shape", "shape") for n in shape])
+    try:
+        return tuple([as_int(n, function, "each size of a shape", "shape") for n in shape])
+    except TypeError as error:
+        if type(error) is not TypeError:  # a traced size
+            raise
+        raise TypeError(
+            f"{function}: Shapes must be 1D sequences of concrete values of integer type, got "
+            f"{shape}; pass integers in a tuple"
+        ) from None
 
 
 def as_axis(axis: Any, rank: int, function: str) -> int:

@@ -140,12 +140,16 @@ def node_on_gpu(x: Any, copy: bool | None) -> Node:
     return cast(node, dtypes.canonicalize_dtype(dtype))
 
 
+def _quoted(x: Any) -> str:
+    return f"'{str(x)[:80]}'"
+
+
 def _not_numeric(x: Any, function: str) -> Exception:
     if x is None:
-        return ValueError(f"{function}: None is not a valid value for an array; pass numbers")
+        return ValueError(f"{function}: None is not a valid value for jnp.array; pass numbers")
     return TypeError(
-        f"{function}: {str(x)[:80]!r} of type {type(x).__name__} is not a valid array value; "
-        "only numbers, arrays and nested lists of them are"
+        f"{function}: Value {_quoted(x)} of type {type(x)} is not a valid JAX array type; pass "
+        "numbers, arrays or nested lists of them"
     )
 
 
@@ -284,8 +288,8 @@ def needs_function(name: str, given: Any) -> None:
     """Raise TypeError for what cannot be called."""
     if not callable(given):
         raise TypeError(
-            f"{name}: a function is needed; got {given!r} of type {type(given).__name__}; "
-            "pass what can be called"
+            f"{name}: Expected a callable value, got {given!r} of type {type(given).__name__}; "
+            "pass a function"
         )
 
 

@@ -76,7 +76,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     if any(x.aval.ndim != rank for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
         text = f"got {shapes}; add axes"
-        raise IncompatibleShapesError(f"concatenate: arrays need equally many axes; {text}")
+        raise IncompatibleShapesError(
+            f"concatenate: Cannot concatenate arrays with different numbers of dimensions; {text}"
+        )
     return wrap(_join(nodes, as_axis(axis, rank, name)))
 
 

@@ -20,7 +20,7 @@ from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
 from accnp.api.folds import means, reductions
-from accnp.array import Array, is_traced
+from accnp.array import Array, is_traced, look
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 from accnp.ir.node import record
@@ -311,13 +311,13 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
     >>> jnp.arange(2, dtype="int8").tobytes()
     b'\x00\x01'
     """
-    return np.asarray(self).tobytes(order)  # pyright: ignore[reportArgumentType]
+    return look(self._node, "item").tobytes(order)  # pyright: ignore[reportArgumentType]
 
 
 @api_boundary
 def _setitem(self: Array, key: Any, value: Any) -> None:
     raise TypeError(
-        "Array.__setitem__: arrays are immutable, item assignment is not supported; "
+        "x[...] = y: JAX arrays are immutable and do not support in-place item assignment; "
         "use x = x.at[index].set(value), or another .at[] method; hand np.array(x) to a library "
         "that assigns"
     )

@@ -489,7 +489,7 @@ def jit(
 
     def made(f: Callable[..., Any]) -> JitFunction:
         if not callable(f):
-            raise TypeError(f"jit: a function is needed; got {f!r}; pass a callable")
+            raise TypeError(f"jit: Expected a callable value, got {f!r}; pass a function")
         place = devices.devices(backend)[0] if device is None and backend else device
         ends = [place if x is None else x for x in (in_shardings, out_shardings)]
         if ends != [None, None]:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from accnp import errors, pytree
+from accnp import errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.parameters import argument_names
-from accnp.api.flow.bodies import Reference, ref_contents
+from accnp.api.flow.bodies import Reference, ref_contents, result_node
 from accnp.array import Array, wrap
 from accnp.ir.node import Node
 from accnp.ir.op import static_key
@@ -356,20 +356,3 @@ class Call:
 
     def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
         return bool(names) and self.function._parameter(number) in names
-
-
-def result_node(x: Any, result: Any, i: int, name: str) -> Node:
-    try:
-        return as_node(x, name)
-    except TypeError:
-        path = pytree.leaf_names(result, "")[i]
-        if isinstance(x, Reference):
-            raise ValueError(
-                f"{name}: the function returned a reference, at output{path}; got {x.aval!r}; "
-                "return its value, ref[...]"
-            ) from None
-        raise TypeError(
-            f"{name}: the function returned a value that is not an array or a number at "
-            f"output{path}; got {x!r} of type {type(x).__name__}; "
-            "return arrays, numbers, None, and containers of them"
-        ) from None

@@ -119,7 +119,8 @@ class custom_jvp:
         name = name_of(self.fun)
         if self.jvp is None:
             raise AttributeError(
-                f"custom_jvp: {name} has no rule yet; got a call of it; set one with defjvp"
+                f"custom_jvp: No JVP defined for custom_jvp function {name} using defjvp; got a "
+                "call of it; set one with defjvp"
             )
         call = RuleCall(name, resolve("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums)
         outs, tree = call.run(self.fun)
@@ -140,7 +141,7 @@ def _rule(
     jvp: Callable[..., Any],
     symbolic: bool,
 ) -> JvpRule:
-    shown = f"custom_jvp: the rule of {name}, {name_of(jvp)},"
+    shown = f"custom_jvp: Custom JVP rule {name_of(jvp)} for function {name}"
 
     def fn(primals: list[Node], tangents: list[Node | None]) -> Any:
         n = call.count
@@ -154,14 +155,15 @@ def _rule(
             result = jvp(*call.fixed(primals), call.dynamic(leaves), moved)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"{shown} must return a pair, (output, tangent); got {result!r:.200}; return both"
+                f"{shown} must produce a pair (list or tuple of length two) representing primal "
+                f"and tangent outputs; got {result!r:.200}; return both"
             )
         p_out, p_tree = flatten_arrays(result[0])
         t_out, t_tree = tree_flatten(result[1])
         if p_tree.shown() != t_tree:
             raise TypeError(
-                f"{shown} must return output and tangent of one structure; got {p_tree} and "
-                f"{t_tree}; make the tangent like the output"
+                f"{shown} must produce primal and tangent outputs with equal container (pytree) "
+                f"structures, but got {p_tree} and {t_tree}; make the tangent like the output"
             )
         made = [as_node(x, name) for x in p_out]
         same_results(shown, name, made, p_tree, avals, tree)
@@ -186,7 +188,8 @@ def _tangent(t: Any, x: Any, name: str) -> Node | None:
         got = node.aval
     if tuple(got.shape) != want.shape or got.dtype != want.dtype:
         raise TypeError(
-            "custom_jvp: a tangent of the rule must have the type of its output's tangent; got "
-            f"{got.aval if isinstance(got, SymbolicZero) else got} for {want}, of {x}; convert it"
+            "custom_jvp: Custom JVP rule must produce primal and tangent outputs with "
+            f"corresponding shapes and dtypes; expected {want} (tangent type of {x}), got "
+            f"{got.aval if isinstance(got, SymbolicZero) else got}; convert it"
         )
     return node if inexact(x.dtype) else None

@@ -305,13 +305,14 @@ def same_results(
     """
     if tree != out_tree:
         raise TypeError(
-            f"{rule} must return a pair whose first part has the structure of what {name} returns; "
-            f"got {tree} for {out_tree}; return the same"
+            f"{rule} must produce a pair whose first element represents a primal output with the "
+            f"same container (pytree) structure as {name}; got {tree} for {out_tree}; return the "
+            "same"
         )
     got = [(x.aval.shape, x.aval.dtype) for x in made]
     if got != [(a.shape, a.dtype) for a in outs]:
         texts = [f"[{', '.join(map(str, avals))}]" for avals in ([x.aval for x in made], outs)]
         raise TypeError(
-            f"{rule} must return a pair whose first part has the shapes and dtypes of what {name} "
-            f"returns; got {texts[0]} for {texts[1]}; return the same"
+            f"{rule} must produce a pair whose first element represents a primal output with the "
+            f"same shapes and dtypes as {name}; got {texts[0]} for {texts[1]}; return the same"
         )

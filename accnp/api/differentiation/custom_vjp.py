@@ -166,7 +166,8 @@ class custom_vjp:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
-                f"custom_vjp: {name} has no rule yet; got a call; set one with defvjp(fwd, bwd)"
+                f"custom_vjp: No VJP defined for custom_vjp function {name} using defvjp; got a "
+                "call of it; set one with defvjp(fwd, bwd)"
             )
         args = resolve("custom_vjp", self.fun, args, kwargs)
         for i in self.nondiff_argnums:
@@ -210,7 +211,7 @@ def _rule(
     symbolic: bool,
 ) -> VjpRule:
     out_avals = [x.aval for x in outs]
-    shown = f"custom_vjp: the rule fwd of {name}, {name_of(fwd)},"
+    shown = f"custom_vjp: Custom VJP fwd rule {name_of(fwd)} for function {name}"
 
     def forward(primals: list[Node], perturbed: Sequence[bool]) -> Any:
         leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
@@ -222,8 +223,9 @@ def _rule(
             result = fwd(*call.whole(leaves, primals, ref))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"{shown} must return a pair, (output, residuals), the output as {name} gives it; "
-                f"got {result!r:.200}; return both, with () where nothing is kept"
+                f"{shown} must produce a pair (list or tuple of length two), the output as {name} "
+                f"gives it and residuals; got {result!r:.200}; return both, with () where nothing "
+                "is kept"
             )
         out, out_tree = flatten_arrays(result[0])
         made = [as_node(x, name) for x in out]
@@ -269,8 +271,9 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
         flat = call.arrays(broadcast_prefix(result, dummy, _is_none))
     except ValueError:
         raise TypeError(
-            "custom_vjp: bwd must return a tuple with one cotangent for each argument; got the "
-            f"structure {tree_structure(result)} for arguments of structure {call.tree.shown()}; "
+            "custom_vjp: Custom VJP bwd rule must produce an output with the same container "
+            "(pytree) structure as the args tuple of the primal function, one cotangent for each "
+            f"argument; got {tree_structure(result)} for {call.tree.shown()}; "
             "return None for an argument without one"
         ) from None
     paths = call.arrays([keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]])
@@ -289,9 +292,10 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
             node = as_node(ct, "custom_vjp")
             if node.aval.shape != a.shape:
                 raise ValueError(
-                    "custom_vjp: a cotangent of bwd must have the shape of its argument; got "
-                    f"{node.aval} at output{path} for an argument of type {a}; sum over what was "
-                    "broadcast"
+                    "custom_vjp: Custom VJP bwd rule must produce an output with the same type as "
+                    "the args tuple of the primal function, but at output"
+                    f"{path} the bwd rule produced {node.aval} for an input of type {a}; sum over "
+                    "what was broadcast"
                 )
             # As in jax, another dtype is taken.
             out.append(node if node.aval.dtype == a.dtype else cast(node, a.dtype))

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.values import needs_function
 from accnp.api.differentiation.linear_maps import Pull, Push
 from accnp.api.differentiation.linearised import (
     Linearised,
@@ -79,7 +80,7 @@ def _value_and_grad(
     allow_int: bool,
 ) -> Callable[..., Any]:
     if not callable(fun):
-        raise TypeError(f"{function}: a function is needed; got {fun!r}; pass a callable")
+        raise TypeError(f"{function}: Expected a callable value, got {fun!r}; pass a function")
     checked_argnums(function, argnums)
     check = check_inputs(function, holomorphic, allow_int)
 
@@ -109,15 +110,15 @@ def _value_and_grad(
 def _scalar_output(lin: Linearised) -> Aval:
     if len(lin.out) != 1 or not lin.out_tree.shown().is_leaf():
         raise TypeError(
-            "grad: the gradient is that of scalar-output functions; got "
+            "grad: Gradient only defined for scalar-output functions. Output was "
             f"{tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])}; return one number, "
             "and the rest with has_aux=True"
         )
     (aval,) = lin.out_tree.shown_leaves(lin.out_avals)
     if aval.shape != ():
         raise TypeError(
-            f"grad: the gradient is that of scalar-output functions; got shape {aval.shape}; "
-            "sum the result, or use jacrev"
+            "grad: Gradient only defined for scalar-output functions. Output had shape: "
+            f"{aval.shape}. It must have no axes; sum the result, or use jacrev"
         )
     return aval
 
@@ -172,8 +173,9 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
         want = a.dtype.name if inexact(a.dtype) else "float0"
         if n.aval.dtype.name != want:
             raise TypeError(
-                f"{function}: a tangent of {a.dtype.name} has dtype {want}; got "
-                f"{n.aval.dtype.name}; convert it with astype, or make it of float0"
+                "primal and tangent arguments to jax.jvp do not match; a tangent of "
+                f"{a.dtype.name} has dtype {want}, got {n.aval.dtype.name}; convert it with "
+                "astype, or make it of float0"
             )
         _same_shape(function, a.shape, n.aval.shape)
         out.append(n)
@@ -183,8 +185,8 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
 def _same_shape(function: str, primal: tuple[int, ...], tangent: tuple[int, ...]) -> None:
     if primal != tangent:
         raise ValueError(
-            f"{function}: primals and tangents have the same shapes; got {primal} and {tangent}; "
-            "broadcast one of them"
+            f"{function} called with different primal and tangent shapes; got {primal} and "
+            f"{tangent}; broadcast one of them"
         )
 
 
@@ -210,14 +212,16 @@ def jvp(
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise TypeError(
-                f"jvp: {name} must be tuples or lists; got {value!r:.60} of type "
-                f"{type(value).__name__}; pass a tuple of one for one argument"
+                "primal and tangent arguments to jax.jvp must be tuples or lists; got "
+                f"{value!r:.60} of type {type(value).__name__} for {name}; pass a tuple of one for "
+                "one argument"
             )
+    needs_function("jvp", fun)
     leaves, tree = flatten_arrays(tuple(primals))
     t_leaves, t_tree = tree_flatten(tuple(tangents))
     if tree.shown() != t_tree:
         raise TypeError(
-            "jvp: primals and tangents need one tree structure; got "
+            "primal and tangent arguments to jax.jvp must have the same tree structure; got "
             f"{primals!r:.60} and {tangents!r:.60}, {tree.shown()} and {t_tree}; pass a tangent "
             "for each primal"
         )
@@ -342,15 +346,15 @@ def linear_transpose(
         leaves, ct_tree = flatten_arrays(ct)
         if ct_tree != out_tree:
             raise TypeError(
-                "linear_transpose: a cotangent has the tree structure of the results; got "
-                f"{ct_tree} for {out_tree}; pass a cotangent for each result"
+                "linear_transpose: cotangent tree does not match function output, expected "
+                f"{out_tree} but got {ct_tree}; pass a cotangent for each result"
             )
         nodes = leaf_nodes("linear_transpose", leaves)
         for n, a in zip(nodes, out_avals, strict=True):
             if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
                 raise TypeError(
-                    "linear_transpose: a cotangent has the type of its result; got "
-                    f"{n.aval} for {a}; convert it, or broadcast it"
+                    "linear_transpose: cotangent type does not match function output, expected "
+                    f"{a} but got {n.aval}; convert it, or broadcast it"
                 )
         if whole:  # integers have no tangents: the program itself is transposed
             program = expanded(build(record, avals, "linear_transpose"))

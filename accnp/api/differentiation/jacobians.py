@@ -110,13 +110,14 @@ def _check_forward(holomorphic: bool) -> Callable[[list[Any]], None]:
             kind, name = dtype_kind(a.dtype), a.dtype.name
             if holomorphic and kind != "c":
                 raise TypeError(
-                    f"jacfwd: with holomorphic=True inputs are of a complex dtype; got {name}; "
-                    "convert them, or leave holomorphic out"
+                    "jacfwd with holomorphic=True requires inputs with complex dtype, but got "
+                    f"{name}; convert them, or leave holomorphic out"
                 )
             if not holomorphic and kind != "f":
                 raise TypeError(
-                    f"jacfwd: inputs are floating; got {name}; convert them, or pass "
-                    "holomorphic=True for complex ones"
+                    "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
+                    f"np.floating), but got {name}; convert them, or pass holomorphic=True for "
+                    "complex ones"
                 )
 
     return check

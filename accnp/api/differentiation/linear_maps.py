@@ -111,8 +111,8 @@ class Push(_Derivative):
         leaves, tree = tree_flatten(tangents)
         if tree != types.in_tree.shown():
             raise TypeError(
-                f"linearize: tangents must have the structure of the primals; got {tree} for the "
-                f"expected {types.in_tree}; pass a tangent for each primal"
+                f"linearize: tangents must have the structure of the primals; expected "
+                f"{types.in_tree}, got {tree}; pass a tangent for each primal"
             )
         ts = [_tangent(a, t) for a, t in zip(types.in_avals, leaves, strict=True)]
         if self._map is not None:
@@ -144,8 +144,8 @@ def _tangent(a: Aval, t: Any) -> Node | None:
 def _inconsistent(got: Aval, primal: Aval, dtype: str) -> str:
     want = f"{dtype}[{','.join(map(str, primal.shape))}]"
     return (
-        f"linearize: the linear map takes tangents of primals' types; got {_type_text(got)} for a "
-        f"primal {_type_text(primal)}; pass {want}"
+        "linearized function called on tangent values inconsistent with the original primal "
+        f"values; got {_type_text(got)} for a primal {_type_text(primal)}; pass {want}"
     )
 
 
@@ -166,8 +166,8 @@ class Pull(_Derivative):
         leaves, tree = tree_flatten(cotangents[0])
         if tree != types.out_tree.shown():
             raise ValueError(
-                f"vjp: a cotangent has the tree structure of the results; got {tree} for "
-                f"{types.out_tree}; pass a cotangent for each result"
+                f"vjp: unexpected tree structure of a cotangent; got {tree} for results of "
+                f"structure {types.out_tree}; pass a cotangent for each result"
             )
         cts = [_cotangent(a, ct) for a, ct in zip(types.out_avals, leaves, strict=True)]
         if self._map is not None:
@@ -194,8 +194,9 @@ def _cotangent(a: Aval, ct: Any) -> Node | None:
     if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
         want = _type_text(a)
         raise ValueError(
-            "vjp: the VJP function takes cotangents of the results' types; got "
-            f"{_type_text(n.aval)} for {want}; convert it, or broadcast it"
+            "vjp: unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+            f"{_type_text(n.aval)}, but expected {want}, the type of the result; convert "
+            "it, or broadcast it"
         )
     return n
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.values import needs_function
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
 from accnp.ir.op import o
@@ -73,8 +74,9 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
             strict = n < 0 or function.startswith(("jac", "hess"))
             cure = f"pass places from {-count} to {count - 1}" if count else "pass it by position"
             raise (ValueError if strict else TypeError)(
-                f"{function}: argnums names an argument that the call does not have; got {n} for "
-                f"{count} positional ones; {cure}"
+                f"{function}: differentiating with respect to argnums={argnums} requires at least "
+                f"{max(n + 1, -n)} positional arguments to be passed by the caller, but got only "
+                f"{count} positional arguments; {cure}"
             )
     return tuple(n % count for n in single)
 
@@ -98,6 +100,7 @@ def linearise_call(
     check: Callable[[list[Any]], None] | None = None,
 ) -> Linearised:
     """Record `call(dynamic)` over marks and differentiate it."""
+    needs_function(function, fun)
     leaves, tree = flatten_arrays(tuple(dynamic))
     nodes = leaf_nodes(function, leaves)
     if check is not None:
@@ -136,8 +139,9 @@ def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
         return result, None
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(
-            f"{function}: with has_aux=True the function returns a pair, (value, aux); got "
-            f"{result!r:.200} of type {type(result).__name__}; return both, or leave has_aux out"
+            f"{function}: expected function with aux output to return a two-element tuple, but got "
+            f"type {type(result)} with value {result!r:.200}; return (value, aux), or leave "
+            "has_aux out"
         )
     return result[0], result[1]
 
@@ -174,13 +178,14 @@ def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[
             if holomorphic:
                 if kind != "c":
                     raise TypeError(
-                        f"{function}: with holomorphic=True inputs are of a complex dtype; got "
-                        f"{name}; convert them, or leave holomorphic out"
+                        f"{function} with holomorphic=True requires inputs with complex dtype, but "
+                        f"got {name}; convert them, or leave holomorphic out"
                     )
             elif kind not in "fc" and not allow_int:
                 raise TypeError(
-                    f"{function}: derivatives are by floating or complex inputs; got {name}; "
-                    "convert them, use vjp, or pass allow_int=True"
+                    f"{function} requires real- or complex-valued inputs (input dtype that is a "
+                    f"sub-dtype of np.inexact), but got {name}; convert them, use vjp, or pass "
+                    "allow_int=True"
                 )
 
     return check
@@ -192,13 +197,17 @@ def check_output(function: str, aval: Aval, holomorphic: bool) -> None:
     if holomorphic:
         if kind != "c":
             raise TypeError(
-                f"{function}: with holomorphic=True outputs are of a complex dtype; got {name}; "
-                "return such"
+                f"{function} with holomorphic=True requires outputs with complex dtype, but got "
+                f"{name}; return such, or leave holomorphic out"
             )
     elif kind == "c":
         raise TypeError(
-            f"{function}: outputs are real; got {name}; pass holomorphic=True for holomorphic "
-            "functions, or use vjp"
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {name}; pass holomorphic=True for holomorphic functions, or "
+            "use vjp"
         )
     elif kind != "f":
-        raise TypeError(f"{function}: outputs are floating; got {name}; convert them, or use vjp")
+        raise TypeError(
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {name}; convert them, or use vjp"
+        )

@@ -40,7 +40,9 @@ def where(
         taking = imported("accnp.api.indexes.taking")
         return taking.nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise TypeError("where: x and y are needed, or neither; got None for one; pass both")
+        raise TypeError(
+            "where requires ndarray or scalar arguments, got None for one of x and y; pass both"
+        )
     if size is not None or fill_value is not None:
         raise ValueError(
             "where: size and fill_value belong to the form with the condition alone; drop them"

@@ -241,14 +241,15 @@ def record_body(
         nonlocal out_spec
         if refs and state.abstract is not None:
             state.abstract.refs = held
-        leaves, out_spec = flatten_arrays(fn(*spec.unflatten([wrap(n) for n in nodes])))
+        result = fn(*spec.unflatten([wrap(n) for n in nodes]))
+        leaves, out_spec = flatten_arrays(result)
         for x in leaves:
             if isinstance(x, Reference):
                 raise ValueError(
                     f"{name}: a reference cannot be returned; got {x.aval!r}; return its value, "
                     "ref[...]"
                 )
-        return [as_node(x, name) for x in leaves]
+        return [result_node(x, result, i, name) for i, x in enumerate(leaves)]
 
     graph = trace(on_nodes, avals, of=of, transform=name, names=names)
     return Body(graph, out_spec, list(held.values()))
@@ -304,6 +305,24 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
         except TypeError:
             raise errors.not_an_array_error(name, pytree.leaf_names(tree, root)[i], x) from None
     return nodes, spec
+
+
+def result_node(x: Any, result: Any, i: int, name: str) -> Node:
+    """The node of leaf `i` of what a user's function returned."""
+    try:
+        return as_node(x, name)
+    except TypeError:
+        path = pytree.leaf_names(result, "")[i]
+        if isinstance(x, Reference):
+            raise ValueError(
+                f"{name}: the function returned a reference, at output{path}; got {x.aval!r}; "
+                "return its value, ref[...]"
+            ) from None
+        raise TypeError(
+            f"{name}: the function returned a value of type {type(x)}"
+            f"{f' at output component {path}' if path else ''}, which is not a valid JAX type; "
+            f"got {x!r}; return arrays, numbers, None, and containers of them"
+        ) from None
 
 
 def concrete(node: Node) -> bool:
@@ -387,7 +406,8 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     if spec != out_spec:
         ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
         raise TypeError(
-            f"{loop.name}: a carry must have the same pytree structure before and after {where}; "
+            f"{loop.name} body function carry input and carry output must have the "
+            f"same pytree structure, but they differ for {where}; "
             f"{_difference(ours, theirs, ('goes in', 'comes out'))}; return that of what goes in"
         )
     wrong = [
@@ -451,7 +471,7 @@ def check_branches(
     if spec != other:
         x, y = _types(spec, ours), _types(other, theirs)
         raise TypeError(
-            f"{name}: branches must return the same pytree structure; "
+            f"{name} branch outputs must have the same pytree structure, but "
             f"{_difference(x, y, (f'{a} returns', f'{b} returns'))}; {where}; return one structure"
         )
     paths = first.names("")
@@ -463,7 +483,8 @@ def check_branches(
     ]
     if wrong:
         raise TypeError(
-            f"{name}: branches must return equal types; got {'; '.join(wrong)} ({where}); "
+            f"{name} branches must have equal output types but they differ. "
+            f"{'; '.join(wrong)} ({where}); "
             "convert or broadcast one"
         )
 

@@ -29,7 +29,7 @@ from accnp.api.flow.bodies import (
     with_refs,
 )
 from accnp.api.flow.remembered import remembered
-from accnp.array import is_traced, look, wrap
+from accnp.array import Array, is_traced, look, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -49,7 +49,9 @@ _BOOL = np.dtype(bool)
 def _callable(name: str, **fns: Any) -> None:
     for label, fn in fns.items():
         if not callable(fn):
-            raise TypeError(f"lax.{name}: {label} should be callable; got {fn!r}; pass a function")
+            raise TypeError(
+                f"lax.{name}: {label} argument should be a callable; got {fn!r}; pass a function"
+            )
 
 
 # --- while_loop and fori_loop ---
@@ -440,34 +442,36 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
     if flat:
         listed = ", ".join(str(x) for x in flat)
         raise ValueError(
-            f"scan: each of xs needs a leading axis to scan over; got {listed}; add one "
-            "with x[None]"
+            f"scan got value with no leading axis to scan over: {listed}; add one with x[None]"
         )
     lengths = [x.shape[0] for x in rows]
     if length is not None:
         node = getattr(length, "_node", None)
-        length = int(length if node is None else look(node, "index", "scan (length)"))
+        length = int(length if node is None else look(node, "static", "scan (length)"))
         if length < 0:
             raise ValueError(f"scan: length must not be negative; got {length}; pass 0 or more")
         if any(n != length for n in lengths):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
-                f"{lengths}."
+                f"{lengths}; leave length out, or slice xs"
             )
         return length
     if not lengths:
         raise ValueError(
-            "scan: there is nothing to scan over; got xs=None and no length; pass length="
+            "scan got no values to scan over and `length` not provided: both are None; pass xs, or "
+            "length="
         )
     if len(set(lengths)) > 1:
         listed = ", ".join(map(str, lengths))
         raise ValueError(
-            f"scan: all of xs need one leading length; got {listed}; cut the longer ones"
+            f"scan got values with different leading axis sizes: {listed}; slice the longer ones"
         )
     return lengths[0]
 
 
 def _unroll(unroll: Any, length: int) -> int:
+    if type(unroll) is Array:
+        unroll = look(unroll._node, "static", "scan (unroll)").item()
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     return unroll_steps("scan", unroll)

@@ -45,7 +45,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         Array([0, 1, 4], dtype=int32)
     """
     if not callable(f):
-        raise TypeError(f"lax.map: f should be callable; got {f!r}; pass a function")
+        raise TypeError(f"lax.map: f argument should be a callable; got {f!r}; pass a function")
     loop = Loop("map", f, (), argument_names(f, (xs,), {}), kind=batch_size is None)
 
     def run(step: Callable[[Any], Any], rows: Any) -> Any:
@@ -139,16 +139,16 @@ def associative_scan(
     rank = nodes[0].aval.ndim
     if not -rank <= axis < rank:
         raise ValueError(
-            f"associative_scan: there is no such axis; got axis {axis} for shape "
-            f"{nodes[0].aval.shape}; pass one that all have"
+            f"associative_scan: axis {axis} is out of bounds for array of dimension {rank}; pass "
+            "one that all have"
         )
     axis %= rank
     lengths = [x.aval.shape[axis] if x.aval.ndim > axis else None for x in nodes]
     if len(set(lengths)) > 1:
         shapes = [x.aval.shape for x in nodes]
         raise ValueError(
-            "associative_scan: all arrays need one length along the axis; got "
-            f"{shapes}; cut the longer ones"
+            "associative_scan: Array inputs to associative_scan must have the same first "
+            f"dimension, that of the scanned axis; got {shapes}; slice the longer ones"
         )
 
     def combine(a: list[Node], b: list[Node]) -> list[Node]:

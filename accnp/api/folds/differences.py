@@ -220,8 +220,8 @@ def interp(
     f = wrap(values)
     if p.shape != f.shape or p.ndim != 1:
         raise ValueError(
-            f"{name}: xp and fp must be one-dimensional arrays of equal size; got shapes "
-            f"{p.shape} and {f.shape}; ravel them, or cut the longer one"
+            "xp and fp must be one-dimensional arrays of equal size; interp got shapes "
+            f"{p.shape} and {f.shape}; ravel them, or slice the longer one"
         )
     free_left, free_right = _beyond(left, "left"), _beyond(right, "right")
     if u.dtype.kind == "c":

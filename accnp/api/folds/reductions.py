@@ -107,7 +107,8 @@ def as_mask(where: Any, name: str) -> Node:
     mask = as_node(where, name)
     if mask.aval.dtype != BOOL:
         raise ValueError(
-            f"{name}: where must be a bool array; got dtype {mask.aval.dtype.name}; compare first"
+            f"{name}: where must be None or a boolean array; got where.dtype="
+            f"{mask.aval.dtype.name}; compare first"
         )
     return mask
 
@@ -133,7 +134,8 @@ def start_of(initial: Any, dtype: np.dtype, name: str) -> Node:
     """Return `initial=`, the value that a fold begins with."""
     if (start := as_node(initial, name)).aval.ndim:
         raise ValueError(
-            f"{name}: initial must be one number; got shape {start.aval.shape}; add it afterwards"
+            f"{name}: initial value must be a scalar. Got array of shape {start.aval.shape}; "
+            "pass a number, and add the array to the result"
         )
     return cast(start, dtype)
 

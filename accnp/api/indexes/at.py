@@ -185,8 +185,9 @@ def write(
         kind = a.dtype  # x was made before 64-bit types were switched off
     elif kind != a.dtype:
         warnings.warn(
-            f"x.at[...].{_METHOD.get(how, how)}: values of {y.aval.dtype.name} do not fit into "
-            f"{a.dtype.name}, to which they are cut; that will be an error in jax; convert them",
+            f"x.at[...].{_METHOD.get(how, how)}: scatter inputs have incompatible types: cannot "
+            f"safely cast value from dtype={y.aval.dtype.name} to dtype={a.dtype.name}; the value "
+            "is cast, which will be an error in a future release; convert it with astype",
             FutureWarning,
             stacklevel=5,
         )
@@ -199,7 +200,7 @@ def write(
         y = to_shape(to_dtype(y, kind), target.shown)
     except ValueError:
         raise ValueError(
-            f"x.at[...].{_METHOD.get(how, how)}: values do not broadcast to what is indexed; "
+            f"x.at[...].{_METHOD.get(how, how)}: Incompatible shapes for broadcasting; "
             f"got shape {y.aval.shape} for {target.shown}; make trailing axes equal, or 1"
         ) from None
     if 0 in a.shape:  # no place is there

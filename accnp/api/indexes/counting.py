@@ -190,7 +190,10 @@ def ravel_multi_index(
         elif mode == "ignore":
             pass
         elif np.any(((at := look(x, "static", f"{name} (mode='raise')")) < 0) | (at >= n)):
-            raise ValueError(f"{name}: invalid entry in coordinates array")
+            raise ValueError(
+                "invalid entry in coordinates array; ravel_multi_index got an index outside "
+                f"{tuple(sizes)}; pass mode='clip' or 'wrap'"
+            )
         term = o.mul(x, scalar_node(step, kind, False))
         total = term if total is None else o.add(total, term)
     assert total is not None

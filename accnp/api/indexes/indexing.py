@@ -56,24 +56,27 @@ TRUE, FALSE = Entry("new", 1), Entry("new", 0)
 def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> list[Entry]:
     """Take a key apart: one entry for each axis, with masks as integer arrays."""
     if isinstance(key, list):
+        one_each = any(item is None or isinstance(item, Sequence | slice) for item in key)
         raise TypeError(
-            f"indexing: a list is no index; got {str(key)[:80]}; use x[jnp.array(list)] for "
-            "places along the first axis, x[tuple(list)] for one index of each axis"
+            "indexing: Using a non-tuple sequence for multidimensional indexing is not allowed; "
+            f"use `arr[{'tuple' if one_each else 'array'}(seq)]` instead of `arr[seq]`; "
+            f"got {str(key)[:80]}; "
+            "an array has places along the first axis, a tuple one index of each axis"
         )
     parts: list[Entry | None] = []  # None stands for the Ellipsis
     for item in key if isinstance(key, tuple) else (key,):
         parts.extend(_parts(item, len(parts), place_dtype(max(shape, default=0))))
     if parts.count(None) > 1:
         raise IndexError(
-            f"indexing: one ellipsis at most; got {parts.count(None)} of '...'; "
-            "keep one, and write ':' for single axes"
+            f"indexing: an index can only have a single ellipsis ('...'); got "
+            f"{parts.count(None)}; keep one, and write ':' for single axes"
         )
     used = sum(_axes(p) for p in parts if p is not None)
     rank = len(shape)
     if used > rank:
         raise IndexError(
-            f"indexing: too many indices; got {used} for an array of {rank} axes, shape {shape}; "
-            "drop some, or add axes"
+            f"indexing: Too many indices: array is {rank}-dimensional, but {used} were indexed; "
+            f"got shape {shape}; drop some, or add axes"
         )
     rest = [Entry("slice", slice(None))] * (rank - used)
     at = parts.index(None) if None in parts else len(parts)
@@ -93,9 +96,9 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
             for k, n in enumerate(mask.shape):
                 if n not in (shape[d + k], 0):  # an axis without entries says nothing of others
                     raise IndexError(
-                        f"indexing: a boolean index must have the lengths of the axes that it "
-                        f"takes; got a mask of shape {mask.shape} for "
-                        f"{shape[d : d + mask.ndim]} from axis {d} on; make the mask of that shape"
+                        "indexing: boolean index did not match shape of indexed array in index "
+                        f"{d}: got {mask.shape}, expected {[*shape[d : d + mask.ndim]]}; make the "
+                        "mask of that shape"
                     )
             for i, n in zip(np.nonzero(mask), mask.shape, strict=True):
                 places = const_of(i.astype(place_dtype(n), copy=False), copy=False)
@@ -160,8 +163,8 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
         return [Entry("mask", mask)]
     if kind not in "iu":
         raise TypeError(
-            "indexing: indices must be integers or truth values; got an index of type "
-            f"{node.aval.dtype.name} at place {position}; convert it with astype(int), or int()"
+            "indexing: Indexer must have integer or boolean type, got indexer with type "
+            f"{node.aval.dtype.name} at position {position}; convert it with astype(int), or int()"
         )
     if node.op.name == "literal":
         return [Entry("int", int(node.params["value"]))]
@@ -193,7 +196,7 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
                 v = look(v._node, "static", "indexing")
             except ConcretizationTypeError as error:
                 raise IndexError(
-                    f"indexing: slice entries must be static integers; got {s} for axis {d}.\n"
+                    f"indexing: Slice entries must be static integers. Got {s} at position {d}.\n"
                     f"{error}\n"
                     "For a traced start use lax.dynamic_slice with a static size."
                 ) from None

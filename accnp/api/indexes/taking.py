@@ -454,7 +454,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
         index = o.clamp(scalar_node(0, kind, False), index, scalar_node(n - 1, kind, False))
     elif np.any(((at := look(index, "static", "jnp.choose (mode='raise')")) < 0) | (at >= n)):
         text = f"got {at!s:.40} for {n} choices; use mode='clip' or 'wrap'"
-        raise ValueError(f"jnp.choose: an index names no choice; {text}")
+        raise ValueError(f"invalid entry in choice array; choose {text}")
     shape = broadcast_shapes("jnp.choose", [v.aval.shape for v in (index, *parts)])
     if n == 1:
         return wrap(to_shape(parts[0], shape))

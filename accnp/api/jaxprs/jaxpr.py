@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp import dtypes, errors
 from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference
 from accnp.api.jaxprs.primitives import primitive_of
@@ -162,6 +163,7 @@ def _trace_user(
 ) -> tuple[Graph, Any]:  # fmt: skip
     """Record a user's function on the types of its arguments; returns the graph and the structure
     of its result, whose leaves are nodes by `result`."""
+    needs_function(transform, fn)
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, spec = flatten_arrays((dynamic, kwargs))
     names = argument_names(fn, dynamic, kwargs) if not static else []
@@ -229,7 +231,7 @@ def make_jaxpr(
         { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     if not callable(fun):
-        raise TypeError(f"make_jaxpr: a function is needed; got {fun!r}; pass a callable")
+        raise TypeError(f"make_jaxpr: Expected a callable value, got {fun!r}; pass a function")
     if abstracted_axes is not None:
         raise NotImplementedError(
             "make_jaxpr: abstracted_axes is not supported, since shapes are numbers here; "

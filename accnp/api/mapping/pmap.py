@@ -150,7 +150,7 @@ def pmap(
         Array([1.], dtype=float32)
     """
     if not callable(fun):
-        raise TypeError(f"pmap: a function is needed; got {fun!r}; pass a callable")
+        raise TypeError(f"pmap: Expected a callable value, got {fun!r}; pass a function")
     check_axes("pmap", in_axes, out_axes)
     options = Options(static_broadcasted_argnums, None, donate_argnums, None, False)
     if devices is not None or backend is not None:

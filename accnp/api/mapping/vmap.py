@@ -67,13 +67,14 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
     """
     if in_axes is not None and type(in_axes) not in (int, tuple, list):
         raise TypeError(
-            f"{transform}: in_axes is an axis, None, or a tuple with an entry for each positional "
-            f"argument; got {in_axes!r}; pass one of these"
+            f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes!r}; pass one of these"
         )
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if any(type(leaf) is not int for leaf in tree_flatten(axes)[0]):
             raise TypeError(
-                f"{transform}: {name} holds integers and None alone; got {axes!r}; pass axes"
+                f"{transform} {name} must be an int, None, or (nested) container with those types "
+                f"as leaves, but got {axes!r}; pass axes"
             )
 
 
@@ -85,8 +86,9 @@ def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTre
         return broadcast_prefix(axes, tree, _is_none, f"{transform} {what}")
     except ValueError as error:
         raise ValueError(
-            f"{transform}: {what} must be a tree prefix of the value; got {axes} for {structure} "
-            f"({error}); pass one axis for the whole, or a tree like it"
+            f"{transform} {what.partition('[')[0]} specification must be a tree prefix of the "
+            f"corresponding value; got {axes} for {structure} ({error}); pass one axis for "
+            "the whole, or a tree like it"
         ) from None
 
 
@@ -113,9 +115,9 @@ class _Leaf:
         if not -rank <= axis < rank:
             need = axis + 1 if axis >= 0 else -axis
             raise ValueError(
-                f"{transform}: there is no axis {axis}, to map over which the "
-                f"rank should be at least {need}, but is only {rank} (its shape is "
-                f"{self.node.aval.shape[:rank]}; it is {name}); change in_axes, or add axes"
+                f"{transform} was requested to map its argument along axis {axis}, which implies "
+                f"that its rank should be at least {need}, but is only {rank} (its shape is "
+                f"{self.node.aval.shape[:rank]}); it is {name}; change in_axes, or add axes"
             )
         self.axis = axis % rank
 
@@ -133,7 +135,7 @@ class _Leaf:
         a = self.node.aval
         dims = ",".join(map(str, a.shape[: a.ndim - self.key]))
         dtype = self.given.dtype if self.key else a.dtype.name
-        return f"axis {self.axis} of {self.name} of type {dtype}[{dims}]"
+        return f"axis {self.axis} of argument {self.name} of type {dtype}[{dims}]"
 
 
 def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None) -> int:
@@ -141,8 +143,9 @@ def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None)
     size = axis_size if axis_size is not None else leaves[0].size if leaves else None
     if size is None:
         raise ValueError(
-            f"{transform}: nothing says how many examples there are; got in_axes of None, or no "
-            "arrays; name an axis of one argument, or pass axis_size"
+            f"{transform} must have at least one non-None value in in_axes, its wrapped function "
+            "must be passed at least one argument containing an array, or axis_size must be "
+            "specified; got none of these; name an axis of one argument, or pass axis_size"
         )
     for leaf in leaves:
         if leaf.size != size:
@@ -151,12 +154,16 @@ def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None)
         return size
     sizes: dict[int, list[str]] = {}
     if axis_size is not None:
-        sizes[axis_size] = ["the argument axis_size"]
+        sizes[axis_size] = ["the `axis_size` argument"]
     for leaf in leaves:
         sizes.setdefault(leaf.size, []).append(str(leaf))
-    lines = ";\n".join(f"  * {n}: {', '.join(who)}" for n, who in sizes.items())
+    lines = ";\n".join(
+        f"  * {'one axis' if len(who) == 1 else f'{len(who)} axes'} had size {n}: {', '.join(who)}"
+        for n, who in sizes.items()
+    )
     raise ValueError(
-        f"{transform}: mapped axes need one length; got\n{lines};\nname other axes, or cut them"
+        f"{transform} got inconsistent sizes for array axes to be mapped:\n{lines};\n"
+        "name other axes, or slice the arrays"
     )
 
 
@@ -224,7 +231,7 @@ class Mapping:
         first: bool = False,
     ) -> None:
         if not callable(fun):
-            raise TypeError(f"vmap: a function is needed; got {fun!r}; pass a callable")
+            raise TypeError(f"vmap: Expected a callable value, got {fun!r}; pass a function")
         check_axes(transform, in_axes, out_axes)
         self.transform = transform
         self.fun = fun
@@ -280,9 +287,9 @@ class Mapping:
             if axes[i] is None and batched and not self.first:
                 path = leaf_paths(out, structure)[i]
                 raise ValueError(
-                    f"{self.transform} out_axes{path} is None, but the result depends on the "
-                    f"mapped axis; got a value of shape {x.aval.shape[1:]} for each example; give "
-                    "the place of the axis"
+                    f"at {self.transform} out_axes{path}, got axis spec None but output was "
+                    f"batched: a value of shape {x.aval.shape[1:]} depends on the mapped "
+                    "axis; give the place of the axis"
                 )
             x = self._placed(x, batched, size, axes[i], key)
             outs.append(_like(found[i], x))
@@ -319,8 +326,9 @@ class Mapping:
         whole = not isinstance(in_axes, tuple)
         if not whole and len(in_axes) != len(args):
             raise ValueError(
-                f"{transform}: in_axes has an entry for each positional argument; got "
-                f"{in_axes!r} for {len(args)} arguments; pass as many"
+                f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to "
+                "the positional arguments passed to the function, but got "
+                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}; pass as many"
             )
         every: list[Any] = []
         structures: list[PyTreeDef] = []
@@ -353,9 +361,9 @@ class Mapping:
         except TypeError:
             path = leaf_paths(out, structure)[i]
             raise TypeError(
-                f"{self.transform}: the function returned a value that is not an array or a number "
-                f"at output{path}; got {x!r} of type {type(x).__name__}; return arrays, numbers, "
-                "None, and containers of them"
+                f"{self.transform}: the function returned a value of type {type(x)}"
+                f"{f' at output component {path}' if path else ''}, which is not a valid JAX "
+                f"type; got {x!r}; return arrays, numbers, None, and containers of them"
             ) from None
 
     def _placed(self, x: Node, batched: bool, size: int, axis: int | None, key: bool) -> Node:

@@ -236,8 +236,8 @@ def _based(keys: Any, function: str) -> tuple[Node, type[Words]]:
 def _told_of_raw(function: str) -> None:
     """Refuse a raw key, or warn of it, as the option says."""
     text = (
-        f"{function}: a raw key where legacy_prng_key is {config.legacy_prng_key!r}; "
-        "got uint32 words; make keys with random.key(seed), or set the option to 'allow'"
+        f"{function}: Legacy uint32 key array passed as key, while legacy_prng_key is "
+        f"{config.legacy_prng_key!r}; make keys with random.key(seed), or set it to 'allow'"
     )
     if config.legacy_prng_key == "error":
         raise ValueError(text)
@@ -271,8 +271,8 @@ def key_words(keys: Any, function: str) -> Words:
     if node.aval.ndim != 1:
         shape = node.aval.shape[:-1]
         raise ValueError(
-            f"random.{function}: it accepts a single key; got a key array of shape {shape}; use "
-            "vmap for batching, or index it"
+            f"random.{function} accepts a single key, but was given a key array of shape {shape}; "
+            "use vmap for batching, or index it"
         )
     return vector_words(node, kind)
 

@@ -176,7 +176,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     """
     if not callable(decomposition):
         raise TypeError(
-            f"lax.composite: a function is needed; got {decomposition!r}; pass what can be called"
+            f"lax.composite: Expected a callable value, got {decomposition!r}; pass a function"
         )
     if not isinstance(name, str):
         raise TypeError(f"lax.composite: name must be a text; got {name!r}; pass one as 'my.name'")
