@@ -2,18 +2,22 @@
 Out: nothing, or VerifyError.
 
 They are done for every new plan while `config.enable_checks` is set (the tests set it), and never
-for a launch.
+for a launch. Programs that come as bytes (`export.deserialize`) are always checked, by
+`verify_operation`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NoReturn
 
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, KernelSpec, Statement
 
-__all__ = ["VerifyError", "verify_plan", "verify_program", "verify_spec"]
+__all__ = ["VerifyError", "verify_operation", "verify_plan", "verify_program", "verify_spec"]
 
 _FORMS = ("map", "row", "split", "column")
 _PLACE = re.compile(r"\{(\d+)\}")
@@ -50,22 +54,118 @@ def verify_program(program: Any) -> None:
                     _fail(f"{v} comes before its operand {x}")
                 if isinstance(x.aval, tuple):
                     _fail(f"{v} takes all results of {x} as one operand")
-            _verify_type(v)
+            verify_operation(v)
         known.add(id(v))
     for v in program.outputs:
         if id(v) not in known:
             _fail(f"the output {v} is not part of the program")
 
 
-def _verify_type(v: Any) -> None:
-    if v.op.kind in ("call", "loop", "mark", "item"):
+def _verify_graph(graph: Graph) -> None:
+    """The same for a recorded program, and for the programs that its operations hold."""
+    known = {id(x) for x in graph.inputs}
+    if len(known) != len(graph.inputs):
+        _fail("an input stands in the program twice")
+    for node in graph.nodes:
+        for x in node.inputs:
+            if id(x) not in known and graph.holds(x) and x.op.kind != "leaf":
+                _fail(f"{node} comes before its operand {x}")
+            if isinstance(x.aval, tuple) and node.op.kind != "item":
+                _fail(f"{node} takes all results of {x} as one operand")
+        verify_operation(node)
+        known.add(id(node))
+
+
+def verify_operation(v: Any) -> None:
+    """An operation, a `Node` or a `Value`, has the type that its operands and parameters give it,
+    and the programs that it holds take its operands and give its results."""
+    if v.op.kind in ("mark", "item"):
         return
-    found = v.op.infer(*[x.aval for x in v.inputs], **v.params)
+    avals = [x.aval for x in v.inputs]
+    if v.op.kind in ("call", "loop"):
+        _verify_held(v.op.name, avals, v.params)
+        if v.op.name == "custom_vjp_tangent":
+            return
+    found = v.op.infer(*avals, **v.params)
     some = found if isinstance(found, tuple) else (found,)
     mine = v.aval if isinstance(v.aval, tuple) else (v.aval,)
-    same = [(a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(some, mine, strict=True)]
-    if not all(same):
+    if not _alike(some, mine):
         _fail(f"{v} has operands for which {v.op.name} infers {found}")
+
+
+# --- programs within programs ---
+
+
+def _alike(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
+    """Whether values have the same shapes and dtypes."""
+    return len(some) == len(others) and all(
+        (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(some, others, strict=True)
+    )
+
+
+def _verify_held(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
+    """The programs of an operation take its operands, and their results go where it puts them."""
+    for graph in graphs_in(params):
+        _verify_graph(graph)
+    if name == "scan":
+        _verify_scan(xs, params)
+    elif name == "while":
+        _verify_while(xs, params)
+    elif name == "cond":
+        _verify_cond(xs, params["branches"])
+    else:
+        key = next((k for k in ("jaxpr", "call_jaxpr", "call") if k in params), None)
+        if key is not None and not _alike(params[key].in_avals, xs):
+            _fail(f"{name}: the program takes {params[key].in_avals}; got {xs}")
+        if name == "reduce_precision" and not _alike(params["jaxpr"].out_avals, xs):
+            _fail(f"{name}: the program gives {params['jaxpr'].out_avals} for {xs}")
+
+
+def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:
+    graph, length = params["jaxpr"], params["length"]
+    n, m = params["num_consts"], params["num_consts"] + params["num_carry"]
+    if not 0 <= n <= m <= len(xs) or length < 0:
+        _fail(f"scan: {n} constants, {m - n} carries and {length} steps for {len(xs)} operands")
+    for x in xs[m:]:
+        if x.ndim < 1 or x.shape[0] != length:
+            _fail(f"scan: {length} steps over the rows of {x}")
+    rows = [(x.shape[1:], x.dtype) for x in xs[m:]]
+    taken = [(x.shape, x.dtype) for x in graph.in_avals]
+    if taken != [*[(x.shape, x.dtype) for x in xs[:m]], *rows]:
+        _fail(f"scan: the body takes {graph.in_avals}; got {xs} for {length} steps")
+    if not _alike(graph.out_avals[: m - n], xs[n:m]):
+        _fail(f"scan: the carry {xs[n:m]} becomes {graph.out_avals[: m - n]}")
+
+
+def _verify_while(xs: Sequence[Aval], params: dict[str, Any]) -> None:
+    test, body = params["cond_jaxpr"], params["body_jaxpr"]
+    n, m = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    if not 0 <= n <= m <= len(xs):
+        _fail(f"while: {n} and {m - n} constants for {len(xs)} operands")
+    if not _alike(test.in_avals, [*xs[:n], *xs[m:]]):
+        _fail(f"while: the condition takes {test.in_avals}; got {xs}")
+    if [(a.shape, a.dtype.name) for a in test.out_avals] != [((), "bool")]:
+        _fail(f"while: the condition gives {test.out_avals}")
+    if not _alike(body.in_avals, xs[n:]):
+        _fail(f"while: the body takes {body.in_avals}; got {xs}")
+    if not _alike(body.out_avals, xs[m:]):
+        _fail(f"while: the carry {xs[m:]} becomes {body.out_avals}")
+
+
+def _verify_cond(xs: Sequence[Aval], branches: tuple[Graph, ...]) -> None:
+    index, *operands = xs
+    if index.shape or index.dtype.name not in ("bool", "int32"):
+        _fail(f"cond: one of {len(branches)} branches is chosen by {index}")
+    if index.dtype.name == "bool" and len(branches) > 2:
+        _fail(f"cond: one of {len(branches)} branches is chosen by a bool")
+    outs = [graph.out_avals for graph in branches]
+    if not outs:
+        _fail("cond: there are no branches")
+    for graph in branches:
+        if not _alike(graph.in_avals, operands):
+            _fail(f"cond: a branch takes {graph.in_avals}; got {operands}")
+        if not _alike(graph.out_avals, outs[0]):
+            _fail(f"cond: branches give {graph.out_avals} and {outs[0]}")
 
 
 # --- kernels ---

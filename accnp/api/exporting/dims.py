@@ -23,6 +23,12 @@ __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "sy
 Atom = Any
 Monomial = tuple[tuple[Atom, int], ...]
 
+# Bounds of what a text can ask for: powers of sums have many terms.
+MOST_TEXT = 2000  # characters of a size
+MOST_TERMS = 2000
+MOST_POWER = 64
+_MOST = 1 << 63
+
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "floordiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
@@ -64,6 +70,11 @@ class Dim:
         y = self._other(x)
         if y is None:
             return NotImplemented
+        if len(self.terms) * len(y.terms) > MOST_TERMS:
+            raise ValueError(
+                "symbolic_shape: a product of sizes has too many terms; got "
+                f"{len(self.terms)} by {len(y.terms)}; use simpler sizes"
+            )
         out: dict[Monomial, int] = {}
         for m, c in self.terms.items():
             for n, d in y.terms.items():
@@ -87,6 +98,11 @@ class Dim:
         return -self + x
 
     def __pow__(self, power: int) -> Any:
+        if not 0 <= power <= MOST_POWER:
+            raise ValueError(
+                f"symbolic_shape: a power of a size must be from 0 to {MOST_POWER}; got {power}; "
+                "multiply less often"
+            )
         return math.prod([self] * power) if power else 1
 
     def _call(self, name: str, x: Any, turned: bool = False) -> Any:
@@ -233,7 +249,10 @@ def _atom_at(atom: Atom, sizes: Mapping[str, int]) -> int:
     if isinstance(atom, str):
         return sizes[atom]
     name, a, b = atom
-    return _FUNCTIONS[name](a.at(sizes), b.at(sizes))
+    x, y = a.at(sizes), b.at(sizes)
+    if y == 0 and name in ("floordiv", "mod"):
+        raise ValueError(f"symbolic_shape: a size is divided by {b}, which is 0 for {dict(sizes)}")
+    return _FUNCTIONS[name](x, y)
 
 
 def _atom_text(atom: Atom) -> str:
@@ -319,6 +338,13 @@ def _parsed(text: str, scope: SymbolicScope, whole: str) -> Any:
         )
 
     def read(node: Any) -> Any:
+        found = parsed(node)
+        numbers = found.terms.values() if isinstance(found, Dim) else (found,)
+        if any(abs(n) >= _MOST for n in numbers):
+            raise wrong()
+        return found
+
+    def parsed(node: Any) -> Any:
         if isinstance(node, ast.Expression):
             return read(node.body)
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -335,20 +361,25 @@ def _parsed(text: str, scope: SymbolicScope, whole: str) -> Any:
                 return a - b
             if isinstance(node.op, ast.Mult):
                 return a * b
-            if isinstance(node.op, ast.Pow) and isinstance(b, int):
+            if isinstance(node.op, ast.Pow) and isinstance(b, int) and 0 <= b <= MOST_POWER:
                 return a**b
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
             a, b = map(read, node.args)
-            if node.func.id in _FUNCTIONS:
+            if node.func.id in _FUNCTIONS and not (b == 0 and node.func.id in ("floordiv", "mod")):
                 if isinstance(a, int) and isinstance(b, int):
                     return _FUNCTIONS[node.func.id](a, b)
                 first = a if isinstance(a, Dim) else Dim({(): a}, scope)
                 return first._call(node.func.id, b)
         raise wrong()
 
+    if len(text) > MOST_TEXT:
+        raise ValueError(
+            f"symbolic_shape: a size has more than {MOST_TEXT} characters; got {text[:40]!r}...; "
+            "use a simpler one"
+        )
     try:
         return read(ast.parse(text.strip().replace("^", "**"), mode="eval"))
-    except SyntaxError:
+    except (SyntaxError, ZeroDivisionError, RecursionError, MemoryError):
         raise wrong() from None
 
 

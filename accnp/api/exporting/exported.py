@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.jit import JitFunction, jit
 from accnp.api.differentiation.custom_vjp import custom_vjp
 from accnp.api.differentiation.derivatives import vjp as pull_back
+from accnp.api.exporting.checks import MOST_BYTES, dtype_of, expect, fixed_bools, read_json
 from accnp.api.exporting.dims import Dim, SymbolicScope, symbolic_shape
 from accnp.api.exporting.fitting import Fit, number_at
 from accnp.api.exporting.options import (
@@ -25,7 +27,7 @@ from accnp.api.exporting.options import (
     default_export_platform,
     maximum_supported_calling_convention_version,
 )
-from accnp.api.exporting.programs import Encoder, decoded, dtype_of
+from accnp.api.exporting.programs import Encoder, decoded, only_value_errors
 from accnp.api.exporting.trees import read_tree, write_tree
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import wrap
@@ -39,6 +41,7 @@ from accnp.runtime.device import default_backend
 __all__ = ["Exported", "deserialize", "export"]
 
 _MAGIC = b"accnp program 1\n"
+_MOST_ORDERS = 16  # of derivatives, each of which is a program in the bytes of the one before
 
 
 class SymbolicAval:
@@ -186,6 +189,8 @@ class Exported:
         if key not in self._programs:
             number = functools.partial(number_at, names, sizes)
             graph = decoded(self._head["program"], self._arrays, number)
+            _check_types(graph.in_avals, self.in_avals, sizes)
+            _check_types(graph.out_avals, self.out_avals, sizes)
 
             def run(*leaves: Any) -> list[Any]:
                 return [wrap(y) for y in evaluate(graph, [as_node(x) for x in leaves])]
@@ -285,6 +290,21 @@ class Exported:
         return json.dumps(self._head["program"], indent=1)
 
 
+def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int]) -> None:
+    """A program takes and gives what its head says.
+
+    Raises:
+        ValueError: it does not.
+    """
+
+    def numbers(shape: Sequence[Any]) -> tuple[int, ...]:
+        return tuple([n.at(sizes) if isinstance(n, Dim) else n for n in shape])
+
+    have = [(a.shape, a.dtype) for a in found]
+    want = [(numbers(a.shape), a.dtype) for a in said]
+    expect(have == want, f"it has values of types {have}, and says {want}"[:400])
+
+
 def _floats(avals: Sequence[Any]) -> list[int]:
     """The numbers of those that have derivatives."""
     return [i for i, a in enumerate(avals) if dtype_kind(a.dtype) in "fc"]
@@ -307,10 +327,17 @@ def _solved(n: Dim, m: int, sizes: dict[str, int]) -> bool:
 
 @api_boundary
 def deserialize(blob: bytearray | bytes) -> Exported:
-    """Read a program that `Exported.serialize` wrote. Nothing in the bytes is run as Python.
+    """Read a program that `Exported.serialize` wrote, also if the bytes are not trusted.
+
+    Nothing in the bytes is run as Python. Before anything of the program runs, all of it, and all
+    programs within it, are checked: operations, types, parameters and sizes. Programs for symbols
+    are checked again for each combination of sizes. Bytes that hold no valid program raise a
+    ValueError; no bytes make accnp read or write outside of the program's own arrays. This says
+    nothing of the time and the memory that a valid program takes, or of the values it computes.
+    Types that the process has registered are made by the functions registered for them.
 
     Raises:
-        ValueError: the bytes are not such a program, or damaged.
+        ValueError: the bytes are not such a program, or damaged, or the program is not valid.
 
     >>> import accnp as jax
     >>> export = jax.export
@@ -318,7 +345,12 @@ def deserialize(blob: bytearray | bytes) -> Exported:
     >>> export.deserialize(blob).call(2.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    data = bytes(blob)
+    return _deserialized(bytes(blob), 0)
+
+
+def _deserialized(data: bytes, order: int) -> Exported:
+    """Read a program that is the derivative, of some order, of another one."""
+    expect(order <= _MOST_ORDERS, f"it holds derivatives of orders above {_MOST_ORDERS}")
     start = len(_MAGIC) + 12
     if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
         raise ValueError(
@@ -329,17 +361,63 @@ def deserialize(blob: bytearray | bytes) -> Exported:
     if zlib.crc32(body).to_bytes(4, "big") != check:
         raise ValueError("export.deserialize: the bytes are damaged; their sum differs; write anew")
     at = int.from_bytes(data[len(_MAGIC) + 4 : start], "big")
-    head = json.loads(zlib.decompress(body[:at]))
-    arrays = []
-    for name, shape in head.pop("arrays"):
-        dtype = dtype_of(name)
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        arrays.append(np.frombuffer(body[at : at + size], dtype).reshape(shape))
-        at += size
-    n = head.pop("vjp")
-    vjp = deserialize(body[at : at + n]) if n else None
-    in_tree, out_tree = read_tree(head.pop("in_tree")), read_tree(head.pop("out_tree"))
-    return Exported(head, in_tree, out_tree, arrays, vjp)
+    with only_value_errors():
+        head = read_json(body[:at])
+        arrays = []
+        for name, shape in head.pop("arrays"):
+            dtype = dtype_of(name)
+            expect(all(type(n) is int and 0 <= n < MOST_BYTES for n in shape), "a constant")
+            size = math.prod(shape) * dtype.itemsize
+            expect(0 <= size <= len(body) - at and len(shape) <= 64, "a constant is cut off")
+            arrays.append(fixed_bools(np.frombuffer(body[at : at + size], dtype)).reshape(shape))
+            at += size
+        n = head.pop("vjp")
+        expect(type(n) is int and 0 <= n <= len(body) - at, "its derivative is cut off")
+        vjp = _deserialized(body[at : at + n], order + 1) if n else None
+        _check_head(head)
+        in_tree, out_tree = read_tree(head.pop("in_tree")), read_tree(head.pop("out_tree"))
+        made = Exported(head, in_tree, out_tree, arrays, vjp)
+        _check_exported(made, vjp)
+    return made
+
+
+def _check_head(head: dict[str, Any]) -> None:
+    texts = [head["name"], *head["platforms"], *head["disabled_checks"], *head["constraints"]]
+    texts += head["symbols"]
+    expect(all(type(t) is str and len(t) <= 2000 for t in texts), "its texts")
+    for key in ("platforms", "disabled_checks", "constraints", "symbols", "in_types", "out_types"):
+        expect(type(head[key]) is list, f"its {key}")
+    for shape, _, weak in (*head["in_types"], *head["out_types"]):
+        expect(type(weak) is bool and len(shape) <= 64, "its types")
+        expect(
+            all(type(n) is str or (type(n) is int and 0 <= n < MOST_BYTES) for n in shape),
+            f"a shape of {str(shape)[:60]}",
+        )
+
+
+def _check_exported(made: Exported, vjp: Exported | None) -> None:
+    """Types, trees, symbols and the derivative belong together; without symbols, the program is
+    checked."""
+    expect(made.in_tree.num_leaves == len(made.in_avals), "the tree of its arguments")
+    expect(made.out_tree.num_leaves == len(made.out_avals), "the tree of its results")
+    dims = [n for a in made.in_avals for n in a.shape if isinstance(n, Dim)]
+    symbols = {s for n in dims for s in n.symbols()}
+    names = made._head["symbols"]
+    expect(symbols == set(names) and len(names) == len(symbols), f"its symbols are {names}")
+    for a in made.out_avals:
+        expect(all(n.symbols() <= symbols for n in a.shape if isinstance(n, Dim)), "result types")
+    if not names:
+        made._program({})
+    if vjp is not None:
+        floats = [made.out_avals[i] for i in _floats(made.out_avals)]
+        want_in = [_shown(a) for a in (*made.in_avals, *floats)]
+        want_out = [_shown(made.in_avals[i]) for i in _floats(made.in_avals)]
+        expect([_shown(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative")
+        expect([_shown(a) for a in vjp.out_avals] == want_out, "the results of its derivative")
+
+
+def _shown(aval: Any) -> tuple[str, str]:
+    return str(tuple(aval.shape)), aval.dtype.name
 
 
 # --- export --------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from accnp.api.exporting.dims import Dim, SymbolicScope
+from accnp.api.exporting.dims import MOST_POWER, Dim, SymbolicScope
 from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = ["Fit", "number_at"]
@@ -165,12 +165,20 @@ def _rank(rows: Sequence[Sequence[int]]) -> int:
 
 
 def number_at(names: Sequence[str], sizes: Mapping[str, int], v: Mapping[str, Any]) -> Any:
-    """What a merged number is at these sizes."""
+    """What a merged number is at these sizes.
+
+    Raises:
+        ValueError: it is no polynomial in the symbols.
+    """
     ((kind, terms),) = v.items()
-    total = sum(
-        Fraction(num, den) * math.prod(sizes[n] ** k for n, k in zip(names, p, strict=True))
-        for p, num, den in terms
-    )
+    total = Fraction(0)
+    for powers, num, den in terms:
+        if len(powers) != len(names) or not all(0 <= k <= MOST_POWER for k in powers):
+            raise ValueError(f"the powers of {names} are {str(powers)[:60]}")
+        if not (type(num) is int and type(den) is int and den):
+            raise ValueError(f"a coefficient is {str(num)[:30]} / {str(den)[:30]}")
+        value = math.prod(sizes[n] ** k for n, k in zip(names, powers, strict=True))
+        total += Fraction(num, den) * value
     if kind == "inverse":
         return float(1 / total)
     return int(total) if total.denominator == 1 else float(total)

@@ -7,21 +7,26 @@ values, the inputs first. Jitted calls are written in place.
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from accnp.api.algebra.fft import FftType
 from accnp.api.elements.composed import Composed
+from accnp.api.exporting.checks import check_operation, check_result, dtype_of, expect, wrong
 from accnp.api.jaxprs.primitives import primitive_of
 from accnp.api.strict.lax_types import Precision
 from accnp.array import from_numpy
-from accnp.ir.aval import make_aval
+from accnp.dtypes.names import SUB_INTS
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import Node, literal, record
 from accnp.ir.op import OPS, distinct_number
+from accnp.ir.verify import verify_operation
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.index import (
     GatherDimensionNumbers,
@@ -30,21 +35,13 @@ from accnp.primitives.index import (
 )
 from accnp.primitives.kinds import dtype_kind
 
-__all__ = ["Encoder", "decoded", "dtype_of"]
+__all__ = ["Encoder", "decoded", "only_value_errors"]
 
-_CLASSES: dict[str, type] = {
-    c.__name__: c
-    for c in (
-        ConvDimensionNumbers, FftType, GatherDimensionNumbers, GatherScatterMode, Precision,
-        ScatterDimensionNumbers,
-    )
-}  # fmt: skip
+_ENUMS: dict[str, Any] = {c.__name__: c for c in (FftType, GatherScatterMode, Precision)}
+_RECORDS: dict[str, type] = {
+    c.__name__: c for c in (ConvDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers)
+}
 _CALLS = ("jit", "remat2")
-
-
-def dtype_of(name: str) -> np.dtype:
-    """A dtype by its name, also those of ml_dtypes."""
-    return np.dtype(name)
 
 
 class Encoder:
@@ -129,7 +126,7 @@ class Encoder:
         """A parameter."""
         if v is None or isinstance(v, bool | str):
             return v
-        if isinstance(v, enum.Enum) and type(v).__name__ in _CLASSES:
+        if isinstance(v, enum.Enum) and type(v).__name__ in _ENUMS:
             return {"enum": [type(v).__name__, v.name]}
         if isinstance(v, int | float) and not isinstance(v, np.generic):
             return v if type(v) in (int, float) else (int if isinstance(v, int) else float)(v)
@@ -141,7 +138,7 @@ class Encoder:
             return {"dtype": v.name}
         if isinstance(v, Graph):
             return {"program": self.program(v)}
-        if type(v).__name__ in _CLASSES and not isinstance(v, enum.Enum):
+        if type(v).__name__ in _RECORDS and not isinstance(v, enum.Enum):
             return {"record": [type(v).__name__, [self.value(x, where) for x in v]]}
         if type(v) in (tuple, list, frozenset):
             members: Any = v
@@ -160,7 +157,9 @@ Number = Callable[[Mapping[str, Any]], Any]
 
 def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
     if not isinstance(v, dict):
+        expect(not isinstance(v, list), f"there is something unknown in it, {str(v)[:40]}")
         return distinct_number(v)
+    expect(len(v) == 1, "a value of several types")
     ((kind, data),) = v.items()
     if kind in ("poly", "inverse"):
         return number(v)
@@ -168,9 +167,9 @@ def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
         make: Any = {"tuple": tuple, "list": list, "frozenset": frozenset}[kind]
         return make([_value(x, arrays, number) for x in data])
     if kind == "enum":
-        return _CLASSES[data[0]][data[1]]  # type: ignore[index]
+        return _ENUMS[data[0]][data[1]]
     if kind == "record":
-        return _CLASSES[data[0]](*[_value(x, arrays, number) for x in data[1]])
+        return _RECORDS[data[0]](*[_value(x, arrays, number) for x in data[1]])
     if kind == "dtype":
         return dtype_of(data)
     if kind == "complex":
@@ -180,40 +179,97 @@ def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
     if kind == "dict":
         return {_value(k, arrays, number): _value(x, arrays, number) for k, x in data}
     if kind == "program":
-        return decoded(data, arrays, number)
-    raise ValueError(
-        f"export.deserialize: there is something unknown in the program; got {kind!r}; "
-        "export the program again with this version"
-    )
+        return _decoded(data, arrays, number)
+    return wrong(f"there is something unknown in it, {kind[:40]!r}")
 
 
 def _literal(value: Any, dtype: np.dtype, weak: bool) -> Node:
     kind = dtype_kind(dtype)
+    types: Any = {"b": bool, "f": int | float | np.generic, "c": complex | float | int | np.generic}
+    expect(isinstance(value, types.get(kind, int | np.integer)), f"a {dtype.name} of {value!r}")
+    if kind in "iu":
+        bounds = (ml_dtypes.iinfo if dtype.name in SUB_INTS else np.iinfo)(dtype)
+        expect(bounds.min <= value <= bounds.max, f"a {dtype.name} of {value!r}")
     return literal(float(value) if kind == "f" else value, dtype, weak)
 
 
+# What hostile bytes make Python and NumPy raise where a structure is another one than expected.
+_ERRORS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def only_value_errors() -> Iterator[None]:
+    """Turn what a structure that is not as expected makes Python raise into a ValueError."""
+    try:
+        yield
+    except _ERRORS as error:
+        if isinstance(error, ValueError) and "export.deserialize: " in str(error):
+            raise
+        text = str(error).removeprefix("verify: ")[:300]
+        raise ValueError(
+            f"export.deserialize: the program is not valid: {type(error).__name__}: {text}; "
+            "export the function again"
+        ) from error
+
+
 def decoded(program: Mapping[str, Any], arrays: Sequence[np.ndarray], number: Number) -> Graph:
-    """Record a program; `number` says what a size is that depends on symbols."""
-    entries = program["values"]
+    """Record a program; `number` says what a size is that depends on symbols.
+
+    Nothing of it runs, and nothing in it is trusted: operands, parameters and the programs within
+    it are checked.
+
+    Raises:
+        ValueError: it is no valid program.
+    """
+    with only_value_errors():
+        return _decoded(program, arrays, number)
+
+
+def _decoded(program: Any, arrays: Sequence[np.ndarray], number: Number) -> Graph:
+    entries: list[list[Any]] = program["values"]
+    expect(type(entries) is list and all(type(e) is list and e for e in entries), "its values")
 
     def read(v: Any) -> Any:
         return _value(v, arrays, number)
 
-    given = [e for e in entries if e[0] == "in"]
-    avals = [make_aval(tuple(map(read, e[1])), dtype_of(e[2]), e[3]) for e in given]
+    def one_of(known: Sequence[Any], i: Any) -> Any:
+        expect(type(i) is int and 0 <= i < len(known), f"there is no value {i!r}")
+        return known[i]
+
+    def typed(shape: Any, name: Any, weak: Any) -> Aval:
+        sizes = tuple([read(n) for n in shape])
+        expect(all(type(n) is int and n >= 0 for n in sizes), f"a shape of {sizes!r}")
+        expect(type(weak) is bool, "weak types")
+        aval = make_aval(sizes, dtype_of(name), weak)
+        check_result("an input", aval)
+        return aval
 
     def run(leaves: list[Node]) -> list[Node]:
-        rest, env = iter(leaves), []
-        for e in entries:
-            if e[0] == "in":
+        rest = iter(leaves)
+        env: list[Node] = []
+        for kind, *e in entries:
+            if kind == "in":
                 env.append(next(rest))
-            elif e[0] == "literal":
-                env.append(_literal(read(e[1]), dtype_of(e[2]), e[3]))
-            elif e[0] == "const":
-                env.append(from_numpy(arrays[e[1]], e[2])._node)
+            elif kind == "literal":
+                value, name, weak = e
+                env.append(_literal(read(value), dtype_of(name), weak is True))
+            elif kind == "const":
+                place, weak = e
+                env.append(from_numpy(one_of(arrays, place), weak is True)._node)
             else:
-                params = {k: read(v) for k, v in e[2].items()}
-                env.append(record(OPS[e[0]], tuple([env[i] for i in e[1]]), params))
-        return [env[i] for i in program["out"]]
+                ins, given = e
+                op, operands = OPS[kind], [one_of(env, i) for i in ins]
+                params = {k: read(v) for k, v in given.items()}
+                check_operation(op, [x.aval for x in operands], params)
+                node = record(op, tuple(operands), params)
+                check_result(kind, node.aval)
+                verify_operation(node)
+                env.append(node)
+        return [one_of(env, i) for i in program["out"]]
 
-    return build(run, avals)
+    graph = build(run, [typed(*e[1:]) for e in entries if e[0] == "in"])
+    expect(all(isinstance(x.aval, Aval) for x in graph.outputs), "several results as one output")
+    return graph
