@@ -494,5 +494,14 @@ def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) ->
     return wrap(const_of(value, weak_type, copy))
 
 
+def rows_of_numpy(values: np.ndarray, weak_type: bool) -> Iterator[Array]:
+    """Arrays of the rows of a C-contiguous, read-only NumPy array, whose memory they share."""
+    aval = make_aval(values.shape[1:], values.dtype, weak_type)
+    for buffer in pool.wrap_rows(values):
+        a = _new(Array)
+        a._node = Node(CONST, (), EMPTY, aval, buffer, None, 0, None)
+        yield a
+
+
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
     return from_numpy(value, weak_type)

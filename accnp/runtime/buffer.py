@@ -14,7 +14,7 @@ import mmap
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -278,6 +278,15 @@ def wrap(array: np.ndarray) -> Buffer:
     # float8_e5m2 is of kind "f".
     data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
     return Buffer(_word_at(id(array) + _HEAD).value, array.nbytes, data, 0)
+
+
+def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
+    """Buffers over the rows of a C-contiguous array without empty rows, as `wrap` makes one."""
+    nbytes = array.nbytes // len(array)
+    data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
+    begin = array.ctypes.data
+    for i, row in enumerate(data.reshape(len(array), -1)):
+        yield Buffer(begin + i * nbytes, nbytes, row, 0)
 
 
 def copy_in(array: np.ndarray) -> Buffer:

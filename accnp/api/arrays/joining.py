@@ -6,7 +6,7 @@ Arrays come in; lazy Arrays go out. Splits are views.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
-from accnp.array import Array, wrap
+from accnp.array import Array, rows_of_numpy, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
+from accnp.runtime import device
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit",
@@ -145,6 +146,20 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     d = as_axis(axis, node.aval.ndim, "jnp.unstack")
     parts = [cut(node, d, i, i + 1) for i in range(node.aval.shape[d])]
     return tuple([wrap(o.squeeze(p, dimensions=(d,))) for p in parts])
+
+
+FEW = 128  # rows that are recorded at once; more are read from memory, if they have values
+
+
+def rows_of(x: Array) -> Iterator[Array]:
+    """The rows of an array for iteration, in chunks as they are asked for."""
+    node, count = x._node, len(x)
+    here = node.trace is None and node.aval.devices is None and not device.reach
+    if here and count > FEW and x.size:
+        yield from rows_of_numpy(np.asarray(x), node.aval.weak_type)
+        return
+    for i in range(0, count, FEW):
+        yield from unstack(x if count <= FEW else x[i : i + FEW])
 
 
 def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) -> Array:
