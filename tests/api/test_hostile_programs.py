@@ -450,6 +450,14 @@ def test_every_operation_can_be_read_again() -> None:
             assert [str(a) for a in again.out_avals] == [str(a) for a in graph.out_avals], str(case)
 
 
+def test_empty_transforms_and_small_integers_are_valid() -> None:
+    empty = export.export(jax.jit(lambda x: lax.fft(x, "FFT", (0,))))(jnp.ones(0, "complex64"))
+    assert export.deserialize(empty.serialize()).call(jnp.ones(0, "complex64")).shape == (0,)
+    bits = jax.jit(lambda x: lax.bitcast_convert_type(x, "int4"))
+    x = jnp.array([1, 15], "uint4")
+    assert export.deserialize(export.export(bits)(x).serialize()).call(x).tolist() == [1, -1]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_mutations_of_valid_programs(seed: int) -> None:
     """Four parts of 15 seconds, which workers share: one minute in all. ACCNP_FUZZ_SECONDS sets

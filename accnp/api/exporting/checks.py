@@ -334,7 +334,7 @@ _PARAMETERS: dict[str, Check] = {
     **dict.fromkeys(
         ("shape", "new_sizes", "slice_sizes", "start_indices", "limit_indices"), _are_sizes
     ),
-    "fft_lengths": _are_steps,
+    "fft_lengths": _are_sizes,
     "strides": _maybe(_are_steps),
     **dict.fromkeys(
         ("window_strides", "lhs_dilation", "rhs_dilation", "base_dilation", "window_dilation",
@@ -479,6 +479,8 @@ def _fft(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
         "float32", "float64", "complex64", "complex128"
     ):  # fmt: skip
         return False
+    if 0 in lengths and kind not in (FftType.FFT, FftType.IFFT):
+        return False
     want = lengths
     if kind is FftType.IRFFT:
         want = (*lengths[:-1], lengths[-1] // 2 + 1)
@@ -492,7 +494,8 @@ def _floats(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
 def _bitcast(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     """Numbers of less than 8 bits have bytes that stand for nothing."""
     old, new = avals[0].dtype, p["new_dtype"]
-    return old == new or not any(_bits(d) < 8 for d in (old, new))
+    alike = {old.name, new.name} <= {*SUB_INTS} and _bits(old) == _bits(new)
+    return old == new or alike or not any(_bits(d) < 8 for d in (old, new))
 
 
 def _bits(dtype: np.dtype) -> int:
