@@ -12,6 +12,7 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, Linear, o
+from accnp.ir.trace import state
 from accnp.primitives import reference as ref
 from accnp.primitives.kinds import (
     binary,
@@ -174,14 +175,17 @@ def _ipow_infer(x: Aval, *, y: int) -> Aval:
     return _numeric_infer(x)
 
 
-unary(
-    "integer_pow", NUMERIC, ref.integer_pow, _ipow_scalar,
-    lambda t, x_y, x, *, y: (
-        like_full(t, 0) if y == 0
-        else o.mul(t, like(x, 1)) if y == 1
-        else o.mul(t, o.mul(const(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
-    ), cost=3, infer=_ipow_infer,
-)  # fmt: skip
+def _ipow_jvp(t: Node, power: Node, x: Node, *, y: int) -> Node:
+    if y == 0:
+        return like_full(t, 0)
+    if y == 1:
+        return o.mul(t, like(x, 1))
+    if y < 0 and not state.named:  # the power by y - 1 may be out of range where the slope is not
+        return o.mul(o.mul(t, power), o.div(const(x, y), x))
+    return o.mul(t, o.mul(const(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
+
+
+unary("integer_pow", NUMERIC, ref.integer_pow, _ipow_scalar, _ipow_jvp, cost=3, infer=_ipow_infer)
 neg = unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
             transpose=lambda ct, x: (o.neg(ct),))  # fmt: skip
 unary("sign", NUMERIC, ref.sign, "sign({0})", ZERO)
@@ -234,11 +238,25 @@ def _gt(a: Node, b: Node) -> Node:
 
 
 binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", None)
+
+
+def _over_squares(t: Node, top: Node, a: Node, b: Node) -> Node:
+    """t * top / (a * a + b * b), where top is a or b: by ratios, since squares over- and underflow
+    from 1e-19 and 1e19 on."""
+    shape = a.aval.shape or b.aval.shape
+    a, b, top = (spread(x, shape) for x in (a, b, top))
+    first = o.ge(o.abs(a), o.abs(b))
+    large, small = o.select_n(first, b, a), o.select_n(first, a, b)
+    ratio = o.div(small, large)
+    part = o.div(o.div(top, large), o.add(like_full(ratio, 1), o.square(ratio)))
+    return o.div(o.mul(t, part), large)
+
+
 binary(
     "atan2", FLOAT, q(np.arctan2), "atan2({0}, {1})",
     (
-        lambda t, y, a, b: o.mul(t, o.div(b, o.add(o.square(a), o.square(b)))),
-        lambda t, y, a, b: o.mul(t, o.div(o.neg(a), o.add(o.square(a), o.square(b)))),
+        lambda t, y, a, b: _over_squares(t, b, a, b),
+        lambda t, y, a, b: _over_squares(t, o.neg(a), a, b),
     ), cost=30,
 )  # fmt: skip
 map_op(
@@ -327,7 +345,7 @@ unary("log1p", INEXACT, q(np.log1p), "log1p({0})",
 unary("sqrt", INEXACT, q(np.sqrt), "sqrt({0})",
       lambda t, y, x: o.mul(t, o.div(const(x, 0.5), y)), cost=6)  # fmt: skip
 unary("rsqrt", INEXACT, ref.rsqrt, "rsqrt({0})",
-      lambda t, y, x: o.mul(t, o.mul(const(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
+      lambda t, y, x: o.mul(o.mul(t, y), o.div(const(x, -0.5), x)), cost=8)  # fmt: skip
 unary(
     "log_base", FLOAT, lambda x, *, base: q(np.log2 if base == 2 else np.log10)(x),
     lambda p: f"log{p['base']}({{0}})",
@@ -371,6 +389,7 @@ unary("silu", FLOAT, ref.silu, "silu({0})", _silu_slope, cost=20)
 
 
 def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:
+    x = o.clamp(like(x, -1e3), x, like(x, 1e3))  # y is 0 or 1 there, and squares may overflow
     scale = 2 * np.sqrt(2 / np.pi)
     inner = o.add(o.mul(like(x, scale * 3 * 0.044715), o.square(x)), like(x, scale))
     return o.mul(t, o.mul(o.mul(y, o.sub(like(y, 1), y)), inner))
@@ -411,25 +430,62 @@ unary("sin", INEXACT, q(np.sin), "sin({0})", lambda t, y, x: o.mul(t, o.cos(x)),
 unary("cos", INEXACT, q(np.cos), "cos({0})", lambda t, y, x: o.neg(o.mul(t, o.sin(x))), cost=20)
 unary("tan", INEXACT, ref.tan, "tan({0})",
       lambda t, y, x: o.mul(t, o.add(const(y, 1), o.square(y))), cost=25)  # fmt: skip
+
+
+# The slopes of the inverse functions take 1 - x^2 and 1 + x^2 apart for complex numbers, whose
+# squares overflow from 1e19 on, and do not form them for large real ones.
+
+
+def _asin_slope(x: Node) -> Node:
+    one = const(x, 1)
+    if x.aval.dtype.kind == "c":
+        return o.mul(o.rsqrt(o.sub(one, x)), o.rsqrt(o.add(one, x)))
+    return o.rsqrt(o.sub(one, o.square(x)))
+
+
+def _at_least_one(x: Node) -> Node:
+    """The size of a real number, 1 where that is less or infinite; of no slope."""
+    size = o.max(o.abs(x), like(x, 1))
+    return o.detach(o.select_n(o.is_finite(x), like_full(x, 1), size))
+
+
+def _imaginary(x: Node) -> Node:
+    return o.mul(x, like(x, 1j))
+
+
+def _atan_slope(t: Node, y: Node, x: Node) -> Node:
+    one = const(x, 1)
+    if x.aval.dtype.kind == "c":
+        turned = _imaginary(x)
+        return o.div(o.div(t, o.add(one, turned)), o.sub(one, turned))
+    if state.named:
+        return o.div(t, o.add(one, o.square(x)))
+    size = _at_least_one(x)
+    return o.div(o.div(t, size), o.add(o.div(one, size), o.mul(x, o.div(x, size))))
+
+
+def _asinh_slope(t: Node, y: Node, x: Node) -> Node:
+    if x.aval.dtype.kind == "c":
+        turned, one = _imaginary(x), const(x, 1)
+        return o.mul(t, o.mul(o.rsqrt(o.add(one, turned)), o.rsqrt(o.sub(one, turned))))
+    if state.named:
+        return o.mul(t, o.rsqrt(o.add(o.square(x), like(x, 1))))
+    size = _at_least_one(x)
+    squares = o.add(o.square(o.div(x, size)), o.square(o.div(const(x, 1), size)))
+    return o.div(o.mul(t, o.rsqrt(squares)), size)
+
+
 unary("asin", INEXACT, q(np.arcsin), "asin({0})",
-      lambda t, y, x: o.mul(t, o.rsqrt(o.sub(const(x, 1), o.square(x)))), cost=25)  # fmt: skip
-unary(
-    "acos",
-    INEXACT,
-    q(np.arccos),
-    "acos({0})",
-    lambda t, y, x: o.mul(t, o.neg(o.rsqrt(o.sub(const(x, 1), o.square(x))))),
-    cost=25,
-)
-unary("atan", INEXACT, q(np.arctan), "atan({0})",
-      lambda t, y, x: o.div(t, o.add(const(x, 1), o.square(x))), cost=25)  # fmt: skip
+      lambda t, y, x: o.mul(t, _asin_slope(x)), cost=25)  # fmt: skip
+unary("acos", INEXACT, q(np.arccos), "acos({0})",
+      lambda t, y, x: o.mul(t, o.neg(_asin_slope(x))), cost=25)  # fmt: skip
+unary("atan", INEXACT, q(np.arctan), "atan({0})", _atan_slope, cost=25)
 unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
 unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
 unary("tanh", INEXACT, ref.tanh, "tanh({0})",
       # (1 + y) * (1 - y), since 1 - y * y cancels near the ends.
       lambda t, y, x: o.mul(o.add_any(t, o.mul(t, y)), o.sub(like(y, 1), y)), cost=20)  # fmt: skip
-unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})",
-      lambda t, y, x: o.mul(t, o.rsqrt(o.add(o.square(x), like(x, 1)))), cost=30)  # fmt: skip
+unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})", _asinh_slope, cost=30)
 unary(
     "acosh",
     INEXACT,

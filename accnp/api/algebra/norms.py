@@ -13,26 +13,22 @@ from accnp.api.arguments.shapes import as_axes, as_static
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
 from accnp.api.factors import lax_spectra
-from accnp.api.folds.reductions import wide_type
+from accnp.api.folds.reductions import root_of_squares, wide_type
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.reduce import kept_dims
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 
 
 def _squares(x: Node, axes: tuple[int, ...]) -> Node:
     """The root of the sum of squares, never weak."""
-    x = cast(x, x.aval.dtype)
-    if x.aval.dtype.kind == "c":
-        real, imag = o.real(x), o.imag(x)
-        total = o.add(o.mul(real, real), o.mul(imag, imag))
-    else:
-        total = o.mul(x, x)
-    return o.sqrt(o.reduce_sum(total, axes=axes))
+    return root_of_squares(cast(x, x.aval.dtype), axes)
 
 
 def _largest(x: Node, axes: tuple[int, ...]) -> Node:
@@ -62,8 +58,17 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return o.reduce_sum(some, axes=axes)
     if order == 1:
         return o.reduce_sum(size, axes=axes)
-    total = o.reduce_sum(o.pow(size, like(size, float(order))), axes=axes)
-    return o.pow(total, like(total, 1 / float(order)))
+    if state.named:  # jaxprs show it as jax does
+        total = o.reduce_sum(o.pow(size, like(size, float(order))), axes=axes)
+        return o.pow(total, like(total, 1 / float(order)))
+    # Of the ratios to the element that counts most: powers may be out of range. No slope depends on
+    # by which number it is scaled.
+    most = (o.reduce_max if order > 0 else o.reduce_min)(size, axes=axes)
+    some = o.and_(o.gt(most, full(most.aval.shape, 0, most.aval.dtype)), o.is_finite(most))
+    unit = o.detach(o.select_n(some, full(most.aval.shape, 1, most.aval.dtype), most))
+    ratio = o.div(size, broadcast_to(unit, x.aval.shape, kept_dims(x.aval.ndim, axes)))
+    total = o.reduce_sum(o.pow(ratio, like(size, float(order))), axes=axes)
+    return o.mul(o.pow(total, like(total, 1 / float(order))), unit)
 
 
 def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:

@@ -35,9 +35,10 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
 from accnp.primitives.reduce import extreme_jvp, kept_dims
 
 F32 = np.dtype(np.float32)
@@ -89,6 +90,58 @@ def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
         return y
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
     return broadcast_to(y, shape, kept_dims(x.aval.ndim, axes))
+
+
+_WIDE = np.dtype(np.float64)
+
+
+def real_parts(x: Node) -> list[Node]:
+    """A real value, or the real and the imaginary part of a complex one."""
+    return [o.real(x), o.imag(x)] if x.aval.dtype.kind == "c" else [x]
+
+
+def _sum_of_squares(parts: list[Node], axes: tuple[int, ...]) -> Node:
+    squares = [o.mul(v, v) for v in parts]
+    return o.reduce_sum(o.add(*squares) if len(squares) == 2 else squares[0], axes=axes)
+
+
+def root_of_squares(x: Node, axes: tuple[int, ...]) -> Node:
+    """The root of the sum of squares over axes, where squares may be out of range.
+
+    Narrow values are squared in float64, which has their range. Those of 64 bits are squared as
+    they are and scaled by powers of two, in one pass, and one of the three sums is taken.
+    """
+    parts = real_parts(x)
+    real = parts[0].aval.dtype
+    if state.named:  # jaxprs show it as jax does
+        return o.sqrt(_sum_of_squares(parts, axes))
+    if real.itemsize < 8:
+        return cast(o.sqrt(_sum_of_squares([cast(v, _WIDE) for v in parts], axes)), real)
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        y = root_of_squares(xs[0], axes)
+        whole = broadcast_to(y, x.aval.shape, kept_dims(x.aval.ndim, axes))
+        pairs = zip(real_parts(xs[0]), real_parts(t) if (t := ts[0]) is not None else ())
+        moved = [o.mul(dt, o.div(v, whole)) for v, dt in pairs]
+        return [y], [o.reduce_sum(o.add(*moved) if len(moved) == 2 else moved[0], axes=axes)]
+
+    def run(xs: list[Node]) -> list[Node]:
+        parts = real_parts(xs[0])
+        plain = _sum_of_squares(parts, axes)
+        up, down = (
+            _sum_of_squares([o.mul(v, like(v, 2.0**k)) for v in parts], axes) for k in (600, -600)
+        )
+        large = o.eq(plain, full(plain.aval.shape, math.inf, real))
+        small = o.lt(plain, full(plain.aval.shape, 2.0**-900, real))
+
+        def chosen(much: Node, little: Node, middle: Node) -> Node:
+            return o.select_n(large, o.select_n(small, middle, little), much)
+
+        root = o.sqrt(chosen(down, up, plain))
+        back = [full(plain.aval.shape, 2.0**k, real) for k in (600, -600, 0)]
+        return [o.mul(root, chosen(*back))]
+
+    return ruled(JvpRule("root_of_squares", rule), [x], run)[0]
 
 
 def masked(x: Node, where: Any, fill: Any, name: str) -> Node:

@@ -415,9 +415,9 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     >>> jnp.nn.squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
-    root = uf.sqrt(uf.add(uf.square(x), b))
     if state.named:
-        return uf.divide(uf.add(x, root), 2)
+        return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
+    root = uf.hypot(x, uf.sqrt(b))  # squares may be out of range
     x, root = (wrap(v) for v in inexact("squareplus", x, root))
     below = uf.less(x, 0)  # where the sum cancels; the two signs' values have the product b / 4
     high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)

@@ -10,9 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from accnp.api.algebra.products import vdot
+from accnp.api.algebra.norms import norm
 from accnp.api.arrays.creation import asarray, zeros, zeros_like
-from accnp.api.arrays.manipulation import atleast_1d
+from accnp.api.arrays.joining import stack
+from accnp.api.arrays.manipulation import atleast_1d, ravel
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.networks.schedules import (
@@ -436,10 +437,8 @@ def l2_norm(tree: Any) -> Array:
     >>> float(l2_norm([3.0, 4.0]))
     5.0
     """
-    total: Any = 0
-    for x in tree_leaves(tree):
-        total = total + vdot(x, x)
-    return uf.sqrt(total)
+    lengths = [norm(ravel(x)) for x in tree_leaves(tree)]
+    return norm(stack(lengths)) if lengths else uf.sqrt(0)
 
 
 @api_boundary

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.algebra.norms import norm
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import zeros
@@ -39,13 +40,13 @@ def floating(name: str, x: Any) -> Array:
 
 def _length(x: Array) -> Array:
     """The length of vectors, [..., 1], with derivative 0 at 0."""
-    square = (x * x).sum(axis=-1, keepdims=True)
-    return where(square > 0, uf.sqrt(where(square > 0, square, 1)), 0)
+    some = (x != 0).any(axis=-1, keepdims=True)
+    return where(some, norm(where(some, x, 1), axis=-1, keepdims=True), 0)
 
 
 def normalised(q: Array) -> Array:
     """A quaternion of length 1."""
-    return q / uf.sqrt((q * q).sum(axis=-1, keepdims=True))
+    return q / norm(q, axis=-1, keepdims=True)
 
 
 def canonical(q: Array) -> Array:

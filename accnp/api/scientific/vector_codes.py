@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import promote_inexact, wrap
-from accnp.api.elements import ufuncs as uf
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -41,6 +41,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
         )
     if x.ndim == 1:
         x, codes = x[:, None], codes[:, None]
-    distance = uf.sqrt((uf.abs(x[:, None] - codes[None]) ** 2).sum(axis=-1))
+    distance = norm(x[:, None] - codes[None], axis=-1)
     code = distance.argmin(axis=-1)
     return code, take_along_axis(distance, code[:, None], axis=-1)[:, 0]

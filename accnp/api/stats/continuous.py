@@ -268,7 +268,7 @@ def _half_step(x: Any) -> Any:
 t = declare(
     "t", "Student's t distribution", "df",
     logpdf=lambda z, df: (
-        _half_step(df / 2) - _HALF_LOG_2PI - (df + 1) / 2 * uf.log1p(z * z / df)
+        _half_step(df / 2) - _HALF_LOG_2PI - (df + 1) / 2 * _log_of_square_and_one(z / uf.sqrt(df))
     ),
 )  # fmt: skip
 
