@@ -33,7 +33,9 @@ class CompileError(RuntimeError):
 class Counters:
     """How often kernels were compiled, found and run; `events` fills in debug mode."""
 
-    __slots__ = ("_launches", "_native", "compiles", "disk_hits", "events", "memory_hits")
+    __slots__ = (
+        "_launches", "_native", "compiles", "disk_hits", "events", "memory_hits", "seconds",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._native: ctypes.c_int64 | None = None  # the count that machine code keeps
@@ -44,6 +46,7 @@ class Counters:
         self.compiles = 0
         self.disk_hits = 0
         self.memory_hits = 0
+        self.seconds = 0.0  # that making and loading kernels took
         self._launches = 0
         if self._native is not None:
             self._native.value = 0
@@ -282,6 +285,7 @@ def _make(
         counters.compiles += 1
     kernel = Kernel(source, name, signature, fastmath, namespace, callees, origin, address, code)
     kernel.seconds = time.perf_counter() - begin
+    counters.seconds += kernel.seconds
     if config.debug:
         where = "read from disk" if origin == "disk" else "compiled"
         tier = ", in the first tier" if upgrades else ""

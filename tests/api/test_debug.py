@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -306,7 +307,7 @@ def test_nan_of_inputs_is_no_error_until_used():
 
 
 def misses(caplog):
-    return [r.getMessage() for r in caplog.records if "cache miss" in r.getMessage()]
+    return [r.getMessage() for r in caplog.records if "TRACING CACHE MISS" in r.getMessage()]
 
 
 @pytest.mark.parametrize(
@@ -368,11 +369,38 @@ def test_new_function_objects_are_named(caplog):
     assert "it is a new function object of code that was traced before" in texts[1]
 
 
-def test_log_compiles(caplog):
-    with jnp.log_compiles(True):
-        jnp.jit(lambda x: x)(1.0)
-    assert any("Compiling jit(<lambda>)" in r.getMessage() for r in caplog.records)
-    caplog.clear()
+def test_misses_say_where_the_call_is_and_whether_the_function_is_new(caplog):
+    f = jnp.jit(lambda x: x)
+    with jnp.explain_cache_misses(True):
+        f(1.0)
+        f(np.ones(2, "f"))
+    first, second = misses(caplog)
+    assert re.match(r"TRACING CACHE MISS at .*test_debug.py:\d+ .*\n  never seen function\n", first)
+    assert "all previously seen cache keys differ" in second
+
+
+COMPILED = ["Finished tracing addit for jit in ",
+    "Compiling jit(addit) with global shapes and types ",
+    "Finished jaxpr to MLIR module conversion jit(addit) in ",
+    "Finished XLA compilation of jit(addit) in "]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", [logging.WARNING, logging.DEBUG])
+def test_what_is_compiled_is_logged_as_jax_does(level, caplog):
+    def addit(x):
+        return x * 2
+
+    with caplog.at_level(logging.DEBUG if level == logging.DEBUG else logging.WARNING, "accnp"):
+        with jnp.log_compiles(level == logging.WARNING):
+            jnp.jit(addit)(np.ones(3, "f"))
+            jnp.jit(addit)(np.ones(3, "f"))  # nothing is compiled
+        found = [(r.levelno, r.getMessage()) for r in caplog.records]
+    assert [n for n, _ in found] == [level] * 4
+    assert all(text.startswith(start) for (_, text), start in zip(found, COMPILED, strict=True))
+    assert "(float32[3])" in found[1][1]
+
+
+def test_nothing_is_logged_where_nobody_reads(caplog):
     jnp.jit(lambda x: x)(1.0)
     assert caplog.records == []
 

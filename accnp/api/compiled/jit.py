@@ -12,6 +12,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,8 +87,11 @@ class Entry:
         device = engine.place_of(self.placed, leaves) if devices.reach else None
         plan = self.plan if device is None else self.plans.get(device)
         if plan is None:
-            plan, free = engine.plan_of_graph(self.graph, fastmath, donated, device)
-            engine.close(plan, free)
+            with misses.compiling(self.graph, len(self.consts)) as logged:
+                plan, free = engine.plan_of_graph(self.graph, fastmath, donated, device)
+                engine.close(plan, free)
+                if logged:
+                    engine.compile_plan(plan)
             if device is None:
                 self.plan = plan
             else:
@@ -276,7 +280,9 @@ class JitFunction:
         entry = self._cache.get(key)
         if entry is None:
             misses.tell(self._fun, call, key[1], self._cache)
+            start = perf_counter()
             entry = self._trace(call, [x.aval for x in nodes])
+            misses.traced(self._name, self.transform, start)
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):
                 _enter(self._cache, key, entry, began)

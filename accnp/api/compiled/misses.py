@@ -1,32 +1,81 @@
-"""Why a jitted call had to be traced. In: a function's cache and a call that missed.
+"""What is logged about jitted functions: why a call was traced, and how long tracing and compiling
+took.
 
-Out: what differs; told under ACCNP_DEBUG=1 (standard error) and by `explain_cache_misses`
-and `log_compiles` (the logger "accnp").
+In: a function's cache and a call that missed; the names and types of what is compiled. Out: records
+of the logger "accnp.jit", with the phrases that jax's own records have: at WARNING under
+`log_compiles` and `explain_cache_misses`, at DEBUG where `logging` is set so; lines on standard
+error under ACCNP_DEBUG=1.
 """
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from accnp.config import OPTIONS, config
+from accnp.errors import user_line
 from accnp.forks import imported
+from accnp.ir.graph import Graph
+from accnp.runtime.compile import counters
 from accnp.runtime.notes import note
 from accnp.trace_fn import function_place
 
-__all__ = ["explain", "tell"]
+__all__ = ["compiling", "explain", "log", "tell", "traced"]
 
 _codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code of the functions that were traced
 _TRACED = [name for name, option in OPTIONS.items() if option.traced]
 
 
-def _warn(text: str, *args: Any) -> None:
+_WARNING, _DEBUG = 30, 10  # of `logging`
+
+
+def _level() -> int:
+    """The level of records about compiling, 0 where nobody reads them."""
+    if config.log_compiles:
+        return _WARNING
+    logging = sys.modules.get("logging")  # a program that reads records has loaded it
+    return _DEBUG if logging and logging.getLogger("accnp.jit").isEnabledFor(_DEBUG) else 0
+
+
+def log(level: int, text: str, *args: object) -> None:
+    """Hand a record to the logger "accnp.jit"."""
     import logging  # 7 ms, where asked for only
 
-    logging.getLogger("accnp").warning(text, *args)
+    logging.getLogger("accnp.jit").log(level, text, *args)
+
+
+def traced(name: str, transform: str, began: float) -> None:
+    """Log that a function was traced, and how long that took."""
+    level = _level()
+    if level:
+        seconds = perf_counter() - began
+        log(level, "Finished tracing %s for %s in %.9f sec", name, transform, seconds)
+
+
+@contextmanager
+def compiling(graph: Graph, n_closed: int) -> Iterator[bool]:
+    """Log that a program is planned and compiled meanwhile, and how long either took. Yields
+    whether that is logged, so that the kernels are compiled now, not when they are launched."""
+    level = _level()
+    if not level:
+        yield False
+        return
+    name = graph.name
+    types = ", ".join([_text()(x.aval) for x in graph.inputs[n_closed:]])
+    log(level, "Compiling jit(%s) with global shapes and types (%s)", name, types)
+    began, before = perf_counter(), counters.seconds
+    yield True
+    code = counters.seconds - before
+    plan = max(perf_counter() - began - code, 0.0)
+    # There is no MLIR and no XLA: these are the plan of kernels, and their machine code.
+    log(level, "Finished jaxpr to MLIR module conversion jit(%s) in %.9f sec", name, plan)
+    log(level, "Finished XLA compilation of jit(%s) in %.9f sec", name, code)
 
 
 def _text() -> Any:
@@ -45,27 +94,22 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
             f"jit: a function is traced where no_tracing is set; got {name} ({file}:{line}); "
             "call it with these types before"
         )
-    if not (config.debug or config.explain_cache_misses or config.log_compiles):
-        _remember(function)
-        return
-    name, file, line = function_place(function)
-    if config.log_compiles:
-        types = ", ".join(map(_text(), avals))
-        _warn("Compiling jit(%s) for arguments of types %s", name, types or "none")
     if not config.debug and not config.explain_cache_misses:
         _remember(function)
         return
+    name, file, line = function_place(function)
     place = f" ({file}:{line})" if file else ""
     text = f"jit {name}{place}: traced, {explain(function, call, avals, cache)}"
     if config.explain_cache_misses:
-        _warn("cache miss: %s", text)
+        seen = "all previously seen cache keys differ" if _known(cache) else "never seen function"
+        log(_WARNING, "TRACING CACHE MISS at %s:\n  %s\n  %s", user_line(), seen, text)
     if config.debug:
         note(text)
 
 
 def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
     """Compare a call with the nearest signature in a cache; returns what differs."""
-    known = [k for k in cache if len(k) == 4 and isinstance(k[1], tuple)]
+    known = _known(cache)
     if not known:
         code = getattr(function, "__code__", None)
         if code in _codes:
@@ -81,6 +125,11 @@ def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
         return "since the entry of this signature could not be kept"
     seen = f"{len(known)} signature{'s' if len(known) > 1 else ''} known"
     return f"since the nearest of {seen} differs: {'; '.join(found)}"
+
+
+def _known(cache: dict) -> list[Any]:
+    """The signatures in a function's cache."""
+    return [k for k in cache if len(k) == 4 and isinstance(k[1], tuple)]
 
 
 def _remember(function: Any) -> None:
