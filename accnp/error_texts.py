@@ -74,7 +74,7 @@ def finish(error: BaseException) -> None:
     if bound:
         made = ".<locals>." in bound[1] and "lambda" not in bound[1]
         made = made or bound[1] in last.tb_frame.f_globals
-        if function is not None and (made or (last is tb and bound[1] == _qualified(function))):
+        if function is not None and (made or bound[1] == _qualified(function)):
             error.args = (_of_binding(text, bound, name, function),)
         return
     if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
@@ -124,8 +124,7 @@ def _library(file: str) -> bool:
 
 
 def _qualified(function: Callable[..., Any]) -> str:
-    inner = getattr(function, "__wrapped__", function)
-    return getattr(inner, "__qualname__", "")
+    return getattr(inspect.unwrap(function), "__qualname__", "")
 
 
 # ---- which function it was

@@ -18,7 +18,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -495,6 +495,20 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return wrapper
+
+
+def alias(function: Callable[P, R], name: str, module: str) -> Callable[P, R]:
+    """The same function under another name of a public module, and with that as its `__name__`:
+    tools that build names from functions need one for each."""
+    bounded = function.__code__ is _WRAPPER  # type: ignore[attr-defined]
+    inner: Any = function.__wrapped__ if bounded else function  # type: ignore[attr-defined]
+    # A code of its own, since errors find functions by their codes.
+    code = inner.__code__.replace(co_name=name, co_qualname=name)
+    made = FunctionType(code, inner.__globals__, name, inner.__defaults__, inner.__closure__)
+    made.__kwdefaults__, made.__annotations__ = inner.__kwdefaults__, inner.__annotations__
+    made.__module__, made.__qualname__, made.__doc__ = module, name, function.__doc__
+    made.__dict__.update(inner.__dict__)
+    return api_boundary(made) if bounded else made
 
 
 def _home(function: Callable[..., object]) -> str:

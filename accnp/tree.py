@@ -5,49 +5,26 @@
 {'a': 2, 'b': [3, 4]}
 """
 
+from accnp import pytree as _pytree
+from accnp.errors import alias as _alias
 from accnp.missing import nearest as _nearest
 from accnp.pytree import (
     static as static,
 )
-from accnp.pytree import (
-    tree_all as all,
-)
-from accnp.pytree import (
-    tree_broadcast as broadcast,
-)
-from accnp.pytree import (
-    tree_flatten as flatten,
-)
-from accnp.pytree import (
-    tree_flatten_with_path as flatten_with_path,
-)
-from accnp.pytree import (
-    tree_leaves as leaves,
-)
-from accnp.pytree import (
-    tree_leaves_with_path as leaves_with_path,
-)
-from accnp.pytree import (
-    tree_map as map,
-)
-from accnp.pytree import (
-    tree_map_with_path as map_with_path,
-)
-from accnp.pytree import (
-    tree_reduce as reduce,
-)
-from accnp.pytree import (
-    tree_reduce_associative as reduce_associative,
-)
-from accnp.pytree import (
-    tree_structure as structure,
-)
-from accnp.pytree import (
-    tree_transpose as transpose,
-)
-from accnp.pytree import (
-    tree_unflatten as unflatten,
-)
+
+all = _alias(_pytree.tree_all, "all", __name__)
+broadcast = _alias(_pytree.tree_broadcast, "broadcast", __name__)
+flatten = _alias(_pytree.tree_flatten, "flatten", __name__)
+flatten_with_path = _alias(_pytree.tree_flatten_with_path, "flatten_with_path", __name__)
+leaves = _alias(_pytree.tree_leaves, "leaves", __name__)
+leaves_with_path = _alias(_pytree.tree_leaves_with_path, "leaves_with_path", __name__)
+map = _alias(_pytree.tree_map, "map", __name__)
+map_with_path = _alias(_pytree.tree_map_with_path, "map_with_path", __name__)
+reduce = _alias(_pytree.tree_reduce, "reduce", __name__)
+reduce_associative = _alias(_pytree.tree_reduce_associative, "reduce_associative", __name__)
+structure = _alias(_pytree.tree_structure, "structure", __name__)
+transpose = _alias(_pytree.tree_transpose, "transpose", __name__)
+unflatten = _alias(_pytree.tree_unflatten, "unflatten", __name__)
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",

@@ -28,7 +28,7 @@ def line_of(marker):
 # --- debug levels ---
 
 PARTS = [
-    ("test_debug.py:42): traced, since ", 1),
+    ("test_debug.py:43): traced, since ", 1),
     ("new program of 2 operations: 1 kernels, 0 other steps", 1),
     ("%2: float32[5] = sin %0", 2),
     ("step 0: map kernel over [5]: sin %2, mul %3", 3),

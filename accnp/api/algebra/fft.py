@@ -67,6 +67,10 @@ def lax_fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Arra
     return _transform(wrap(as_node(x, "lax.fft")), fft_type, tuple(fft_lengths))
 
 
+lax_fft.__name__ = lax_fft.__qualname__ = "fft"
+lax_fft.__module__ = "accnp.lax"
+
+
 @shown("fft")
 def _transform(x: Array, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Array:
     node = x._node

@@ -265,6 +265,10 @@ def lax_dot(
     )
 
 
+lax_dot.__name__ = lax_dot.__qualname__ = "dot"
+lax_dot.__module__ = "accnp.lax"
+
+
 @api_boundary
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Multiply flattened vectors; the first one is conjugated.

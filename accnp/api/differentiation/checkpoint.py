@@ -17,7 +17,7 @@ from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.jit import JitFunction
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.compiled.statics import Options
-from accnp.errors import api_boundary
+from accnp.errors import alias, api_boundary
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o
 from accnp.ir.printer import short_aval
@@ -308,7 +308,7 @@ def checkpoint(
     return checkpointed
 
 
-remat = checkpoint
+remat = alias(checkpoint, "remat", "accnp")
 
 
 def _hashable(x: Any) -> bool:

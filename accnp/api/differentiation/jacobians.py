@@ -19,7 +19,7 @@ from accnp.api.differentiation.linearised import (
     linearise_call,
     with_weak_type,
 )
-from accnp.errors import KeyArrayError, api_boundary
+from accnp.errors import KeyArrayError, alias, api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node
@@ -227,7 +227,7 @@ def jacrev(
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
 
 
-jacobian = jacrev
+jacobian = alias(jacrev, "jacobian", "accnp")
 
 
 @api_boundary

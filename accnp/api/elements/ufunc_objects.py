@@ -93,12 +93,17 @@ class ufunc(metaclass=_Kind):
         nin, nout = as_int(nin, "frompyfunc", "nin"), as_int(nout, "frompyfunc", "nout")
         self.__name__ = name or func.__name__
         self.__wrapped__ = func
-        self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs
-        self.identity = identity
+        self._nin, self._nout, self._nargs = nin, nout, nin if nargs is None else nargs
+        self._identity = identity
         self._call = call or imported("accnp.api.mapping.vectorize").vectorize(func)
         self._reduce, self._accumulate, self._at = reduce, accumulate, at
         self._reduceat = reduceat
         self.__doc__ = func.__doc__ or type(self).__doc__
+
+    nin = property(lambda self: self._nin, doc="How many arguments it takes.")
+    nout = property(lambda self: self._nout, doc="How many results it has.")
+    nargs = property(lambda self: self._nargs, doc="How many arguments it takes, as NumPy says.")
+    identity = property(lambda self: self._identity, doc="What a fold of nothing gives, or None.")
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"

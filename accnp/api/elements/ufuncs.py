@@ -30,7 +30,7 @@ from accnp.api.elements.elementwise import (
 )  # fmt: skip
 from accnp.api.elements.ufunc_rules import constant, like
 from accnp.array import Array
-from accnp.errors import UnsupportedDtypeError, api_boundary
+from accnp.errors import UnsupportedDtypeError, alias, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 
@@ -113,14 +113,14 @@ multiply = binary("multiply", rules.multiply, rules.factors, "x * y", "[1, 2], [
 divide = binary(
     "divide", "div", inexact, "x / y, always in floating or complex numbers",
     "[1, 2], [4, 4] -> [0.25, 0.5 ]")
-true_divide = divide
+true_divide = alias(divide, "true_divide", "accnp.numpy")
 floor_divide = binary(
     "floor_divide", rules.floor_divide, numeric, "x / y rounded down",
     "[7, -7], [3, 3] -> [ 2, -3]", "floor_divide")
 remainder = binary(
     "remainder", rules.remainder, numeric, "The remainder of x / y with the sign of y",
     "[7, -7], [3, 3] -> [1, 2]", "remainder")
-mod = remainder
+mod = alias(remainder, "mod", "accnp.numpy")
 fmod = binary(
     "fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x",
     "[7, -7], [3, 3] -> [ 1, -1]", "fmod")
@@ -135,7 +135,7 @@ positive = unary("positive", lambda x: x, promote, "+x", "[1, -2] -> [ 1, -2]")
 abs = unary(
     "abs", lambda x: x if rules.kind(x) in "bu" else o.abs(x), promote, "The absolute value",
     "[-2, 0, 3] -> [2, 0, 3]")
-absolute = abs
+absolute = alias(abs, "absolute", "accnp.numpy")
 fabs = unary(
     "fabs", "abs", real_inexact, "The absolute value, in floating numbers", "[-2, 3] -> [2., 3.]")
 sign = unary(
@@ -231,8 +231,8 @@ deg2rad = unary(
 rad2deg = unary(
     "rad2deg", lambda x: o.mul(x, constant(x, 180 / math.pi)), inexact, "Radians to degrees",
     "[0.0, 3.1415927] -> [  0., 180.]")
-radians = deg2rad
-degrees = rad2deg
+radians = alias(deg2rad, "radians", "accnp.numpy")
+degrees = alias(rad2deg, "degrees", "accnp.numpy")
 sinc = unary(
     "sinc", ruled.sinc, inexact, "sin(pi*x) / (pi*x)", "[0.0, 0.5] -> [1.        , 0.63661975]",
     "sinc")
@@ -274,7 +274,7 @@ imag = unary(
     parameters="val, /")
 conj = unary(
     "conj", rules.conj, promote, "The complex conjugate", "[1+2j, 3-1j] -> [1.-2.j, 3.+1.j]")
-conjugate = conj
+conjugate = alias(conj, "conjugate", "accnp.numpy")
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
@@ -324,15 +324,15 @@ bitwise_and = binary("bitwise_and", "and", promote, "x & y", "[12, 7], [10, 2] -
 bitwise_or = binary("bitwise_or", "or", promote, "x | y", "[12, 7], [10, 2] -> [14,  7]")
 bitwise_xor = binary("bitwise_xor", "xor", promote, "x ^ y", "[12, 7], [10, 2] -> [6, 5]")
 bitwise_not = unary("bitwise_not", "not", promote, "~x", "[0, 5] -> [-1, -6]")
-bitwise_invert = bitwise_not
-invert = bitwise_not
+bitwise_invert = alias(bitwise_not, "bitwise_invert", "accnp.numpy")
+invert = alias(bitwise_not, "invert", "accnp.numpy")
 left_shift = binary(
     "left_shift", "shift_left", numeric, "x << y", "[1, 3], [4, 1] -> [16,  6]",
     parameters="x, y, /")
 right_shift = binary(
     "right_shift", rules.shift_right, numeric, "x >> y", "[16, -3], [2, 1] -> [ 4, -2]")
-bitwise_left_shift = left_shift
-bitwise_right_shift = right_shift
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift", "accnp.numpy")
+bitwise_right_shift = alias(right_shift, "bitwise_right_shift", "accnp.numpy")
 bitwise_count = unary(
     "bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)",
     "[7, -8] -> Array([3, 1], dtype=uint8)", "bitwise_count")
@@ -395,7 +395,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     return _power(x1, x2)
 
 
-pow = power
+pow = alias(power, "pow", "accnp.numpy")
 
 
 # --- functions with keywords ----------------------------------------------------------------------
@@ -446,7 +446,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     return wrap(cast(rules.by_parts(x, part), x.aval.dtype, weak))
 
 
-around = round
+around = alias(round, "around", "accnp.numpy")
 
 
 @api_boundary

@@ -17,7 +17,7 @@ import numpy as np
 from accnp import errors
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import alias, api_boundary
 from accnp.runtime.buffer import Buffer, trim
 from accnp.runtime.device import devices
 
@@ -61,7 +61,9 @@ def process_indices(backend: str | None = None) -> list[int]:
     return [0]
 
 
-host_id, host_count, host_ids = process_index, process_count, process_indices
+host_id = alias(process_index, "host_id", "accnp")
+host_count = alias(process_count, "host_count", "accnp")
+host_ids = alias(process_indices, "host_ids", "accnp")
 
 
 def named_scope(name: str) -> contextlib.AbstractContextManager[None]:

@@ -31,7 +31,7 @@ from accnp.api.elements.doc_texts import fold_doc
 from accnp.array import Array
 from accnp.config import config
 from accnp.dtypes.names import NARROW
-from accnp.errors import api_boundary
+from accnp.errors import alias, api_boundary
 from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -349,7 +349,7 @@ def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
 
 max = _make_extreme("max", "The largest element", "[1, 3, 2] -> Array(3, dtype=int32)")
 min = _make_extreme("min", "The smallest element", "[2, 1, 3] -> Array(1, dtype=int32)")
-amax, amin = max, min
+amax, amin = alias(max, "amax", "accnp.numpy"), alias(min, "amin", "accnp.numpy")
 
 
 def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Callable[..., Array]:
