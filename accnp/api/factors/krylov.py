@@ -13,11 +13,24 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.algebra.norms import norm
 from accnp.api.algebra.products import matmul, tensordot, vdot
-from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
+from accnp.api.arrays.creation import asarray, eye, ones_like, zeros, zeros_like
+from accnp.api.arrays.joining import stack
+from accnp.api.elements.parts import ldexp
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
-from accnp.api.elements.ufuncs import isnan, logical_and, logical_not, maximum, minimum, sqrt
+from accnp.api.elements.ufuncs import (
+    clip,
+    frexp,
+    isfinite,
+    isnan,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    sqrt,
+)
 from accnp.api.factors.scipy_linalg import solve as dense_solve
 from accnp.api.factors.scipy_linalg import solve_triangular
 from accnp.api.flow.loops import fori_loop, while_loop
@@ -74,7 +87,20 @@ def _real_dot(x: Tree, y: Tree) -> Array:
 
 
 def _norm(x: Tree) -> Array:
-    return sqrt(_real_dot(x, x))
+    lengths = [norm(v.ravel()) for v in _leaves(x)]
+    return lengths[0] if len(lengths) == 1 else norm(stack(lengths))
+
+
+def _times(x: Tree, factor: Array) -> Tree:
+    return tree_map(lambda v: v * factor.astype(v.dtype), x)
+
+
+def _magnitude(x: Tree) -> Array:
+    """The power of two next to the largest element; 1 if that is 0 or not finite."""
+    most = reduce(maximum, [_abs(v).max(initial=0) for v in _leaves(x)])
+    info = dtypes.finfo(most.dtype)
+    exponent = clip(frexp(most)[1], info.minexp + 1, info.maxexp - 2)
+    return where((most > 0) & isfinite(most), ldexp(ones_like(most), exponent), 1)
 
 
 def _plus(x: Tree, factor: Any, y: Tree) -> Tree:
@@ -96,13 +122,15 @@ class _System:
     def __init__(self, name: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> None:
         self.name = f"sparse.linalg.{name}"
         self.b = tree_map(asarray, b)
-        self.x0 = tree_map(zeros_like, self.b) if x0 is None else tree_map(asarray, x0)
+        self.x0 = None if x0 is None else tree_map(asarray, x0)
         self.size = sum(x.size for x in _leaves(self.b))
         self.maxiter = 10 * self.size if maxiter is None else maxiter
         self.matvec, self.precondition = (
             _linear(a, self.name),
             _same if m is None else _linear(m, self.name),
         )
+        if self.x0 is None:
+            return
         (given, tree), (start, other) = tree_flatten(self.b), tree_flatten(self.x0)
         if tree != other:
             raise ValueError(
@@ -117,7 +145,47 @@ class _System:
             )
 
 
+class _Scaled:
+    """A system with a matrix, a preconditioner and a right side of elements about 1.
+
+    Solvers form inner products, which are out of range from 1e-19 and 1e19 on in float32. Products
+    with powers of two are exact: no bit of a solution within the range depends on the scales.
+    """
+
+    def __init__(self, system: _System, matvec: Linear, b: Tree) -> None:
+        size = _magnitude(b)
+        self.b = _times(b, 1 / size)
+        m = system.precondition
+        preconditioned = m(self.b)
+        strength = asarray(1, size.dtype) if m is _same else _magnitude(preconditioned)
+        preconditioned = _times(preconditioned, 1 / strength)
+        gain = _magnitude(matvec(preconditioned))
+        self.precondition = m if m is _same else lambda x: _times(m(x), 1 / strength)
+        self.matvec = lambda x: _times(matvec(x), 1 / gain)
+        self.back = size / gain
+        self.size = size
+        if system.x0 is None:
+            self.x0, self.residual = tree_map(zeros_like, b), self.b
+            return
+        start = _times(system.x0, gain / size)
+        residual = _minus(self.b, self.matvec(start))
+        # The right sides of derivatives may be so small that a start for the system itself is none.
+        near = _norm(residual) < 16 * _norm(self.b)
+        self.x0 = tree_map(lambda v: where(near, v, 0), start)
+        self.residual = tree_map(lambda u, v: where(near, u, v), residual, self.b)
+
+    def result(self, x: Tree) -> Tree:
+        """The solution of the system as it was given."""
+        return _times(x, self.back)
+
+
 # --- conjugate gradients -------------------------------------------------------------------------
+
+
+def _bound(scaled: _Scaled, tol: float, atol: float) -> Array:
+    """The square of the norm below which a residual is small enough."""
+    absolute = atol / scaled.size
+    return maximum(tol * tol * _real_dot(scaled.b, scaled.b), absolute * absolute)
 
 
 @api_boundary
@@ -163,7 +231,8 @@ def cg(
     system = _System("cg", A, b, x0, maxiter, M)
 
     def solve(matvec: Linear, b: Tree) -> Tree:
-        bound = maximum(tol * tol * _real_dot(b, b), atol * atol)
+        scaled = _Scaled(system, matvec, b)
+        bound = _bound(scaled, tol, atol)
 
         def more(state: Any) -> Any:
             _, r, gamma, _, k = state
@@ -172,17 +241,18 @@ def cg(
 
         def step(state: Any) -> Any:
             x, r, gamma, p, k = state
-            moved = matvec(p)
+            moved = scaled.matvec(p)
             alpha = gamma / _real_dot(p, moved).astype(dtype)
             x, r = _plus(x, alpha, p), _plus(r, -alpha, moved)
-            z = system.precondition(r)
+            z = scaled.precondition(r)
             after = _real_dot(r, z).astype(dtype)
             return x, r, after, _plus(z, after / gamma, p), k + 1
 
-        r = _minus(b, matvec(system.x0))
-        z = system.precondition(r)
+        r = scaled.residual
+        z = scaled.precondition(r)
         dtype = _dtype(z)
-        return while_loop(more, step, (system.x0, r, _real_dot(r, z).astype(dtype), z, 0))[0]
+        start = (scaled.x0, r, _real_dot(r, z).astype(dtype), z, 0)
+        return scaled.result(while_loop(more, step, start)[0])
 
     symmetric = all(x.dtype.kind != "c" for x in _leaves(system.b))
     return custom_linear_solve(
@@ -219,7 +289,8 @@ def bicgstab(
     system = _System("bicgstab", A, b, x0, maxiter, M)
 
     def solve(matvec: Linear, b: Tree) -> Tree:
-        bound = maximum(tol * tol * _real_dot(b, b), atol * atol)
+        scaled = _Scaled(system, matvec, b)
+        bound = _bound(scaled, tol, atol)
 
         def more(state: Any) -> Any:
             _, r, *_, k = state
@@ -229,13 +300,13 @@ def bicgstab(
             x, r, first, alpha, omega, rho, p, q, k = state
             after = _dot(first, r)
             p = _plus(r, after / rho * alpha / omega, _plus(p, -omega, q))
-            p_ = system.precondition(p)
-            q = matvec(p_)
+            p_ = scaled.precondition(p)
+            q = scaled.matvec(p_)
             alpha = after / _dot(first, q)
             s = _plus(r, -alpha, q)
             done = _real_dot(s, s) < bound
-            s_ = system.precondition(s)
-            t = matvec(s_)
+            s_ = scaled.precondition(s)
+            t = scaled.matvec(s_)
             omega = _dot(t, s) / _dot(t, t)
             half = _plus(x, alpha, p_)
             x = tree_map(lambda u, v: where(done, u, v), half, _plus(half, omega, s_))
@@ -244,9 +315,9 @@ def bicgstab(
             k = where((omega == 0) | (alpha == 0), -11, k + 1)
             return x, r, first, alpha, omega, after, p, q, where(after == 0, -10, k)
 
-        r = _minus(b, matvec(system.x0))
-        one = asarray(1, _dtype(b))
-        return while_loop(more, step, (system.x0, r, r, one, one, one, r, r, 0))[0]
+        r, one = scaled.residual, asarray(1, _dtype(b))
+        start = (scaled.x0, r, r, one, one, one, r, r, 0)
+        return scaled.result(while_loop(more, step, start)[0])
 
     return custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve), None
 
@@ -254,10 +325,9 @@ def bicgstab(
 # --- GMRES ---------------------------------------------------------------------------------------
 
 
-def _unit(x: Tree, bound: Any = None) -> tuple[Tree, Array]:
+def _unit(x: Tree, bound: Any = 0) -> tuple[Tree, Array]:
     """A vector of norm 1 and its norm; zeros where that is not above the bound."""
     size = _norm(x)
-    bound = float(dtypes.finfo(size.dtype).eps) if bound is None else bound
     used = size > bound
     safe = where(used, size, 1)
     return tree_map(lambda v: where(used, v / safe.astype(v.dtype), 0), x), where(used, size, 0)
@@ -308,9 +378,11 @@ def _rotation(a: Array, b: Array) -> tuple[Array, Array]:
 class _Restart:
     """One turn of GMRES: a Krylov space of `size` vectors and the best solution in it."""
 
-    def __init__(self, matvec: Linear, m: Linear, b: Tree, size: int) -> None:
-        self.matvec, self.m, self.b, self.size = matvec, m, b, size
-        self.dtype = _dtype(b)
+    def __init__(self, scaled: _Scaled, size: int) -> None:
+        self.matvec, self.m, self.b, self.size = scaled.matvec, scaled.precondition, scaled.b, size
+        self.dtype = _dtype(self.b)
+        whole = _norm(self.m(self.b))
+        self.least = float(dtypes.finfo(whole.dtype).eps) * whole  # a residual that counts
 
     def basis(self, first: Tree) -> Tree:
         """Room for all vectors, the first one in place."""
@@ -320,7 +392,7 @@ class _Restart:
     def improved(self, x: Tree, basis: Tree, y: Array) -> tuple[Tree, Tree, Array]:
         """The solution with weights of the basis; its residual, as a unit vector and a norm."""
         x = tree_map(lambda x, v: x + matmul(v[..., :-1], y), x, basis)
-        return x, *_unit(self.m(_minus(self.b, self.matvec(x))))
+        return x, *_unit(self.m(_minus(self.b, self.matvec(x))), self.least)
 
     def batched(self, x: Tree, first: Tree, size: Array, bound: Array) -> tuple[Tree, Tree, Array]:
         """All vectors first, then one least-squares problem."""
@@ -418,13 +490,13 @@ def gmres(
             "sparse.linalg.gmres", "solve_method", solve_method, ("batched", "incremental")
         )
     system = _System("gmres", A, b, x0, maxiter, M)
-    m = system.precondition
-    size = _norm(system.b)
-    bound = maximum(tol * size, atol)
-    inner = _norm(m(system.b)) * minimum(1.0, bound / size)
 
     def solve(matvec: Linear, b: Tree) -> Tree:
-        turn = _Restart(matvec, m, b, min(restart, system.size))
+        scaled = _Scaled(system, matvec, b)
+        size = _norm(scaled.b)
+        bound = maximum(tol * size, atol / scaled.size)
+        inner = _norm(scaled.precondition(scaled.b)) * minimum(1.0, bound / size)
+        turn = _Restart(scaled, min(restart, system.size))
         improve = getattr(turn, solve_method)
 
         def more(state: Any) -> Any:
@@ -436,8 +508,8 @@ def gmres(
             x, first, error = improve(x, first, error, inner)
             return x, k + 1, first, error
 
-        first, error = _unit(m(_minus(b, matvec(system.x0))))
-        return while_loop(more, step, (system.x0, 0, first, error))[0]
+        first, error = _unit(scaled.precondition(scaled.residual), turn.least)
+        return scaled.result(while_loop(more, step, (scaled.x0, 0, first, error))[0])
 
     x = custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve)
     return x, where(isnan(_norm(x)), -1, 0)
