@@ -59,10 +59,16 @@ def _stable_order(x: Any, axis: int) -> Any:
     return np.sort((key << 32) | places, axis=axis) & 0xFFFFFFFF
 
 
+def _parts(x: Any) -> list[Any]:
+    """What complex numbers are compared by: those with NaN come last, as in NumPy."""
+    nan = [np.isnan(part) for part in (x.real, x.imag)]
+    return [*(nan if any(v.any() for v in nan) else ()), x.real, x.imag]
+
+
 def _order(keys: Sequence[Any], axis: int) -> Any:
     if len(keys) == 1 and keys[0].dtype.kind != "c":
         return _stable_order(sortable(keys[0]), axis)
-    parts = [[x.real, x.imag] if x.dtype.kind == "c" else [sortable(x)] for x in keys]
+    parts = [_parts(x) if x.dtype.kind == "c" else [sortable(x)] for x in keys]
     return np.lexsort([part for key in parts for part in key][::-1], axis=axis)
 
 
@@ -266,9 +272,14 @@ def _before(a: Any, b: Any) -> Any:
     """Which elements of a stand before those of b when sorted: by parts if complex, NaN last."""
     kind = a.aval.dtype.kind
     if kind == "c":
-        real, imag = (o.real(a), o.real(b)), (o.imag(a), o.imag(b))
-        same = o.not_(o.or_(_before(*real), _before(*real[::-1])))
-        return o.or_(_before(*real), o.and_(same, _before(*imag)))
+        (real, imag), (real_b, imag_b) = ((o.real(x), o.imag(x)) for x in (a, b))
+        pairs = [(o.ne(v, v), o.ne(w, w)) for v, w in ((real, real_b), (imag, imag_b))]
+        before = None
+        for v, w in reversed([*pairs, (real, real_b), (imag, imag_b)]):
+            less, more = _before(v, w), _before(w, v)
+            rest = less if before is None else o.and_(o.not_(more), before)
+            before = o.or_(less, rest)
+        return before
     less = o.lt(a, b)
     return less if kind in "biu" else o.or_(less, o.and_(o.eq(a, a), o.ne(b, b)))
 

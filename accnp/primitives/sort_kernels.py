@@ -38,11 +38,13 @@ def _less(dtype: np.dtype, a: str, b: str) -> str:
 
 
 def _parts(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
-    """The parts by which elements are compared, one after the other."""
+    """What elements {0} are compared by, one after the other. As in NumPy, complex numbers without
+    NaN come first, then those with NaN as the imaginary part, as the real part, as both."""
     if dtype.kind == "c":
-        part = np.dtype(f"f{dtype.itemsize // 2}")
-        return [(".real", part), (".imag", part)]
-    return [("", dtype)]
+        part, truth = np.dtype(f"f{dtype.itemsize // 2}"), np.dtype(bool)
+        tests = ["({0}.real != {0}.real)", "({0}.imag != {0}.imag)"]
+        return [*[(test, truth) for test in tests], ("{0}.real", part), ("{0}.imag", part)]
+    return [("{0}", dtype)]
 
 
 def _lines(
@@ -81,7 +83,7 @@ def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel 
         for k, x in enumerate(operands[:keys]):
             text.add(f"v{k} = {element(k, 'a')}", f"w{k} = {element(k, 'b')}")
             for part, dtype in _parts(x.dtype):
-                v, w = f"v{k}{part}", f"w{k}{part}"
+                v, w = part.format(f"v{k}"), part.format(f"w{k}")
                 less = _less(dtype, v, w)
                 text.add(f"before = {less if first else f'before | (same & {less})'}")
                 more = _less(dtype, w, v)

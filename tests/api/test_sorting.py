@@ -139,3 +139,30 @@ def test_partition_refuses() -> None:
         jnp.partition(Y, 6)
     with pytest.raises(TypeError, match="integer"):
         jnp.argpartition(Y, 1.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [3, 5, 40, 600])
+def test_nan_in_parts_of_complex_numbers(size: int) -> None:
+    parts = [1.0, 2.0, np.nan, -0.0, np.inf, -np.inf]
+    rng = np.random.default_rng(size)
+    for _ in range(4):
+        x = np.empty(size, np.complex64)
+        x.real, x.imag = rng.choice(parts, size), rng.choice(parts, size)
+        given = jnp.asarray(x)
+        np.testing.assert_array_equal(jnp.sort(given), np.sort(x))
+        order = np.argsort(x, kind="stable")
+        for f in (jnp.argsort, accnp.jit(jnp.argsort), lambda v: jnp.lexsort((v,))):
+            np.testing.assert_array_equal(f(given), order)
+        both = np.stack([x, x[::-1]])
+        np.testing.assert_array_equal(jnp.sort(jnp.asarray(both), axis=0), np.sort(both, axis=0))
+        for name in ("maximum", "minimum", "less", "less_equal", "greater", "greater_equal"):
+            pair = (x[:-1], x[1:])
+            with np.errstate(invalid="ignore"):
+                want = getattr(np, name)(*pair)
+            np.testing.assert_array_equal(getattr(jnp, name)(*map(jnp.asarray, pair)), want)
+        table = np.sort(x)
+        for side in ("left", "right"):
+            want = np.searchsorted(table, x, side=side)
+            np.testing.assert_array_equal(jnp.searchsorted(table, x, side=side), want)
+            many = accnp.vmap(lambda t, v, s=side: jnp.searchsorted(t, v, side=s))
+            np.testing.assert_array_equal(many(table[None], x[None])[0], want)

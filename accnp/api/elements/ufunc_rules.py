@@ -352,15 +352,18 @@ def is_infinite_with(sign: float, name: str) -> Any:
 
 
 def compare(name: str) -> Any:
-    """Comparisons; complex numbers compare by real part, then by imaginary part."""
+    """Comparisons; complex numbers compare by real part, then by imaginary part. As in NumPy, none
+    holds where an imaginary part is NaN."""
 
     def rule(a: Node, b: Node) -> Node:
         op = getattr(o, name)
         if kind(a) != "c":
             return op(a, b)
-        ra, rb = o.real(a), o.real(b)
-        strict = getattr(o, name[:1] + "t")
-        return select(o.eq(ra, rb), op(o.imag(a), o.imag(b)), strict(ra, rb))
+        (ra, ia), (rb, ib) = ((o.real(x), o.imag(x)) for x in (a, b))
+        apart = getattr(o, name[:1] + "t")(ra, rb)
+        if not state.named:  # jaxprs show it as jax does
+            apart = o.and_(apart, o.and_(o.eq(ia, ia), o.eq(ib, ib)))
+        return select(o.eq(ra, rb), op(ia, ib), apart)
 
     return rule
 

@@ -312,13 +312,13 @@ def clogistic(x: C) -> C:
 def cmax(x: C, y: C) -> C:
     """By the real part, then by the imaginary part; the first number with a nan, if any."""
     (a, b), (c, d) = x, y
-    first = (a > c) | (a.eq(c) & (b > d)) | a.ne(a) | b.ne(b)
+    first = ((a > c) | (a.eq(c) & (b > d))) & c.eq(c) & d.eq(d) | a.ne(a) | b.ne(b)
     return where(first, a, c), where(first, b, d)
 
 
 def cmin(x: C, y: C) -> C:
     (a, b), (c, d) = x, y
-    first = (a < c) | (a.eq(c) & (b < d)) | a.ne(a) | b.ne(b)
+    first = ((a < c) | (a.eq(c) & (b < d))) & c.eq(c) & d.eq(d) | a.ne(a) | b.ne(b)
     return where(first, a, c), where(first, b, d)
 
 
