@@ -292,9 +292,14 @@ def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
 
 
 def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
-    """Places in a sorted vector."""
+    """Places in a sorted vector, or in that of each row."""
     if a.dtype.kind not in "biuf":
         return None
+    if a.ndim > 1:
+        out = xp.empty(v.shape, np.int32)
+        for row in np.ndindex(a.shape[:-1]):
+            out[row] = searchsorted(xp, a[row], v[row], side=side)
+        return out
     return xp.searchsorted(_rank(xp, a), _rank(xp, v), side=side).astype(np.int32)
 
 

@@ -1,9 +1,10 @@
 """Kernels of searchsorted.
 
-In: how the sorted vector and the values lie in memory. Out: `OwnKernel`s. Many values side by side
-take a step together, so that none waits for its comparison or for the memory alone. Where there are
-values enough to pay for it, a tree of every 16th, 256th... element is laid out first: a node is one
-cache line of 32-bit elements, which vectors compare with a value at once.
+In: how the sorted vectors and the values lie in memory: one vector for all values, or one for each
+row of them. Out: `OwnKernel`s. Many values side by side take a step together, so that none waits
+for its comparison or for the memory alone. Where one vector has values enough to pay for it, a tree
+of every 16th, 256th... element is laid out first: a node is one cache line of 32-bit elements,
+which vectors compare with a value at once.
 """
 
 from __future__ import annotations
@@ -29,14 +30,20 @@ class _Search:
 
     def __init__(self, a: Operand, v: Operand, out: Aval, side: str, memories: int = 0) -> None:
         self.text = text = Text(3 + memories)
-        self.size, self.count = a.shape[0], prod(v.shape)
+        rank = len(a.shape) - 1
+        self.size, self.count = a.shape[rank], prod(v.shape)
         self.code, self.out = dtype_code(a.dtype), dtype_code(out.dtype)
         own = contiguous(out.shape)
         self.axes = merged(
             [Axis(m, (s, w)) for m, s, w in zip(v.shape, v.strides, own, strict=True)]
         )
+        # Where the vector of each row is, if there are several.
+        self.vectors = merged(
+            [Axis(n, (s,)) for n, s in zip(a.shape[:rank], a.strides[:rank], strict=True)]
+        )
+        self.each = self.count // max(1, prod(a.shape[:rank]))  # values of one vector
         self.n = text.integer(self.size)
-        self.step = f" * {text.integer(a.strides[0])}" if a.strides[0] != 1 else ""
+        self.step = f" * {text.integer(a.strides[rank])}" if a.strides[rank] != 1 else ""
         self.floats = a.dtype.kind == "f"
         self.left = side == "left"
         # Of values that are no NaN, which come first; NaN elements compare as False.
@@ -54,18 +61,36 @@ class _Search:
             text.add(
                 f"value[q] = a1[{total(place(text, self.axes, 'p', 2)[0])}]", "found[q] = i4(0)"
             )
+            if self.vectors:
+                text.add(f"row = p // {text.integer(self.each)}")
+                text.add(f"base[q] = {total(place(text, self.vectors, 'row', 1)[0])}")
+
+    def element(self, at: str) -> str:
+        """An element of the vector of value q."""
+        return f"a0[base[q] + {at}{self.step}]" if self.vectors else f"a0[{at}{self.step}]"
+
+    def stacks(self) -> None:
+        """Memory for a block of values."""
+        self.text.add(f"value = stack_{self.code}()", "found = stack_i4()")
+        if self.vectors:
+            self.text.add("base = stack_i8()")
 
     def numbers(self) -> None:
-        """`numbers` becomes how many elements are no NaN."""
+        """`numbers` becomes how many elements of the vector (of value q) are no NaN."""
         text = self.text
         if self.floats and self.left:
             text.add("numbers = 0", f"high = {self.n}")
             with text.block("while numbers < high:"):
-                text.add("h = (numbers + high) >> 1", f"w = a0[h{self.step}]", "number = w == w")
-                text.add("numbers = h + 1 if number else numbers", "high = high if number else h")
+                text.add("h = (numbers + high) >> 1", f"w = {self.element('h')}")
+                text.add("number = w == w", "numbers = h + 1 if number else numbers")
+                text.add("high = high if number else h")
 
     def store(self, place: str) -> None:
         """Write a place; NaN come last."""
+        if self.floats and self.left and self.vectors:
+            self.text.add("numbers = 0")
+            with self.text.block("if v != v:"):
+                self.numbers()
         if self.floats:
             last = "numbers" if self.left else self.n
             place = f"({place} if v == v else {last})"
@@ -81,29 +106,29 @@ class _Search:
     def halves(self) -> OwnKernel:
         """The kernel that halves the vector, with no branch that depends on the values."""
         text = self.text
-        text.add(f"value = stack_{self.code}()", "found = stack_i4()")
-        self.numbers()
+        self.stacks()
+        if not self.vectors:
+            self.numbers()
         with text.block("for t in range(lo, hi):"):
             self.begin()
             text.add(f"left = {self.n}")
             with text.block("while left > 1:"):
                 text.add("half = left >> 1", "left = left - half")
                 with text.block("for q in range(m):"):
-                    text.add(
-                        "k = i8(found[q])", "v = value[q]", f"w = a0[(k + half - 1){self.step}]"
-                    )
+                    text.add("k = i8(found[q])", "v = value[q]")
+                    text.add(f"w = {self.element('(k + half - 1)')}")
                     text.add(f"found[q] = i4(k + half if {self.before} else k)")
             with text.block("for q in range(m):"):
                 text.add("k = i8(found[q])", "p = first + q", "v = value[q]")
                 with text.block("if left == 1:"):
-                    text.add(f"w = a0[k{self.step}]", f"k = k + 1 if {self.before} else k")
+                    text.add(f"w = {self.element('k')}", f"k = k + 1 if {self.before} else k")
                 self.store("k")
         return self.own(3 * max(1, self.size.bit_length()))
 
     def tree(self) -> OwnKernel:
         """The kernel that goes down the tree at a3, whose top comes first."""
         text = self.text
-        text.add(f"value = stack_{self.code}()", "found = stack_i4()")
+        self.stacks()
         self.numbers()
         height = _height(self.size)
         top = text.integer(NODE**height)
@@ -168,8 +193,8 @@ def search_kernel(a: Operand, v: Operand, out: Aval, side: str) -> OwnKernel | N
     """The kernel of `searchsorted`."""
     if a.dtype.kind == "c":
         return None
-    n, count = a.shape[0], prod(v.shape)
-    if n < LEAST or n > SHARE * count:
+    n, count = a.shape[-1], prod(v.shape)
+    if len(a.shape) > 1 or n < LEAST or n > SHARE * count:
         return _Search(a, v, out, side).halves()
     first = _Search(a, v, out, side, 1).layout()
     then = _Search(a, v, out, side, 1).tree()

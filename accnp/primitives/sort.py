@@ -255,49 +255,32 @@ opaque(
 
 
 def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
-    if a.ndim != 1 or a.dtype != v.dtype:
+    """Of vectors along the last axis of `a`; its other axes are the first ones of `v`, too."""
+    rank = a.ndim - 1
+    if rank < 0 or a.dtype != v.dtype or a.shape[:rank] != v.shape[:rank]:
         raise TypeError(
-            f"searchsorted: needs a vector and values of its dtype; got {a}, {v}; "
-            "convert with astype"
+            "searchsorted: needs a vector, or one for each row of the values, and values of its "
+            f"dtype; got {a}, {v}; convert with astype, or broadcast"
         )
-    needs_places("searchsorted", a.shape[0] + 1, INDEX)
+    needs_places("searchsorted", a.shape[-1] + 1, INDEX)
     return make_aval(v.shape, INDEX)
 
 
 def _search_numpy(a: Any, v: Any, *, side: Any) -> Any:
-    return np.asarray(np.searchsorted(sortable(a), sortable(v), side=side)).astype(INDEX)
-
-
-def _before(a: Any, b: Any) -> Any:
-    """Which elements of a stand before those of b when sorted: by parts if complex, NaN last."""
-    kind = a.aval.dtype.kind
-    if kind == "c":
-        (real, imag), (real_b, imag_b) = ((o.real(x), o.imag(x)) for x in (a, b))
-        pairs = [(o.ne(v, v), o.ne(w, w)) for v, w in ((real, real_b), (imag, imag_b))]
-        before = None
-        for v, w in reversed([*pairs, (real, real_b), (imag, imag_b)]):
-            less, more = _before(v, w), _before(w, v)
-            rest = less if before is None else o.and_(o.not_(more), before)
-            before = o.or_(less, rest)
-        return before
-    less = o.lt(a, b)
-    return less if kind in "biu" else o.or_(less, o.and_(o.eq(a, a), o.ne(b, b)))
+    out = np.empty(v.shape, INDEX)
+    for row in np.ndindex(a.shape[:-1]):
+        out[row] = np.searchsorted(sortable(a[row]), sortable(v[row]), side=side)
+    return out
 
 
 def _search_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     a, v = xs
-    if not batched[0]:
+    if not batched[0] and a.aval.ndim == 1:
         return o.searchsorted(a, v, side=p["side"]), True
-    # A vector for each example: count the elements before each value.
-    v = v if batched[1] else broadcast_to(v, (size, *v.aval.shape))
-    n, rank = a.aval.shape[1], v.aval.ndim
-    shape = (*v.aval.shape, n)
-    wide_v = broadcast_to(v, shape, tuple(range(rank)))
-    wide_a = broadcast_to(a, shape, (0, rank))
-    left = p["side"] == "left"
-    before = _before(wide_a, wide_v) if left else o.not_(_before(wide_v, wide_a))
-    count = o.convert_element_type(before, new_dtype=INDEX, weak_type=False)
-    return o.reduce_sum(count, axes=(rank,)), True
+    a, v = (
+        x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
+    )
+    return o.searchsorted(a, v, side=p["side"]), True
 
 
 opaque(
