@@ -149,6 +149,7 @@ _OPTIONS = [
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # see passes/fuse.py
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
+    Option("user_globals", object, None, traced=True, ours=True),
     Option("kernel_overrides", object, None, traced=True, ours=True),  # api/kernels/override.py
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
@@ -279,6 +280,7 @@ class Config(threading.local):
     fastmath: bool
     fusion_limit: int
     user_contexts: Any
+    user_globals: Any
     kernel_overrides: Any
 
     def __init__(self) -> None:

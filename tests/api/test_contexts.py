@@ -119,3 +119,30 @@ def test_the_prompt_stops_a_program():
 
     with pytest.raises(BaseException, match="stopped at the prompt"):
         run()
+
+
+def test_a_context_has_a_global_value():
+    seen = []
+    scale = accnp.make_user_context(1)
+
+    @accnp.jit
+    def f(x):
+        seen.append(scale.value)
+        return x * scale.value
+
+    assert (scale.get_global(), float(f(2.0))) == (1, 2.0)
+    scale.set_global(3)
+    assert (scale.get_global(), scale.value, float(f(2.0))) == (3, 3, 6.0)
+    with scale(5):
+        assert (scale.get_global(), scale.value, float(f(2.0))) == (3, 5, 10.0)
+        scale.set_global(4)
+        assert (scale.get_global(), scale.value) == (4, 5)
+    assert float(f(2.0)) == 8.0
+    assert seen == [1, 3, 5, 4]
+    assert accnp.make_user_context("a").get_global() == "a"
+
+
+def test_environment_info_begins_with_the_versions():
+    lines = accnp.print_environment_info(return_string=True).splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["jax:", "jaxlib:", "numpy:"]
+    assert f"jax:    {accnp.__version__}" in lines[0]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from accnp.config import config, scope
 from accnp.errors import api_boundary
+from accnp.forks import renewed
 
 __all__ = ["UserConfig", "make_user_context"]
 
 _numbers = itertools.count()
+_setting = renewed(threading.Lock())
 
 
 class UserConfig:
@@ -24,8 +27,25 @@ class UserConfig:
 
     @property
     def value(self) -> Any:
-        """What is set now."""
-        return dict(config.user_contexts or ()).get(self._number, self._default)
+        """What is set now: in a `with` block, else globally, else the default."""
+        return dict(config.user_contexts or ()).get(self._number, self.get_global())
+
+    def get_global(self) -> Any:
+        """What holds outside of `with` blocks, in all threads."""
+        return dict(config.user_globals or ()).get(self._number, self._default)
+
+    def set_global(self, value: Any) -> None:
+        """Set what holds outside of `with` blocks, in all threads.
+
+        >>> import accnp as jnp
+        >>> scale = jnp.make_user_context(1)
+        >>> scale.set_global(3)
+        >>> scale.value
+        3
+        """
+        with _setting:
+            found = {**dict(config.user_globals or ()), self._number: value}
+            config.update("user_globals", tuple(sorted(found.items(), key=lambda pair: pair[0])))
 
     @contextlib.contextmanager
     def __call__(self, new_val: Any) -> Iterator[None]:

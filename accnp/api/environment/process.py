@@ -136,13 +136,16 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     Example:
         >>> import accnp as jnp
-        >>> jnp.print_environment_info(return_string=True).startswith("numpy:")
+        >>> jnp.print_environment_info(return_string=True).startswith("jax:")
         True
     """
     import platform
 
+    version = sys.modules["accnp"].__version__
     text = "\n".join(
         [
+            f"jax:    {version} (accnp)",
+            f"jaxlib: {version} (accnp)",
             f"numpy:  {np.__version__}",
             f"python: {sys.version}",
             f"system: {platform.platform()}",

@@ -13,6 +13,7 @@ from accnp.api.jaxprs.tracing import (
     check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
     valid_jaxtype,
 )  # fmt: skip
+from accnp.api.strict.lax_staging import Token
 from accnp.errors import InconclusiveDimensionOperation, JaxprTypeError
 from accnp.extend.core import primitives
 from accnp.ir.equations import (
@@ -35,6 +36,7 @@ __all__ = [
     "JaxprTypeError",
     "Literal",
     "Primitive",
+    "Token",
     "TraceTag",
     "Var",
     "array_types",
