@@ -495,3 +495,20 @@ def test_a_branch_that_stands_for_several_is_traced_once():
 def test_traced_arrays_stay_in_device_get():
     doubled = accnp.jit(lambda x: accnp.device_get({"x": x})["x"] * 2)(jnp.ones(3))
     np.testing.assert_array_equal(doubled, [2, 2, 2])
+
+
+def test_pieces_are_traced_once_and_anew_when_what_they_read_has_changed():
+    traced, factor = [], [2.0]
+
+    def piece(v):
+        traced.append(v.shape)
+        return v * factor[0]
+
+    x = jnp.arange(4.0)
+    for _ in range(3):
+        assert jnp.piecewise(x, [x < 2], [piece, 7]).tolist() == [0.0, 2.0, 7.0, 7.0]
+    assert len(traced) == 1
+    factor[0] = 3.0
+    assert jnp.piecewise(x, [x < 2], [piece, 7]).tolist() == [0.0, 3.0, 7.0, 7.0]
+    assert jnp.piecewise(x, [x < 2], [piece, 8]).tolist() == [0.0, 3.0, 8.0, 8.0]
+    assert jnp.piecewise(x.astype(int), [x < 2], [piece, True]).tolist() == [0, 3, 1, 1]

@@ -5,6 +5,8 @@ In: a function and arrays. Out: lazy Arrays.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -95,6 +97,17 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array
     return x
 
 
+@functools.lru_cache(maxsize=64, typed=True)
+def _branch(piece: Any, kind: np.dtype) -> Callable[[Array], Array]:
+    """A function or number of `piecewise` as a branch of `switch`: a `partial`, whose arguments are
+    looked at when it is asked whether what they read is the same as before."""
+    return partial(_piece, piece, kind)
+
+
+def _piece(piece: Any, kind: np.dtype, v: Array) -> Array:
+    return asarray(piece(v) if callable(piece) else piece, dtype=kind)
+
+
 @api_boundary
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Evaluate a function that is given piece by piece.
@@ -136,6 +149,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     kind = values.dtype
 
     def as_branch(piece: Any) -> Callable[[Array], Array]:
+        if not (args or kw):
+            # The same branch for the same piece, by which `switch` finds what it recorded before.
+            with contextlib.suppress(TypeError):  # no hash
+                return _branch(piece, kind)
         if callable(piece):
             return lambda v: asarray(piece(v, *args, **kw), dtype=kind)
         return lambda _: asarray(piece, dtype=kind)
