@@ -13,7 +13,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_axes
 from accnp.api.arguments.values import node_of
 from accnp.array import Array
-from accnp.errors import api_boundary, hide_frames
+from accnp.errors import api_boundary, hide_frames, warn
 
 iterable = np.iterable
 ComplexWarning = np.exceptions.ComplexWarning
@@ -27,7 +27,7 @@ save, savez = np.save, np.savez
 def ndim(a: Any) -> int:
     """The number of axes.
 
-    Lists are counted, too; no dtype plays a part.
+    Lists are counted, with a DeprecationWarning; no dtype plays a part.
 
     Raises:
         TypeError: a is a text.
@@ -37,13 +37,27 @@ def ndim(a: Any) -> int:
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
     """
-    return len(shape(a))
+    return len(_lengths("ndim", a))
+
+
+def _lengths(function: str, a: Any) -> tuple[int, ...]:
+    """The shape of an array, a number, or nested lists, which jax will refuse."""
+    if hasattr(a, "shape"):
+        return tuple(a.shape)
+    if np.isscalar(a):
+        return as_node(a, function).aval.shape
+    warn(
+        f"{function} requires ndarray or scalar arguments, got {type(a)}; lists will be refused in "
+        "the future, so convert them with jnp.asarray first",
+        DeprecationWarning,
+    )
+    return np.shape(a)
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes.
 
-    Lists have one, too; no dtype plays a part.
+    Lists have one, with a DeprecationWarning; no dtype plays a part.
 
     Raises:
         TypeError: a is a text.
@@ -54,9 +68,7 @@ def shape(a: Any) -> tuple[int, ...]:
     (2, 3)
     """
     try:
-        if hasattr(a, "shape"):
-            return tuple(a.shape)
-        return as_node(a, "shape").aval.shape if np.isscalar(a) else np.shape(a)
+        return _lengths("shape", a)
     except Exception as error:
         hide_frames(error)
         raise
@@ -76,7 +88,7 @@ def size(a: Any, axis: Any = None) -> int:
     >>> jnp.size(jnp.zeros((2, 3)), axis=1)
     3
     """
-    lengths = shape(a)
+    lengths = _lengths("size", a)
     axes = range(len(lengths)) if axis is None else as_axes(axis, len(lengths), "size")
     total = 1
     for d in axes:

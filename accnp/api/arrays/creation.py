@@ -23,7 +23,7 @@ from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
 from accnp.array import Array, is_traced, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
@@ -38,12 +38,32 @@ __all__ = [
 # --- from values ---------------------------------------------------------------------------------
 
 
+def _by_position(
+    args: tuple[Any, ...], copy: bool, order: str | None, ndmin: int
+) -> tuple[bool, str | None, int]:
+    """`copy`, `order` and `ndmin`, of which the first are given by position."""
+    if len(args) > 3:
+        raise TypeError(
+            f"array: it takes from 1 to 5 positional arguments; got {len(args) + 2}; pass device "
+            "and out_sharding by keyword"
+        )
+    warn(
+        "array: Passing the copy, order, and ndmin arguments to jnp.array positionally is "
+        f"deprecated; got {args}; pass them by keyword",
+        DeprecationWarning,
+    )
+    return *args, *(copy, order, ndmin)[len(args) :]
+
+
 @api_boundary
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
-    device: Any = None, out_sharding: Any = None,
+    object: Any, dtype: Any = None, *args: Any, copy: bool = True, order: str | None = "K",
+    ndmin: int = 0, device: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Make an array of a number, a NumPy array, or nested lists of them; a copy unless copy=False.
+
+    `copy`, `order` and `ndmin` are given by keyword; by position they are taken with a
+    DeprecationWarning.
 
     The shape is that of the nesting.
 
@@ -59,6 +79,8 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    if args:
+        copy, order, ndmin = _by_position(args, copy, order, ndmin)
     if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
         return made(numpy_node(object, "jnp.array", copy), device)
     if order not in (None, "K", "C", "A"):

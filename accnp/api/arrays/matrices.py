@@ -480,7 +480,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """Convert to a dtype.
 
     The shape stays. Unlike NumPy: floats beyond an integer's bounds become the nearest bound, nan
-    0. Complex numbers lose their imaginary parts, with a ComplexWarning, as in NumPy.
+    0. Complex numbers lose their imaginary parts, with a DeprecationWarning, as in jax.
 
     Raises:
         TypeError: x is a list or a text, or there is no such dtype.
@@ -494,7 +494,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     if kind == dtypes.bool_ and node.aval.dtype.kind == "c":
         node = o.ne(node, like(node, 0))  # not its real part alone, as other types take it
     elif node.aval.dtype.kind == "c" and kind.kind != "c":
-        text = "astype: the imaginary parts are lost; got complex numbers; use jnp.real before"
-        warn(text, np.exceptions.ComplexWarning)
+        warn(
+            "astype: Casting from complex to real dtypes will be an error in the future, since the "
+            f"imaginary parts are lost; got {node.aval.dtype.name} for {kind.name}; use jnp.real "
+            "or jnp.imag before",
+            DeprecationWarning,
+        )
     node = to_dtype(node, kind)
     return made(o.copy(node) if copy else node, device)

@@ -22,7 +22,7 @@ from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
 from accnp.api.folds.means import mean as mean_of
 from accnp.array import Array
-from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -221,7 +221,14 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> A
         raise IncompatibleShapesError(
             f"one_hot: num_classes cannot be negative; got {n}; pass 0 or more"
         )
-    return _one_hot(x, n, dtype, axis)
+    node = node_of(x, function="one_hot")
+    if rules.kind(node) in "fc":
+        warn(
+            f"one_hot: jax.nn.one_hot input should be integer-typed; got {node.aval.dtype.name}; "
+            "convert with astype(int)",
+            DeprecationWarning,
+        )
+    return _one_hot(wrap(node), n, dtype, axis)
 
 
 @shown()
