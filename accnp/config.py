@@ -233,9 +233,14 @@ def _from_environment(option: Option) -> Any:
             text = os.environ.get(prefix + name.upper())
             if text is None:
                 continue
-            if option.choices and isinstance(option.choices[0], int):
-                return option.parse(int(text) if text.strip().isdigit() else text)
-            return option.parse(text)
+            value: Any = text
+            if option.choices and isinstance(option.choices[0], int) and text.strip().isdigit():
+                value = int(text)
+            try:
+                return option.parse(value)
+            except ValueError as error:
+                error.args = (f"{error}; it was read from the variable {prefix}{name.upper()}",)
+                raise
     if option.name == "cache_dir":
         return _default_cache_dir()
     if option.name == "threads":

@@ -62,7 +62,13 @@ class _Pool:
 def _default_limit() -> int:
     given = os.environ.get("ACCNP_POOL_BYTES")
     if given:
-        return int(given)
+        try:
+            return int(given)
+        except ValueError:
+            raise ValueError(
+                f"ACCNP_POOL_BYTES: the limit of the pool must be a number of bytes; got "
+                f"{given!r}; pass digits, such as 1073741824"
+            ) from None
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -133,7 +139,10 @@ class Buffer:
     def __del__(self) -> None:
         # May run in any thread and under any lock: only atomic operations, no lock of ours. Machine
         # code stands in its place once there are jitted functions (`records.py`).
-        size = self._class
+        try:
+            size = self._class
+        except AttributeError:  # an exception came between the making of the object and __init__
+            return
         if size and SMALL is not None:  # None: the interpreter is taking the module apart
             if size <= SMALL or _has_room(size):
                 _pool.free[size].append((self.ptr, self._memory))

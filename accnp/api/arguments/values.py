@@ -40,7 +40,7 @@ def node_of(
     """Return the node of anything that `jnp.array` takes; `copy` as for `numpy_node`."""
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, function)
     if type(x) is Array:
-        node = x._node
+        node = as_node(x)
     elif isinstance(x, _SCALARS) and not isinstance(x, np.generic):
         if wanted is not None:
             check_complex(x, wanted, function)
@@ -183,12 +183,21 @@ def _ragged(x: Any, function: str, error: Exception) -> Exception:
     return error
 
 
+_MAX_DEPTH = 64  # dimensions of NumPy's arrays
+
+
 def _leaf_types(x: Any, kinds: set[Any], function: str) -> list[Node]:
     """Collect (dtype, weak) of the leaves of nested lists; returns the Arrays among them."""
     nodes: list[Node] = []
     seen: set[type] = set()
-    stack = [x]
+    stack, depths = [x], [1]
     while stack:
+        depth = depths.pop()
+        if depth > _MAX_DEPTH:
+            raise ValueError(
+                f"{function}: the lists are nested deeper than {_MAX_DEPTH} levels, or one "
+                "contains itself; got a list of lists; pass an array of fewer dimensions"
+            )
         for item in stack.pop():
             kind = type(item)
             if kind in seen:
@@ -198,6 +207,7 @@ def _leaf_types(x: Any, kinds: set[Any], function: str) -> list[Node]:
                 kinds.add((item.dtype, item.weak_type))
             elif kind in (list, tuple, range) or isinstance(item, list | tuple):
                 stack.append(item)
+                depths.append(depth + 1)
             elif isinstance(item, np.ndarray):
                 _numeric(item.dtype, item, function)
                 kinds.add((dtypes.canonicalize_dtype(item.dtype), False))

@@ -33,6 +33,11 @@ _OPTIONS = {
 def _pairs(value: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
     """One (before, after) pair for each axis of a number, a pair, or a list of pairs."""
     value = as_static(value, "jnp.pad")
+    if value is None:
+        raise TypeError(
+            f"jnp.pad: {what} must be a number, a pair, or one pair for each of {rank} axes; "
+            "got None; pass one of the three"
+        )
     if isinstance(value, list | tuple) and any(type(v) is Array for v in value):
         value = [as_static(v, "jnp.pad") for v in value]
     try:
