@@ -16,8 +16,9 @@ import numpy as np
 from accnp import engine
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.node import CONST, EMPTY, Node, const, home, site_text
+from accnp.ir.node import CONST, EMPTY, Node, const, home, site_text, user_site
 from accnp.ir.op import o
+from accnp.ir.trace import Deleted
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -190,7 +191,9 @@ class Array:
 
     @api_boundary
     def delete(self) -> None:
-        """Give the buffer back; later use raises RuntimeError. A traced array has none to give.
+        """Give the buffer back; a traced array has none to give.
+
+        Operations on the array raise RuntimeError from then on, and name the line of this call.
 
         >>> import accnp as jnp
         >>> x = jnp.arange(2)
@@ -198,15 +201,18 @@ class Array:
         >>> x.is_deleted()
         True
         """
-        engine.ready(known(self._node, "item", "Array.delete"))
-        self._forget()
+        if not self.is_deleted():
+            engine.ready(known(self._node, "item", "Array.delete"))
+            self._forget("Array.delete was called", user_site())
 
-    def _forget(self) -> None:
-        """Give up the value, whether it is there yet or not.
+    def _forget(self, what: str, site: tuple[Any, int] | None) -> None:
+        """Give up the value, whether it is there yet or not; `what` happened to it, at a line.
 
         What was recorded before and is not computed yet reads the node, which keeps its value.
         """
-        self._node = const(engine.DELETED, self._node.aval)
+        aval = self._node.aval
+        node = self._node = const(engine.DELETED, aval)
+        node.trace = Deleted(f"{aval.dtype.name}{list(aval.shape)}".replace(" ", ""), what, site)
 
     def _look(self, kind: str) -> np.ndarray:
         return look(self._node, kind)

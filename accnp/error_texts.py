@@ -32,7 +32,11 @@ _LEAD = re.compile(
     r"| accepts a single key)"
 )
 # Texts that programs match from their first word, which name the function further on.
-FROM_THE_START = ("xp and fp must be one-dimensional", "invalid entry in ")
+FROM_THE_START = (
+    "Array has been deleted",
+    "xp and fp must be one-dimensional",
+    "invalid entry in ",
+)
 # What users made and call later: a text that begins with one of these says whose fault it is.
 _RULES = ("custom_jvp", "custom_vjp", "custom_vmap", "export", "kernel", "linear_call")
 _BOUND = re.compile(

@@ -117,8 +117,8 @@ class PRNGKeyArray(Array):
         """Give the memory back; later use raises RuntimeError."""
         self._base.delete()
 
-    def _forget(self) -> None:
-        self._base._forget()
+    def _forget(self, what: str, site: tuple[Any, int] | None) -> None:
+        self._base._forget(what, site)
 
     def _where(self) -> tuple[Any, ...]:
         return self._base._where()

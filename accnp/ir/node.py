@@ -16,7 +16,7 @@ from accnp.dtypes.names import NARROW
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
-from accnp.ir.trace import Trace, join, mapping, state, tracing
+from accnp.ir.trace import Deleted, Trace, join, line_of, mapping, state, tracing
 
 __all__ = [
     "EMPTY",
@@ -161,18 +161,6 @@ def _site(frame: Any) -> tuple[Any, int] | None:
 def site_text(node: Node) -> str:
     """Return `file:line (function)` of the user's line that recorded a node."""
     return line_of(node.site)
-
-
-def line_of(site: tuple[Any, int] | None) -> str:
-    """Return such a text of what `user_site` found."""
-    if site is None:
-        return "<unknown line>"
-    code, lasti = site
-    line = code.co_firstlineno
-    for start, end, number in code.co_lines():
-        if start <= lasti < end and number is not None:
-            line = number
-    return f"{code.co_filename}:{line} ({code.co_name})"
 
 
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
@@ -389,6 +377,8 @@ def arg(aval: Aval, trace: Trace | None, name: str = "") -> Node:
 
 def mark(x: Node, trace: Trace) -> Node:
     """Return a fresh identity of a node, a leaf for one call of a transformation."""
+    if type(x.trace) is Deleted:
+        raise x.trace.error()
     node = Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
     if state.named:
         trace.recorded.append(node)

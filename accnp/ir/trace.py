@@ -18,9 +18,9 @@ from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
 
 __all__ = [
-    "EffectsOf", "Trace", "current", "differentiating", "held_effects", "innermost", "join",
-    "mapping", "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing",
-    "untraced",
+    "Deleted", "EffectsOf", "Trace", "current", "differentiating", "held_effects", "innermost",
+    "join", "line_of", "mapping", "noted_writes", "own_effects", "own_lines", "sets_site", "state",
+    "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -145,6 +145,42 @@ class Trace:
         at = places[0] if places else start
         kept = [n for n in self.effects[:start] if id(n) not in gone]
         self.effects[:] = [*kept[:at], *new, *kept[at:]]
+
+
+class Deleted(Trace):
+    """Takes the place of a trace in the node of a deleted or donated array.
+
+    It has ended, so every function that asks which trace an operand belongs to raises `error()`;
+    operations on arrays that are there need no check of their own.
+    """
+
+    __slots__ = ("site", "type", "what")
+
+    def __init__(self, type: str, what: str, site: Any) -> None:
+        self.kind, self.parent = "deleted", None
+        self.active, self.abstract = False, True
+        self.type = type  # of the array, such as float32[3]
+        self.what = what  # what happened to it
+        self.site = site  # the user's code and instruction that did it
+
+    def error(self) -> RuntimeError:
+        """The error of an operation on the array."""
+        return RuntimeError(
+            f"Array has been deleted with shape={self.type}: {self.what} on line "
+            f"{line_of(self.site)}; make a copy before that call to use the values after it"
+        )
+
+
+def line_of(site: tuple[Any, int] | None) -> str:
+    """Return `file:line (function)` of a code object and an instruction in it."""
+    if site is None:
+        return "<unknown line>"
+    code, lasti = site
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            line = number
+    return f"{code.co_filename}:{line} ({code.co_name})"
 
 
 def sets_site(walk: Callable[P, R]) -> Callable[P, R]:
@@ -295,6 +331,7 @@ def join(a: Trace | None, b: Trace | None) -> Trace | None:
     Raises:
         UnexpectedTracerError: one of them is an abstract trace that has ended, so a traced value
         has leaked.
+        RuntimeError: one of them stands for a deleted array.
     """
     while a is not None and not a.active:
         a = _ended(a)
@@ -318,4 +355,6 @@ def _ended(trace: Trace) -> Trace | None:
         )
         error.made = where
         raise error
+    if isinstance(trace, Deleted):
+        raise trace.error()
     return trace.parent

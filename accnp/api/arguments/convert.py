@@ -15,7 +15,7 @@ from accnp.dtypes.names import NARROW, SUB_INTS
 from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
 from accnp.ir.node import Node, is_held, literal
 from accnp.ir.op import o
-from accnp.ir.trace import state
+from accnp.ir.trace import Deleted, state
 
 __all__ = [
     "as_node",
@@ -86,7 +86,10 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         TypeError: `x` is something else (a list, a string, None).
     """
     if type(x) is Array:
-        return x._node
+        node = x._node
+        if node.trace is not None and type(node.trace) is Deleted:
+            raise node.trace.error()
+        return node
     if isinstance(x, _SCALARS) and not isinstance(x, np.generic):
         return scalar_node(x)
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":

@@ -121,6 +121,7 @@ def asarray(
     Array([1, 2], dtype=int32)
     """
     if type(a) is Array and dtype is None and device is None and not copy:
+        as_node(a)  # raises for a deleted array
         return a
     if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
         return wrap(numpy_node(a, "jnp.asarray", copy))
@@ -255,7 +256,7 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
         )
     if type(a) is int:  # any, since only its type counts
         return (), dtypes.default_int(), True
-    aval = as_node(a, function).aval
+    aval = a.aval if type(a) is Array else as_node(a, function).aval
     return aval.shape, aval.dtype, aval.weak_type
 
 

@@ -28,7 +28,7 @@ from accnp.engine.steps import often
 from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
-from accnp.ir.node import CONST, EMPTY, Node, const
+from accnp.ir.node import CONST, EMPTY, Node, const, user_site
 from accnp.ir.op import static_key
 from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
@@ -255,8 +255,10 @@ class JitFunction:
                 _enter(self._cache, (form, *avals, config.key), entry, began)
         n = len(entry.consts)
         gone = [i for i in donated if type(call.leaves[i - n]) is Array]
-        for i in gone:  # before, so that it is seen who else holds a node
-            call.leaves[i - n]._forget()
+        if gone:
+            what, site = f"its buffer was donated to {self._name} by the call", user_site()
+            for i in gone:  # before, so that it is seen who else holds a node
+                call.leaves[i - n]._forget(what, site)
         try:
             results = engine.run_plan(plan, leaves, entry.out_avals, gone)
         except BaseException:

@@ -19,6 +19,7 @@ from accnp.api.flow.bodies import Reference, ref_contents, result_node
 from accnp.array import Array, wrap
 from accnp.ir.node import Node
 from accnp.ir.op import static_key
+from accnp.ir.trace import Deleted
 from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
@@ -281,7 +282,10 @@ class Call:
         name = f"{self.function.transform}({name})"
         for i, x in enumerate(self.leaves):
             if type(x) is Array:
-                out.append(x._node)
+                node = x._node
+                if type(node.trace) is Deleted:
+                    raise node.trace.error()
+                out.append(node)
                 continue
             if isinstance(x, Reference):
                 self.refs = [*self.refs, x]
@@ -340,6 +344,10 @@ class Call:
         n = len(self.args)
         numbers = {i if i >= 0 else i + n for i in options.donate_numbers}
         static = {place for place, _, _ in self.static}
+        # An argument that has a donated position may be passed by its keyword.
+        numbered = set()
+        if self.dynamic_kw and numbers:
+            numbered = {self.function._parameter(i) for i in options.donate_numbers}
         for i, a in enumerate(self.args):
             if i in static:
                 continue
@@ -349,7 +357,7 @@ class Call:
             at += count
         for k in sorted(self.dynamic_kw):
             count = len(flatten_arrays(self.dynamic_kw[k])[0])
-            if k in options.donate_names:
+            if k in options.donate_names or k in numbered:
                 out += [at + j for j in range(count)]
             at += count
         return out

@@ -18,7 +18,7 @@ from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference
 from accnp.api.jaxprs.primitives import primitive_of
-from accnp.array import wrap
+from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval, on_devices
 from accnp.ir.equations import ClosedJaxpr, typed
@@ -147,7 +147,7 @@ def aval_of(x: Any, name: str) -> Aval:
     if isinstance(x, PRNGKeyArray):
         return x.aval
     try:
-        return as_node(x, name).aval
+        return x.aval if type(x) is Array else as_node(x, name).aval
     except TypeError:
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
         if shape is None or dtype is None:
@@ -270,7 +270,9 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
 
 def _typed_node(x: Any, function: str) -> Node:
     """The node of a value, or one that stands for a type."""
-    return arg(x.aval, state.abstract) if isinstance(x, ShapeDtypeStruct) else as_node(x, function)
+    if isinstance(x, ShapeDtypeStruct) or (type(x) is Array and x.is_deleted()):
+        return arg(x.aval, state.abstract)
+    return as_node(x, function)
 
 
 @api_boundary

@@ -15,7 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node
 from accnp.api.flow.bodies import Reference
 from accnp.array import Array
-from accnp.errors import JaxprTypeError
+from accnp.errors import JaxprTypeError, UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import Atom, DropVar, Jaxpr, Literal, Var, jaxprs_in_params
 from accnp.ir.trace import state
@@ -32,7 +32,14 @@ class _TracerType(type):
         if isinstance(instance, Reference):
             content = getattr(instance, "content", None)
             return instance.home is not None or getattr(content, "_trace", None) is not None
-        return type(instance) is Array and instance._trace is not None
+        if type(instance) is not Array:
+            return False
+        try:
+            return instance._trace is not None
+        except UnexpectedTracerError:  # the value of a trace that has ended
+            return True
+        except RuntimeError:  # a deleted array
+            return False
 
 
 class Tracer(metaclass=_TracerType):

@@ -107,7 +107,7 @@ class _Leaf:
         if isinstance(value, Reference):
             value = wrap(ref_contents([value], transform)[0])
         try:
-            self.node = value._node if type(value) is Array else as_node(value, transform)
+            self.node = as_node(value, transform)
         except TypeError:
             raise errors.not_an_array_error(transform, name, value) from None
         # The words of a key are an axis that nobody sees.

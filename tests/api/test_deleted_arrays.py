@@ -1,0 +1,121 @@
+"""Deleted and donated arrays: what uses one raises, and names the call that took it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+
+
+def deleted() -> jax.Array:
+    x = jnp.arange(3.0)
+    x.delete()
+    return x
+
+
+OPERATIONS = {
+    "operator": lambda x: x * 2,
+    "reflected": lambda x: 2 - x,
+    "function": jnp.sin,
+    "two operands": lambda x: jnp.add(jnp.ones(3), x),
+    "index": lambda x: x[0],
+    "slice": lambda x: x[1:],
+    "index array": lambda x: jnp.ones(5)[x.astype(int)],
+    "at": lambda x: x.at[0].set(1.0),
+    "at value": lambda x: jnp.zeros(3).at[:].set(x),
+    "method": lambda x: x.sum(),
+    "transposed": lambda x: x.T,
+    "reshape": lambda x: x.reshape(3),
+    "astype": lambda x: x.astype(x.dtype),
+    "asarray": jnp.asarray,
+    "array": jnp.array,
+    "list": lambda x: jnp.array([x, x]),
+    "stack": lambda x: jnp.stack([x, jnp.ones(3)]),
+    "lax": lambda x: lax.mul(x, x),
+    "where": lambda x: jnp.where(x > 0, x, 0),
+    "jit": lambda x: jax.jit(lambda a: a + 1)(x),
+    "jit of a pytree": lambda x: jax.jit(lambda t: t["a"] + 1)({"a": x, "b": jnp.ones(2)}),
+    "closed over": lambda x: jax.jit(lambda: x + 1)(),
+    "returned": lambda x: jax.jit(lambda: x)(),
+    "vmap": lambda x: jax.vmap(jnp.sin)(x),
+    "grad": lambda x: jax.grad(jnp.sum)(x),
+    "vjp": lambda x: jax.vjp(jnp.sin, x),
+    "jvp": lambda x: jax.jvp(jnp.sin, (x,), (jnp.ones(3),)),
+    "nested": lambda x: jax.vmap(jax.grad(lambda a: a * 2))(x),
+    "scan": lambda x: lax.scan(lambda c, a: (c + a, a), 0.0, x),
+    "tree.map": lambda x: jax.tree.map(lambda a: a + 1, [x]),
+    "device_put": jax.device_put,
+    "matmul": lambda x: x @ x,
+    "numpy": np.asarray,
+    "wait": lambda x: x.block_until_ready(),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation_raises_at_once(name: str) -> None:
+    x = deleted()
+    with pytest.raises(RuntimeError, match=r"^Array has been deleted with shape=float32\[3\]"):
+        OPERATIONS[name](x)
+
+
+def test_message_names_the_donating_call() -> None:
+    def consume(a: jax.Array) -> jax.Array:
+        return a + 1
+
+    x = jnp.ones(3)
+    jax.jit(consume, donate_argnums=0)(x)  # this line
+    line = consume.__code__.co_firstlineno + 4
+    with pytest.raises(RuntimeError) as caught:
+        x * 2
+    text = str(caught.value)
+    assert "donated to consume" in text
+    assert f"test_deleted_arrays.py:{line}" in text
+
+
+def test_message_names_the_deletion() -> None:
+    with pytest.raises(RuntimeError, match=r"Array\.delete was called on line .*_arrays\.py:\d+"):
+        deleted() + 1
+
+
+def test_cached_jit_call_raises() -> None:
+    f = jax.jit(lambda a: a + 1)
+    for _ in range(200):  # enough for the call to be machine code
+        f(jnp.ones(3))
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        f(deleted())
+    assert f(jnp.ones(3)).tolist() == [2, 2, 2]
+
+
+def test_types_of_deleted_arrays_are_known() -> None:
+    x = deleted()
+    assert (x.shape, x.dtype.name, x.is_deleted()) == ((3,), "float32", True)
+    assert not isinstance(x, jax.core.Tracer)
+    assert jax.tree.map(jnp.shape, {"a": x}) == {"a": (3,)}
+    assert jax.eval_shape(jnp.sin, x).shape == (3,)
+    x.delete()
+
+
+def test_earlier_operations_keep_the_value() -> None:
+    x = jnp.arange(3.0)
+    y = x + 1
+    jax.jit(lambda a: a * 2, donate_argnums=0)(x)
+    assert y.tolist() == [1, 2, 3]
+
+
+def test_donated_position_passed_by_keyword() -> None:
+    f = jax.jit(lambda u, v: v * 2 + u, donate_argnums=1)
+    x, y = jnp.ones(3), jnp.ones(3) * 4
+    assert f(x, v=y).tolist() == [9, 9, 9]
+    assert (x.is_deleted(), y.is_deleted()) == (False, True)
+    z = jnp.ones(3)
+    f(v=z, u=x)
+    assert (x.is_deleted(), z.is_deleted()) == (False, True)
+
+
+def test_class_of_an_escaped_tracer() -> None:
+    kept = []
+    jax.jit(lambda x: kept.append(x) or x)(1.0)
+    assert isinstance(kept[0], jax.core.Tracer)
