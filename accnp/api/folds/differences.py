@@ -18,6 +18,7 @@ from accnp.api.folds.sorting import argsort
 from accnp.api.indexes.taking import searchsorted
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.ir.trace import state
 
 __all__ = ["diff", "ediff1d", "gradient", "interp"]
 
@@ -242,14 +243,31 @@ def interp(
         f = concatenate([f[-1:], f, f[:1]])
     last = p.shape[0] - 1
     i = ufuncs.minimum(ufuncs.maximum(searchsorted(p, u, side="right"), 1), last)
-    f0, p0 = f[i - 1], p[i - 1]
-    rise, run = f[i] - f0, p[i] - p0
-    # A run of no length would give derivatives that are nan.
-    tiny = np.spacing(np.finfo(p.dtype).eps)
-    flat = ufuncs.abs(run) <= tiny
-    y = where(flat, f0, f0 + ((u - p0) / where(flat, 1, run)) * rise)
+    y = _on_line(u, p[i - 1], p[i], f[i - 1], f[i])
     if period is None and not free_left:
         y = where(u < p[0], f[0] if left is None else left, y)
     if period is None and not free_right:
         y = where(u > p[-1], f[-1] if right is None else right, y)
     return y
+
+
+def _on_line(u: Array, p0: Array, p1: Array, f0: Array, f1: Array) -> Array:
+    """The value at u between two points; runs of no length and infinite points, whose differences
+    are nan, are taken apart, so that derivatives elsewhere see none of them."""
+    if state.named:  # jaxprs show it as jax does
+        tiny = np.spacing(np.finfo(p0.dtype).eps)
+        flat = ufuncs.abs(p1 - p0) <= tiny
+        return where(flat, f0, f0 + ((u - p0) / where(flat, 1, p1 - p0)) * (f1 - f0))
+    far = ufuncs.isinf(p0) | ufuncs.isinf(p1)
+    flat = far | (p0 == p1)
+    run = where(flat, 1, p1) - where(flat, 0, p0)
+    share = where(flat, 0, u - where(flat, 0, p0)) / run
+    # Any finite place is next to the finite one of two points.
+    beside = where(ufuncs.isinf(p1), where(ufuncs.isinf(p0), np.nan, 0), 1)
+    share = where(far, where(u == p0, 0, where(u == p1, 1, beside)), share)
+    steep = ufuncs.isinf(f0) | ufuncs.isinf(f1)
+    low, high = where(steep, 0, f0), where(steep, 0, f1)
+    y = low + share * (high - low)
+    ends = where(share == 0, f0, where(share == 1, f1, f0 + f1))
+    level = (f0 == f1) & (steep | far)
+    return where((p0 == p1) | level, f0, where(steep, ends, y))
