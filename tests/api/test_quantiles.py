@@ -95,3 +95,88 @@ def test_long_arrays_as_numpy():
     x = RNG.standard_normal(100_001, np.float32)
     np.testing.assert_allclose(jnp.median(x), np.median(x), rtol=1e-6)
     np.testing.assert_allclose(jnp.percentile(x, P * 100), np.percentile(x, P * 100), rtol=1e-4)
+
+
+METHODS = ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_places_are_not_of_the_dtype(name: str, method: str) -> None:
+    ours, exact = getattr(jnp, name), getattr(np, name)
+    for x in (np.arange(3001), np.arange(65521) < 10):
+        half = x.astype(np.float16)
+        for q in (0.1, 0.5, 0.9, 0.999):
+            want = exact(half.astype(float), q, method=method).astype(np.float16)
+            assert ours(half, q, method=method) == want
+            assert accnp.jit(lambda v, q=q: ours(v, q, method=method))(half) == want
+    assert jnp.median(np.array([60000, 65000], np.float16)) == 62500
+
+
+def test_places_beyond_float32() -> None:
+    n = 2**24 + 5
+    x = np.arange(n, dtype=np.int32)
+    x = (x >= n - 3).astype(np.float32)
+    assert [float(v) for v in jnp.quantile(x, jnp.array([0.5, 1.0]))] == [0, 1]
+    assert jnp.quantile(x, (n - 4) / (n - 1)) == 0
+    assert jnp.quantile(x, (n - 3) / (n - 1)) == 1
+
+
+def test_weights_are_added_up_in_float64() -> None:
+    x = np.arange(5000, dtype=np.float32)
+    w = np.full(5000, 1.0, np.float16)
+    found = jnp.quantile(x, 0.9, method="inverted_cdf", weights=jnp.asarray(w))
+    assert found == np.quantile(x, 0.9, method="inverted_cdf", weights=w)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_infinite_elements(method: str) -> None:
+    x = np.array([3.0, -np.inf, 1.0, np.inf, np.inf, 2.0, -np.inf], np.float32)
+    order = np.sort(x)
+    q = [k / 6 for k in range(7)]
+    for f in (jnp.quantile, accnp.jit(jnp.quantile, static_argnames="method"), jnp.nanquantile):
+        np.testing.assert_array_equal(f(x, np.array(q, np.float32), method=method), order)
+        for share, want in zip(q, order, strict=True):
+            assert f(x, share, method=method) == want
+    np.testing.assert_array_equal(
+        jnp.percentile(jnp.array([-np.inf, 0, np.inf, 3]), np.array([0, 100])), [-np.inf, np.inf]
+    )
+    mapped = accnp.vmap(lambda v: jnp.percentile(v, 100.0, method=method))
+    np.testing.assert_array_equal(mapped(np.stack([x, -x])), [np.inf, np.inf])
+    with_nan = np.append(x, np.float32(np.nan))
+    assert jnp.nanpercentile(with_nan, 0.0, method=method) == -np.inf
+    assert np.isnan(jnp.percentile(with_nan, 0.0, method=method))
+    slopes = accnp.grad(lambda v: jnp.quantile(v, 0.5, method=method))(x)
+    np.testing.assert_array_equal(slopes, [0, 0, 0, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("xp", "fp"),
+    [
+        ([0, 1, 2], [0, np.inf, 3]),
+        ([0, 1, 2], [-np.inf, 1, np.inf]),
+        ([-np.inf, 0, 1], [2, 3, 4]),
+        ([0, 1, np.inf], [2, 3, 4]),
+        ([-np.inf, np.inf], [1, 2]),
+        ([-np.inf, np.inf], [1, 1]),
+        ([0, 1, 2, 3], [np.inf, np.inf, np.inf, 2]),
+        ([0, 1, 1, 2], [0, 5, 7, 9]),
+        ([0, 1e-30, 2e-30], [1, 2, 4]),
+    ],
+)
+def test_lines_through_infinite_and_near_points(xp: list, fp: list) -> None:
+    x = np.array([-np.inf, -1, 0, 0.5e-30, 1.5e-30, 0.25, 1, 1.5, 2, 3, np.inf], np.float32)
+    p, f = np.array(xp, np.float32), np.array(fp, np.float32)
+    want = np.interp(x, p, f).astype(np.float32)
+    for how in (jnp.interp, accnp.jit(jnp.interp), accnp.vmap(jnp.interp, (0, None, None))):
+        np.testing.assert_allclose(how(x, p, f), want, rtol=1e-6)
+
+
+def test_slopes_of_lines_as_jax() -> None:
+    p, f = np.array([3, 4, 5, 6], np.float32), np.array([1, 2, 2, 5], np.float32)
+    for x in (3.5, 4.0, 4.25, 5.5):
+        args = (np.float32(x), p, f)
+        ours = accnp.grad(jnp.interp, (0, 1, 2))(*args)
+        theirs = jax.grad(jax.numpy.interp, (0, 1, 2))(*args)
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)

@@ -7,12 +7,12 @@ are any.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_node
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
@@ -24,6 +24,7 @@ from accnp.array import Array, wrap
 from accnp.errors import NoElementsError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
 
@@ -42,8 +43,9 @@ def _no_overwriting(name: str, out: Any, overwrite_input: bool) -> None:
 
 
 def _quantile(
-    name: str, a: Any, q: Node, axis: Any, method: str, keepdims: bool, skip: bool, weights: Any
-) -> Node:
+    name: str, a: Any, q: Node, of: int, axis: Any, method: str, keepdims: bool, skip: bool,
+    weights: Any,
+) -> Node:  # fmt: skip
     if method not in _METHODS:
         raise ValueError(
             f"{name}: method can only be one of {_METHODS}; got {method!r}; pass one of these"
@@ -81,9 +83,9 @@ def _quantile(
         )
     places = reshape_plain(q, (q.aval.size,))
     if method == "inverted_cdf":
-        out = _reached(x, places, d, w, skip)
+        out = _reached(x, places, of, d, w, skip)
     else:
-        out = _between(x, places, d, method, skip)
+        out = _between(x, places, of, d, method, skip)
     # The probabilities lie along axis d.
     rank = out.aval.ndim
     out = transpose_node(out, (d, *[k for k in range(rank) if k != d]))
@@ -136,22 +138,59 @@ def _with_nan(out: Node, where: Node) -> Node:
     return o.select_n(_spread(where, out), out, like(out, np.nan))
 
 
-def _between(x: Node, q: Node, d: int, method: str, skip: bool) -> Node:
+_WIDE = np.dtype(np.float64)
+
+
+def _shares(q: Node, of: int) -> Node:
+    """Probabilities as parts of 1 in float64: places among many elements are beyond float32."""
+    kind = q.aval.dtype if state.named else _WIDE  # jaxprs show it as jax does
+    share = cast(q, kind)
+    return share if of == 1 else o.div(share, like(share, of))
+
+
+def _precision(q: Node) -> float:
+    """The relative error of a probability rounded to its dtype; Python numbers have none."""
+    if q.op.name == "literal" and q.aval.weak_type:
+        return 0.0
+    digits = dtypes.finfo(q.aval.dtype).nmant
+    return 2.0**-digits if digits < 50 else 0.0
+
+
+def _settled(place: Node, q: Node, halves: bool = False) -> Node:
+    """Places as whole numbers, or halves, where only the rounding of the probability keeps them
+    from being such."""
+    error = _precision(q)
+    if not error or state.named:
+        return place
+    if halves:
+        whole = o.round(o.add(place, place), rounding_method=1)
+        whole = o.mul(whole, like(whole, 0.5))
+    else:
+        whole = o.round(place, rounding_method=1)
+    near = o.le(o.abs(o.sub(place, whole)), o.mul(o.abs(place), like(place, error)))
+    return o.select_n(near, place, whole)
+
+
+def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node:
     """The values between two neighbours of the sorted array."""
     n, rank, count = x.aval.shape[d], x.aval.ndim, q.aval.size
     ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
     kind = q.aval.dtype
+    share = _shares(q, of)
+    wide = share.aval.dtype
     if skip:
-        numbers = _count(o.not_(rules.isnan(ordered)), d, kind)
+        numbers = _count(o.not_(rules.isnan(ordered)), d, wide)
         shape = tuple(count if k == d else m for k, m in enumerate(numbers.aval.shape))
         last = broadcast_to(o.sub(numbers, like(numbers, 1)), shape, tuple(range(rank)))
-        place = o.mul(broadcast_to(_along(q, d, rank), shape, tuple(range(rank))), last)
+        place = o.mul(broadcast_to(_along(share, d, rank), shape, tuple(range(rank))), last)
     else:
-        last = broadcast_to(scalar_node(n - 1, kind, False), q.aval.shape)
-        place = o.mul(q, last)
+        last = broadcast_to(scalar_node(n - 1, wide, False), q.aval.shape)
+        place = o.mul(share, last)
+    place = _settled(place, q, method == "nearest")
     low, high = o.floor(place), o.ceil(place)
     above = o.sub(place, low)
     below = o.sub(like(above, 1), above)
+    whole = o.eq(low, high)
     ends = []
     for end in (low, high):
         index = o.max(like(end, 0), o.min(end, last))
@@ -163,65 +202,77 @@ def _between(x: Node, q: Node, d: int, method: str, skip: bool) -> Node:
     elif method == "higher":
         out = second
     elif method == "midpoint":
-        out = o.mul(o.add(first, second), like(first, 0.5))
+        one = cast(first, kind), cast(second, kind)  # halves first: sums may overflow
+        out = o.add(o.mul(one[0], like(one[0], 0.5)), o.mul(one[1], like(one[1], 0.5)))
     else:
         if not skip:
             shape = first.aval.shape
-            above, below = (broadcast_to(v, shape, (d,)) for v in (above, below))
+            above, below, whole = (broadcast_to(v, shape, (d,)) for v in (above, below, whole))
         if method == "nearest":
             out = o.select_n(o.le(above, like(above, 0.5)), second, first)
         else:
-            one = cast(first, kind), cast(second, kind)
-            out = o.add(o.mul(one[0], below), o.mul(one[1], above))
+            # At an element no neighbour counts, whose product with 0 is nan where it is infinite.
+            one = [cast(v, kind) for v in (first, second)]
+            safe = [o.select_n(whole, v, broadcast_to(like(v, 0), v.aval.shape)) for v in one]
+            mixed = o.add(o.mul(safe[0], cast(below, kind)), o.mul(safe[1], cast(above, kind)))
+            out = o.select_n(whole, mixed, one[0])
     return out if skip else _with_nan(out, _any_nan(ordered, d))
 
 
-def _reached(x: Node, q: Node, d: int, w: Node | None, skip: bool) -> Node:
+def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> Node:
     """The first elements whose share, with those before them, is not below q."""
     n, rank, shape = x.aval.shape[d], x.aval.ndim, x.aval.shape
+    lines = tuple([m for k, m in enumerate(shape) if k != d])
     if w is None:
         ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
-        w = broadcast_to(like(x, 1), shape)
     else:
         ordered, w = items(o.sort(x, w, dimension=d, is_stable=True, num_keys=1))
-    zeros = broadcast_to(like(w, 0), shape)
-    bad = o.or_(o.lt(w, zeros), rules.isnan(w))
     missing = rules.isnan(ordered)
-    w = o.select_n(o.or_(bad, missing), w, zeros)
-    sums = o.cumsum(w, axis=d, reverse=False)
-    whole = cut(sums, d, n - 1, n)
-    # Sums along axis d, probabilities along a further one.
-    wide = (*shape, q.aval.size)
-    own = tuple(range(rank))
-    target = o.mul(
-        cast(broadcast_to(q, wide, (rank,)), sums.aval.dtype),
-        broadcast_to(whole, wide, own),
-    )
-    less = o.lt(broadcast_to(sums, wide, own), target)
-    place = o.reduce_sum(cast(less, _INT), axes=(d,))
-    order = (*range(d), rank - 1, *range(d, rank - 1))
-    place = transpose_node(place, order)
-    valid = _count(o.not_(missing), d, _INT) if skip else None
+    valid = o.reduce_sum(cast(o.not_(missing), _INT), axes=(d,)) if skip else None
+    wide = (*lines, q.aval.size)  # probabilities along the last axis
+    own = tuple(range(rank - 1))
+    if w is None:
+        count = scalar_node(n, _WIDE, False) if valid is None else cast(valid, _WIDE)
+        counts = broadcast_to(count, wide, own if valid is not None else ())
+        share = broadcast_to(_shares(q, of), wide, (rank - 1,))
+        target = _settled(o.mul(cast(share, _WIDE), counts), q)
+        place = o.sub(o.ceil(target), like(target, 1))
+        place = o.convert_element_type(
+            o.max(like(place, 0), o.min(place, like(place, n - 1))), new_dtype=_INT, weak_type=False
+        )
+        refused = None
+    else:
+        w = cast(w, _WIDE)  # sums of many weights are beyond float32
+        zeros = broadcast_to(like(w, 0), shape)
+        bad = o.or_(o.lt(w, zeros), rules.isnan(w))
+        w = o.select_n(o.or_(bad, missing), w, zeros)
+        sums = o.cumsum(w, axis=d, reverse=False)
+        whole = reshape_plain(cut(sums, d, n - 1, n), lines)
+        share = cast(broadcast_to(_shares(q, of), wide, (rank - 1,)), _WIDE)
+        target = o.mul(share, broadcast_to(whole, wide, own))
+        if error := _precision(q):  # sums that are as large but for the rounding reach it
+            target = o.mul(target, like(target, 1 - error))
+        every = (*shape, q.aval.size)  # sums along axis d
+        others = tuple([k for k in range(rank) if k != d])
+        less = o.lt(
+            broadcast_to(sums, every, tuple(range(rank))),
+            broadcast_to(target, every, (*others, rank)),
+        )
+        place = o.reduce_sum(cast(less, _INT), axes=(d,))
+        refused = expand_node(o.reduce_or(bad, axes=(d,)), (d,))
+    place = transpose_node(place, (*range(d), rank - 1, *range(d, rank - 1)))
     last = like(place, n - 1)
     if valid is not None:
+        valid = expand_node(valid, (d,))
         last = _spread(o.sub(valid, like(valid, 1)), place)
     place = o.max(like(place, 0), o.min(place, last))
     out = gather_along(ordered, place, d)
-    refused = expand_node(o.reduce_or(bad, axes=(d,)), (d,))
-    if valid is not None:
-        refused = o.or_(refused, o.eq(valid, like(valid, 0)))
-    else:
-        refused = o.or_(refused, _any_nan(ordered, d))
-    return _with_nan(out, refused)
+    odd = _any_nan(ordered, d) if valid is None else o.eq(valid, like(valid, 0))
+    return _with_nan(out, odd if refused is None else o.or_(refused, odd))
 
 
-def _share(q: Any, name: str) -> Node:
-    (x,) = promote_inexact(name, q)
-    return o.div(x, like(x, 100))
-
-
-def _make_quantile(name: str, probability: Callable[[Any, str], Node], skip: bool, doc: str) -> Any:
-    """Make a function of an array and probabilities; `skip` leaves NaN out."""
+def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Any:
+    """Make a function of an array and probabilities, parts of `of`; `skip` leaves NaN out."""
 
     def function(
         a: Any,
@@ -236,8 +287,8 @@ def _make_quantile(name: str, probability: Callable[[Any, str], Node], skip: boo
     ) -> Array:
         label = f"jnp.{name}"
         _no_overwriting(label, out, overwrite_input)
-        share = probability(q, label)
-        return wrap(_quantile(label, a, share, axis, method, keepdims, skip, weights))
+        given = as_node(q, label) if of == 1 else promote_inexact(label, q)[0]
+        return wrap(_quantile(label, a, given, of, axis, method, keepdims, skip, weights))
 
     function.__doc__ = doc
     return _published(function, name, 2)
@@ -256,7 +307,7 @@ def _make_median(name: str, skip: bool, doc: str) -> Any:
         label = f"jnp.{name}"
         _no_overwriting(label, out, overwrite_input)
         half = scalar_node(0.5)
-        return wrap(_quantile(label, a, half, axis, "midpoint", keepdims, skip, None))
+        return wrap(_quantile(label, a, half, 1, axis, "midpoint", keepdims, skip, None))
 
     function.__doc__ = doc
     return _published(function, name, 1)
@@ -270,7 +321,7 @@ def _published(function: Any, name: str, arrays: int) -> Any:
 
 quantile = _make_quantile(
     "quantile",
-    as_node,
+    1,
     False,
     """Return the values below which shares `q` of an array lie.
 
@@ -298,7 +349,7 @@ quantile = _make_quantile(
 )
 nanquantile = _make_quantile(
     "nanquantile",
-    as_node,
+    1,
     True,
     """As `quantile`, of the elements that are no NaN.
 
@@ -314,7 +365,7 @@ nanquantile = _make_quantile(
 )
 percentile = _make_quantile(
     "percentile",
-    _share,
+    100,
     False,
     """As `quantile`, with `q` from 0 to 100.
 
@@ -330,7 +381,7 @@ percentile = _make_quantile(
 )
 nanpercentile = _make_quantile(
     "nanpercentile",
-    _share,
+    100,
     True,
     """As `percentile`, of the elements that are no NaN.
 
