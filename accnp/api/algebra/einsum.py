@@ -15,6 +15,7 @@ from accnp import dtypes
 from accnp.api.algebra.einsum_report import PathInfo, report
 from accnp.api.algebra.products import dot_general, fits_no_more, product
 from accnp.api.arguments.convert import as_node, cast, promote, to_shape
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
@@ -126,6 +127,7 @@ def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node
     return x, labels
 
 
+@promotes_inside
 def _widened(x: Node, wanted: np.dtype | None) -> Node:
     """An operand of sums and products of a dtype that was asked for: int8 would overflow first."""
     kind = x.aval.dtype

@@ -11,6 +11,7 @@ from accnp import dtypes
 from accnp.api.algebra.linalg import inv, matrices, svd, svdvals
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import cast, promote_inexact
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arrays.creation import asarray, zeros
 from accnp.api.compiled.named import shown
 from accnp.api.elements.selecting import where
@@ -50,6 +51,7 @@ def _bound(s: Array, relative: Any) -> Array:
 
 @api_boundary
 @shown()
+@broadcasts_inside
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """Return how many singular values are not negligible; of vectors, whether one is not zero.
 

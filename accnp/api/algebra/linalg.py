@@ -15,7 +15,14 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.algebra.vector_products import cross as _cross
-from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote_inexact, to_shape
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_shapes,
+    cast,
+    check_ranks,
+    promote_inexact,
+    to_shape,
+)
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.arrays.matrices import diagonal as _diagonal
 from accnp.api.arrays.reversing import flip as _flip
@@ -204,7 +211,9 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
             f"{name}: b needs as many rows as a; got shapes {a.aval.shape} and "
             f"{b.aval.shape}; transpose or cut one"
         )
-    outer_shape = broadcast_shapes(name, [a.aval.shape[:-2], b.aval.shape[:-2]])
+    outer = [a.aval.shape[:-2], b.aval.shape[:-2]]
+    check_ranks(name, outer)
+    outer_shape = broadcast_shapes(name, outer)
     a, b = (to_shape(v, (*outer_shape, *v.aval.shape[-2:])) for v in (a, b))
     out = o.linear_solve(a, b)
     return o.squeeze(out, dimensions=(out.aval.ndim - 1,)) if vector else out

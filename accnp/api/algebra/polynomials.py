@@ -11,6 +11,7 @@ from accnp.api.algebra.convolution import convolve
 from accnp.api.algebra.least_squares import lstsq
 from accnp.api.algebra.products import matmul, outer
 from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact, wrap
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arguments.values import unroll_steps
 from accnp.api.arrays.creation import arange, array, full, ones, zeros
@@ -53,6 +54,7 @@ def _check_rows(name: str, *xs: Array, most: int = 1) -> None:
 
 @api_boundary
 @shown()
+@broadcasts_inside
 def polyadd(a1: Any, a2: Any) -> Array:
     """Return the coefficients of the sum of two polynomials.
 
@@ -73,6 +75,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
 
 
 @api_boundary
+@broadcasts_inside
 def polysub(a1: Any, a2: Any) -> Array:
     """Return the coefficients of the difference of two polynomials.
 
@@ -359,6 +362,7 @@ def _eigenvalues(c: Array) -> Array:
 
 
 @api_boundary
+@broadcasts_inside
 def polyfit(
     x: Any,
     y: Any,

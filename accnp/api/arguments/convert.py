@@ -309,23 +309,26 @@ def broadcast_shapes(
     return tuple(out)
 
 
-def broadcast_nodes(name: str, nodes: list[Node]) -> list[Node]:
-    """Broadcast nodes against each other; rank-0 nodes stay as they are (map ops take them)."""
+def broadcast_nodes(name: str, nodes: list[Node], any_ranks: bool = False) -> list[Node]:
+    """Broadcast nodes against each other; rank-0 nodes stay as they are (map ops take them).
+
+    With `any_ranks` the option numpy_rank_promotion does not apply.
+    """
     first = nodes[0].aval.shape
     for n in nodes:
         if n.aval.shape != first:
             break
     else:
         return nodes
-    if config.numpy_rank_promotion != "allow":
-        _check_ranks(name, [n.aval.shape for n in nodes if n.aval.shape])
+    if config.numpy_rank_promotion != "allow" and not any_ranks:
+        check_ranks(name, [n.aval.shape for n in nodes if n.aval.shape])
     shape = broadcast_shapes(name, [n.aval.shape for n in nodes], elementwise=len(nodes) == 2)
     return [n if n.aval.shape == () else to_shape(n, shape, name) for n in nodes]
 
 
-def _check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
+def check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
     """Warn of, or refuse, operands of different ranks, as the option numpy_rank_promotion says."""
-    if len({len(s) for s in shapes}) < 2:
+    if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes}) < 2:
         return
     listed = " ".join(map(str, shapes))
     text = (
@@ -341,4 +344,4 @@ def _check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
     )
 
 
-__all__ += ["broadcast_shapes", "numpy_node", "scalar_node"]
+__all__ += ["broadcast_shapes", "check_ranks", "numpy_node", "scalar_node"]

@@ -1,4 +1,8 @@
-"""Functions that are made of others, under the switches that refuse implicit promotion."""
+"""Decorators for functions that are composed of others.
+
+The options `numpy_rank_promotion` and `numpy_dtype_promotion` are about the operands that users
+pass. Inside of a decorated function they do not apply to the operands that it makes itself.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,25 @@ from typing import Any, TypeVar
 
 from accnp.config import config, numpy_dtype_promotion, numpy_rank_promotion
 
-__all__ = ["promotes_inside"]
+__all__ = ["broadcasts_inside", "promotes_inside"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def broadcasts_inside(function: F) -> F:
+    """Let a function combine operands of different ranks under `numpy_rank_promotion`.
+
+    Dtypes are still checked, for functions whose operands must have one dtype.
+    """
+
+    @functools.wraps(function)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        if config.numpy_rank_promotion == "allow":
+            return function(*args, **kwargs)
+        with numpy_rank_promotion("allow"):
+            return function(*args, **kwargs)
+
+    return inner  # type: ignore[return-value]
 
 
 def promotes_inside(function: F) -> F:

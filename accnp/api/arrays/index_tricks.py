@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote, wrap
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_static
 from accnp.api.arrays.creation import arange, array
 from accnp.api.arrays.joining import concatenate, stack
@@ -43,6 +44,7 @@ class _Grid:
     def __repr__(self) -> str:
         return f"accnp.numpy.{self._name}"
 
+    @promotes_inside
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _line(key, self._name)

@@ -19,6 +19,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.placement import made
@@ -62,7 +63,7 @@ def linspace(
     a, b = promote_inexact(name, start, stop)
     kind = a.aval.dtype
     out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
-    work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
+    work = kind if out_kind.kind in "biu" else _common(kind, out_kind)
     a, b = (cast(v, work) for v in (a, b))
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))
@@ -103,6 +104,12 @@ def linspace(
     if not retstep:
         return made(out, device)
     return made(out, device), wrap(to_dtype(delta, dtypes.to_inexact(out_kind)))
+
+
+@promotes_inside
+def _common(a: np.dtype, b: np.dtype) -> np.dtype:
+    """The dtype that two dtypes promote to, in any mode: the caller has named one of them."""
+    return dtypes.promote(((a, False), (b, False)))[0]
 
 
 def _along(x: Node, axis: Any, function: str) -> Node:

@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.creation import full
@@ -285,6 +286,7 @@ class ufunc(metaclass=_Kind):
         return moveaxis(_loops().scan(step, lines[starts], (lines, inside))[0], 0, axis)
 
     @api_boundary
+    @broadcasts_inside
     def outer(self, A: Any, B: Any, /) -> Array:
         """Apply the function to all pairs; the result has the axes of both."""
         name = self._two_to_one("outer")

@@ -63,7 +63,7 @@ def select(which: Node, yes: Node, no: Node) -> Node:
 def choose(which: Node, yes: Node, no: Node) -> Node:
     """Like `select`, for operands of any dtypes, and of shapes that broadcast."""
     a, b = promote("where", wrap(yes), wrap(no))
-    test, a, b = broadcast_nodes("where", [as_bool(which), a, b])
+    test, a, b = broadcast_nodes("where", [as_bool(which), a, b], any_ranks=True)
     shape = test.aval.shape
     if state.named and shape:  # as jax writes it down; kernels take scalars as they are
         a, b = to_shape(a, shape), to_shape(b, shape)

@@ -16,6 +16,7 @@ from accnp.api.algebra import linalg
 from accnp.api.algebra.norms import norm
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arrays.creation import eye, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.matrices import diagonal
@@ -75,6 +76,7 @@ def _complement(x: Array) -> Array:
 
 
 @api_boundary
+@broadcasts_inside
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Array, Array, Array]:
     """Return the largest eigenvalues of a symmetric matrix, and their eigenvectors.
 

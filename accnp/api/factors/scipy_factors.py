@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, broadcast_shapes, to_shape
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import asarray, eye, ones, zeros, zeros_like
 from accnp.api.arrays.joining import block, concatenate
@@ -284,6 +285,7 @@ def eigh(
 
 
 @api_boundary
+@promotes_inside
 def eigh_tridiagonal(
     d: Any,
     e: Any,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra import linalg
-from accnp.api.arguments.convert import broadcast_shapes, to_shape
+from accnp.api.arguments.convert import broadcast_shapes, check_ranks, to_shape
 from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, eye
@@ -60,6 +60,7 @@ def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
             f"{name}: needs square matrices and right sides of as many rows; got shapes "
             f"{shape} and {y.aval.shape[:-1] if vector else right}; give b as many rows as a has"
         )
+    check_ranks(name, [shape[:-2], right[:-2]])
     outer = broadcast_shapes(name, [shape[:-2], right[:-2]])
     x, y = (to_shape(v, (*outer, *v.aval.shape[-2:])) for v in (x, y))
     return wrap(x), wrap(y), vector

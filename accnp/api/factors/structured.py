@@ -15,6 +15,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
 from accnp.api.arrays.joining import concatenate
@@ -171,6 +172,7 @@ def _below_first_row(first: Array, below: Array) -> Array:
 
 
 @api_boundary
+@broadcasts_inside
 def leslie(f: Any, s: Any) -> Array:
     """Return the Leslie matrix: fecundities in the first row, survival below the diagonal.
 
@@ -236,6 +238,7 @@ def fiedler(a: Any) -> Array:
 
 
 @api_boundary
+@broadcasts_inside
 def fiedler_companion(a: Any) -> Array:
     """Return the pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
 
@@ -275,6 +278,7 @@ def fiedler_companion(a: Any) -> Array:
 
 
 @api_boundary
+@broadcasts_inside
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     """Return the matrix whose product with a vector of n elements is its convolution with a.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
@@ -230,7 +231,7 @@ nanargmin = _make_nan_arg("nanargmin", "[1.0, jnp.nan, 3.0] -> Array(0, dtype=in
 def _not_nan(a: Any, where: Any, name: str) -> Array:
     mask = o.not_(rules.isnan(as_node(a, name)))
     if where is not None:
-        mask = o.and_(*broadcast_nodes(name, [mask, red.as_mask(where, name)]))
+        mask = o.and_(*broadcast_nodes(name, [mask, red.as_mask(where, name)], any_ranks=True))
     return wrap(mask)
 
 
@@ -242,6 +243,7 @@ def _as_wide(a: Any, mask: Array) -> Any:
 
 
 @api_boundary
+@broadcasts_inside
 def nanmean(
     a: Any,
     axis: Axis = None,
@@ -268,6 +270,7 @@ def nanmean(
 
 
 @api_boundary
+@broadcasts_inside
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -295,6 +298,7 @@ def nanvar(
 
 
 @api_boundary
+@broadcasts_inside
 def nanstd(
     a: Any,
     axis: Axis = None,

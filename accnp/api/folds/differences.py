@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to, ravel, reshape
@@ -129,6 +130,7 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
 
 @api_boundary
 @shown()
+@broadcasts_inside
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = None) -> Any:
     """Return the derivative along each axis by central differences, one-sided at the ends.
 

@@ -147,10 +147,7 @@ def root_of_squares(x: Node, axes: tuple[int, ...]) -> Node:
 def masked(x: Node, where: Any, fill: Any, name: str) -> Node:
     """Replace elements outside the mask by a value that does not count."""
     mask = as_mask(where, name)
-    if 0 < mask.aval.ndim < x.aval.ndim:  # that is no promotion of ranks
-        more = (1,) * (x.aval.ndim - mask.aval.ndim)
-        mask = o.reshape(mask, new_sizes=(*more, *mask.aval.shape), dimensions=None)
-    mask = broadcast_nodes(name, [x, mask])[1]
+    mask = broadcast_nodes(name, [x, mask], any_ranks=True)[1]
     wide = to_shape(x, mask.aval.shape, name) if mask.aval.ndim else x
     return rules.select(mask, wide, like(x, fill))
 

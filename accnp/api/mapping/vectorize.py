@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from accnp.api.arguments.convert import broadcast_shapes
+from accnp.api.arguments.convert import broadcast_shapes, check_ranks
 from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.manipulation import expand_dims
 from accnp.api.mapping.vmap import vmap
@@ -156,6 +156,12 @@ def _apply(
             f"{len(given)}; signature={core.text!r}"
         )
     dims = [() for _ in given] if core is None else core.arguments
+    for i, d in zip(given, dims, strict=True):
+        if core is not None and args[i] is None and d:
+            raise ValueError(
+                f"vectorize: Cannot pass None at locations {{{i}}} with signature={core.text!r}; "
+                "pass an array, or name the position in excluded"
+            )
     places = [i for i in given if args[i] is not None]
     dims = [d for i, d in zip(given, dims, strict=True) if args[i] is not None]
     arrays = [_array(args[i]) for i in places]
@@ -178,6 +184,8 @@ def _apply(
         if core is not None:
             core.fill(sizes, x.shape[split:], d)
         loops.append(x.shape[:split])
+    ranked = [loop for x, loop in zip(arrays, loops, strict=True) if x.ndim]
+    check_ranks("vectorize", ranked)
     fun = one if core is None else core.checked(one, sizes)
     return _looped(fun, arrays, loops)
 

@@ -18,6 +18,7 @@ from accnp import dtypes
 from accnp.api.algebra.einsum import einsum
 from accnp.api.algebra.products import dot_general
 from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arrays.creation import arange
 from accnp.api.elements import ufuncs
 from accnp.api.elements.selecting import where
@@ -74,6 +75,7 @@ def _lengths(name: str, x: Any, batch: int) -> Array | None:
 
 
 @api_boundary
+@broadcasts_inside
 def dot_product_attention(
     query: Any,
     key: Any,

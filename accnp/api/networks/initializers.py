@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays import creation
 from accnp.api.arrays.manipulation import moveaxis
@@ -262,6 +263,7 @@ def variance_scaling(
     given = dtype
 
     @api_boundary
+    @promotes_inside
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "variance_scaling initializer")
         sizes = as_shape(shape, "variance_scaling initializer")

@@ -412,9 +412,11 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
     def update(i: Any, g: Array, state: Any) -> Any:
         x, m, rows = state
         g = asarray(g).reshape(m.shape)
-        least = rows[0].reshape((-1,) + (1,) * (m.ndim - 1))
-        for d, row in enumerate(rows[1:], 1):
-            least = uf.minimum(least, row.reshape((-1,) + (1,) * (m.ndim - 1 - d)))
+        wide = [
+            row.reshape([-1 if axis == d else 1 for axis in range(m.ndim)])
+            for d, row in enumerate(rows)
+        ]
+        least = functools.reduce(uf.minimum, wide)
         total = least + uf.square(g)
         m = (1 - momentum) * (g * _inverse_root(total)) + momentum * m
         rows = [total.max(axis=tuple(a for a in range(m.ndim) if a != d)) for d in range(m.ndim)]

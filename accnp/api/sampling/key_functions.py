@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.arguments.convert import check_ranks
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays.creation import full
 from accnp.api.arrays.joining import stack
@@ -176,8 +178,16 @@ def _at(ref: Any) -> Any:
 def _equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
     x, y = args
     _same(name, [x, y])
-    same = reductions.all(x._base == y._base, axis=-1)
+    check_ranks(name, [v.shape for v in (x, y) if v.shape])
+    same = _all_equal(x._base, y._base)
     return same if name in ("equal", "eq") else ~same
+
+
+@broadcasts_inside
+@broadcasts_inside
+def _all_equal(x: Array, y: Array) -> Array:
+    """Whether all words of keys are equal; a key has an axis of words more than its array."""
+    return reductions.all(x == y, axis=-1)
 
 
 def _array_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:

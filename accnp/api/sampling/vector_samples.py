@@ -10,6 +10,7 @@ from typing import Any
 from accnp.api.algebra.linalg import cholesky, eigh, svd
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import broadcast_shapes, promote_inexact
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_shape
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.elements import ufuncs as uf
@@ -25,6 +26,7 @@ __all__ = ["multivariate_normal", "orthogonal"]
 
 
 @api_boundary
+@broadcasts_inside
 def multivariate_normal(
     key: Any,
     mean: Any,

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from accnp.api.algebra.linalg import eigh
 from accnp.api.algebra.products import dot
+from accnp.api.arguments.convert import check_ranks
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arrays.creation import array, asarray, ones
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_1d, broadcast_to
@@ -137,12 +139,14 @@ class Rotation(NamedTuple):
     @api_boundary
     def __mul__(self, other: Any) -> Rotation:
         """Rotate by the other, and then by this."""
+        check_ranks(_name("__mul__"), [self.quat.shape[:-1], other.quat.shape[:-1]])
         return Rotation(quat_.normalised(quat_.composed(self.quat, other.quat)))
 
     @api_boundary
     def apply(self, vectors: Any, inverse: bool = False) -> Array:
         """Rotate vectors, [..., 3], which broadcast; or rotate them back."""
         v = quat_.floating(_name("apply"), vectors)
+        check_ranks(_name("apply"), [self.quat.shape[:-1], v.shape[:-1]])
         return quat_.applied(self.as_matrix(), v, inverse)
 
     @api_boundary
@@ -182,6 +186,7 @@ class Rotation(NamedTuple):
         return roll(q, 1, axis=-1) if scalar_first else q
 
     @api_boundary
+    @broadcasts_inside
     def inv(self) -> Rotation:
         """Return the rotation back."""
         return Rotation(quat_.inverse(self.quat))
@@ -192,6 +197,7 @@ class Rotation(NamedTuple):
         return quat_.magnitude(self.quat)
 
     @api_boundary
+    @broadcasts_inside
     def mean(self, weights: Any = None) -> Rotation:
         """Return the rotation whose squared distances to those of an array are least.
 

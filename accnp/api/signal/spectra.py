@@ -17,7 +17,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.inside import broadcasts_inside, promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, zeros
@@ -39,6 +39,7 @@ Detrend = bool | str | Callable[[Array], Array]
 
 
 @api_boundary
+@broadcasts_inside
 def detrend(
     data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
 ) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
 from accnp.api.arrays.creation import arange, array, asarray, zeros
 from accnp.api.arrays.joining import concatenate, stack
@@ -148,6 +149,7 @@ def unbatched(mat: BCOO) -> BCOO:
     )  # fmt: skip
 
 
+@broadcasts_inside
 def inside(mat: BCOO) -> Array:
     """Which elements lie in the shape, [nse]."""
     shape = array(sparse_shape(mat), dtype=mat.indices.dtype)

@@ -179,7 +179,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     start, data, indices = 0, [], []
     for m in mats:
         n = m.n_sparse
-        moved = m.indices + array(np.eye(n, dtype=int)[d] * start, dtype=m.indices.dtype)
+        moved = m.indices + array(np.eye(n, dtype=int)[d : d + 1] * start, dtype=m.indices.dtype)
         # What lay outside would lie in the next array now.
         data.append(m.data)
         indices.append(where(inside(m)[:, None], moved, np.iinfo(m.indices.dtype).max))
