@@ -82,6 +82,7 @@ USERS = {
     "digitize": lambda a, v: jnp.digitize(v, a),
     "interp": lambda a, v: jnp.interp(v, a, a * 2),
     "histogram": lambda a, v: jnp.histogram(v, bins=a)[0],
+    "repeat": lambda a, v: jnp.repeat(a, (v / 9).astype(int), total_repeat_length=500),
     "nonzero": lambda a, v: jnp.nonzero(v > 0, size=300)[0],
     "choice": lambda a, v: accnp.random.choice(accnp.random.key(0), 400, (400,), p=v * v),
 }

@@ -485,9 +485,8 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
     counts = broadcast_to(reshape_plain(counts, (counts.aval.size,)), (n,), (0,))
     ends = o.cumsum(to_dtype(counts, kind), axis=0, reverse=False)
     # Output position p shows the element whose end is the first one beyond p.
-    place = o.iota(dtype=kind, shape=(total, n), dimension=0)
-    before = o.le(broadcast_to(ends, (total, n), (1,)), place)
-    index = o.reduce_sum(to_dtype(before, kind), axes=(1,))
+    place = o.iota(dtype=kind, shape=(total,), dimension=0)
+    index = o.searchsorted(ends, place, side="right")
     last = node_of(max(0, n - 1), kind)
     index = o.min(index, last)
     return wrap(gather_axis(x, index, d))
