@@ -23,7 +23,7 @@ from accnp.primitives.linalg import (
     matmul,
     matrix_t,
 )
-from accnp.primitives.linalg_kernels import det_kernel
+from accnp.primitives.linalg_kernels import adjugate_kernel, det_kernel
 from accnp.primitives.reference import quiet
 
 
@@ -38,8 +38,20 @@ def _parts(m: Any) -> tuple[Any, Any, Any, Any]:
     return u, s, vh, np.linalg.det(u) * np.linalg.det(vh)
 
 
+def _regular(x: Any) -> tuple[Any, Any, Any]:
+    """Of a stack of matrices their determinants, inverses, and which are far from singular."""
+    try:
+        inverse = np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        return np.zeros(x.shape[:-2], x.dtype), x, np.zeros(x.shape[:-2], bool)
+    norms = [np.linalg.norm(m, 1, axis=(-2, -1)) for m in (x, inverse)]
+    good = norms[0] * norms[1] < np.finfo(x.dtype).eps ** -0.5
+    return np.linalg.det(x), inverse, good
+
+
 def _adjugate(a: Any) -> Any:
-    """The transposed cofactors; by singular values, so that it is right when singular."""
+    """The transposed cofactors: det(a) inv(a); of matrices near singular ones by singular values,
+    which need no inverse."""
 
     def one(m: Any) -> Any:
         n = m.shape[0]
@@ -50,7 +62,13 @@ def _adjugate(a: Any) -> Any:
         return (vh.conj().T * (others * turn)) @ u.conj().T
 
     x = a.astype(lapack_dtype(a.dtype))
-    return each_matrix(one, x) if x.size else x
+    if not x.size:
+        return x
+    det, inverse, good = _regular(x)
+    found = det[..., None, None] * inverse
+    if not good.all():
+        found[~good] = each_matrix(one, x[~good])
+    return found
 
 
 def _adjugate_tangent(a: Any, t: Any) -> Any:
@@ -73,7 +91,15 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
 
     work = lapack_dtype(a.dtype)
     a, t = a.astype(work), t.astype(work)
-    return each_matrix(one, a, t) if a.size else a
+    if not a.size:
+        return a
+    det, inverse, good = _regular(a)
+    turned = inverse @ t
+    trace = np.trace(turned, axis1=-2, axis2=-1)
+    found = det[..., None, None] * (trace[..., None, None] * inverse - turned @ inverse)
+    if not good.all():
+        found[~good] = each_matrix(one, a[~good], t[~good])
+    return found
 
 
 def _spread(x: Node, shape: tuple[int, ...]) -> Node:
@@ -109,6 +135,7 @@ opaque(
     numpy=quiet(_adjugate),
     jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
     batch=batched("adjugate"),
+    kernel=lambda operands, results, p: adjugate_kernel(operands[0], results[0]),
 )
 
 

@@ -1,5 +1,5 @@
 """Kernels of triangular systems and factorisations: cholesky, triangular_solve, lu, linear_solve,
-det, slogdet.
+det, slogdet, adjugate.
 
 In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch; the
 work is done by kernels of the library (`kernels/factors.py`). There are none for complex matrices,
@@ -20,6 +20,7 @@ from accnp.primitives.views import contiguous
 
 __all__ = [
     "Batch",
+    "adjugate_kernel",
     "cholesky_kernel",
     "det_kernel",
     "lu_kernel",
@@ -28,6 +29,9 @@ __all__ = [
 ]
 
 LARGE = 2048
+# Rows up to which cofactors come from a kernel: its pivots are looked for among all elements, one
+# by one.
+FEW = 128
 
 
 class Batch:
@@ -194,6 +198,70 @@ def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
         batch.determinant(n, several)
         text.add("release(f)", "release(p)")
     return batch.own(size**3 // 100)
+
+
+def adjugate_kernel(a: Operand, result: Aval) -> OwnKernel | None:
+    """Return the kernel of `adjugate`, the transposed cofactors, right for singular matrices, too.
+
+    With complete pivoting P A Q = L U, adj(A) = det(P) det(Q) Q adj(U) inv(L) P. The last pivots of
+    a singular matrix are 0, so adj(U) is made without a division: if U ends in a column w over a
+    pivot d, and V is U without them, adj(U) has the blocks d adj(V), -adj(V) w and det(V).
+    """
+    batch, size = Batch([a], [result], "22"), a.shape[-1]
+    if not batch.real or size > FEW:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    rows = f"for i in range({n}):"
+    with batch.each("xy"):
+        text.add(f"f = heap_{code}({n} * {n})", f"g = heap_{code}({n} * {n})")
+        text.add(f"p = heap_i4({n})", f"q = heap_i4({n})", f"sign = {code}(1)")
+        batch.copy("f", "x", 0, n, n)
+        text.add(rows, "    p[i] = i4(i)", "    q[i] = i4(i)")
+        with text.block(f"for k in range({n}):"):
+            _pivot(text, n, code)
+            text.add(f"d = f[k * {n} + k]")
+            with text.block(f"for i in range(k + 1, {n}):"):
+                text.add(f"m = f[i * {n} + k] / d if d != {code}(0) else {code}(0)")
+                text.add(f"f[i * {n} + k] = m")
+                text.add(f"row = at(f, i * {n})", f"top = at(f, k * {n})")
+                text.add(f"for j in range(k + 1, {n}):", "    row[j] = row[j] - m * top[j]")
+        # g is adj(U) by columns, so that the inner loops go along rows of memory.
+        text.add(f"for i in range({n} * {n}):", f"    g[i] = {code}(0)")
+        text.add(f"det = {code}(1)")
+        with text.block(f"for k in range({n}):"):
+            text.add(f"d = f[k * {n} + k]", f"last = at(g, k * {n})")
+            with text.block("for j in range(k):"):
+                text.add(f"w = f[j * {n} + k]", f"other = at(g, j * {n})")
+                with text.block("for i in range(k):"):
+                    text.add("last[i] = last[i] - w * other[i]", "other[i] = other[i] * d")
+            text.add("last[k] = det", "det = det * d")
+        with text.block(f"for c in range({n}):"):  # times the inverse of L
+            text.add(f"j = {n} - 1 - c", f"first = at(g, j * {n})")
+            with text.block(f"for k in range(j + 1, {n}):"):
+                text.add(f"m = f[k * {n} + j]", f"other = at(g, k * {n})")
+                text.add(f"for i in range({n}):", "    first[i] = first[i] - m * other[i]")
+        with text.block(rows), text.block(f"for j in range({n}):"):
+            text.add(f"y[i8(q[i]) * {n} + i8(p[j])] = sign * g[j * {n} + i]")
+        text.add("release(f)", "release(g)", "release(p)", "release(q)")
+    return batch.own(2 * size**3)
+
+
+def _pivot(text: Text, n: str, code: str) -> None:
+    """Exchange rows and columns of f so that the largest of the elements from k on is at k."""
+    text.add(f"most = {code}(-1)", "best = k", "column = k")
+    with text.block(f"for i in range(k, {n}):"), text.block(f"for j in range(k, {n}):"):
+        text.add(f"size = abs(f[i * {n} + j])", "more = size > most")
+        text.add("most = size if more else most", "best = i if more else best")
+        text.add("column = j if more else column")
+    for name, order, one, other in (
+        ("best", "p", f"k * {n} + j", f"best * {n} + j"),
+        ("column", "q", f"j * {n} + k", f"j * {n} + column"),
+    ):
+        with text.block(f"if {name} != k:"):
+            text.add("sign = -sign", f"old = {order}[k]", f"{order}[k] = {order}[{name}]")
+            text.add(f"{order}[{name}] = old")
+            with text.block(f"for j in range({n}):"):
+                text.add(f"v = f[{one}]", f"f[{one}] = f[{other}]", f"f[{other}] = v")
 
 
 def _factorise(batch: Batch, n: str) -> None:

@@ -462,7 +462,7 @@ def det(a: Any) -> Array:
     """
     x = matrices(a, "linalg.det", True, ValueError)
     n = x.aval.shape[-1]
-    return wrap(_written_out(x) if n in (2, 3) else o.det(x))
+    return wrap(_written_out(x) if n in (1, 2, 3) else o.det(x))
 
 
 def _written_out(x: Node) -> Node:
@@ -471,6 +471,8 @@ def _written_out(x: Node) -> Node:
     def product(columns: Sequence[int]) -> Array:
         return functools.reduce(operator.mul, [a[..., i, j] for i, j in enumerate(columns)])
 
+    if n == 1:
+        return product((0,))._node
     if n == 2:
         return (product((0, 1)) - product((1, 0)))._node
     even = product((0, 1, 2)) + product((1, 2, 0)) + product((2, 0, 1))
