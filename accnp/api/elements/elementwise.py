@@ -260,10 +260,27 @@ _SIGNS = {
 }  # fmt: skip
 
 
+_METHODS = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "divmod": "__rdivmod__",
+    "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__",
+    "left_shift": "__rlshift__", "right_shift": "__rrshift__", "equal": "__eq__",
+    "not_equal": "__ne__", "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__",
+    "greater_equal": "__le__",
+}  # fmt: skip
+
+
+def _reflects(name: str, kind: type) -> bool:
+    """Whether a class of containers has a reflected operator of its own."""
+    method = _METHODS[name]
+    builtin = next(c for c in kind.__mro__ if c in (list, tuple, set, dict))
+    return getattr(kind, method, None) is not getattr(builtin, method, None)
+
+
 def _left_to_other(name: str, x: Any, y: Any, other: Any) -> Any:
     """NotImplemented, so that Python asks the other operand; containers are refused, as in jax:
     Python would repeat a list by a number, and call all of them unequal to an array."""
-    if isinstance(other, list | tuple | set | dict):
+    if isinstance(other, list | tuple | set | dict) and not _reflects(name, type(other)):
         raise TypeError(
             f"unsupported operand type(s) for {_SIGNS[name]}: {type(x).__name__!r} and "
             f"{type(y).__name__!r}; convert with jnp.asarray first"
