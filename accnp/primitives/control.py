@@ -40,9 +40,10 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
     """Record a call op and return its results."""
     if state.ruled and state.abstract is not None:
         inputs, params = _closed(name, inputs, params)
-    if is_unrolled(name, inputs, params):
+    op = OPS[name]
+    if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)
-    return list(items(record(OPS[name], tuple(inputs), params)))
+    return list(items(record(op, tuple(inputs), params)))
 
 
 def _closed(

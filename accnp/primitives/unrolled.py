@@ -7,30 +7,30 @@ In: the name of a call or loop op, its operands, its parameters; or a program. O
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
 from accnp.ir.node import MARK, Node, has_effect, perform, record, value_of
-from accnp.ir.op import CALLS, OPS, ZERO, o
-from accnp.ir.trace import EffectsOf, held_effects, sets_site, state
+from accnp.ir.op import CALLS, ZERO, Op, o
+from accnp.ir.trace import EffectsOf, Trace, held_effects, sets_site, state
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
 __all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
 
 
-def is_unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
+def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
     """Whether a call is to be done operation by operation."""
-    if state.abstract is not None or not has_effect(OPS[name], params):
+    if state.abstract is not None or not has_effect(op, params):
         return False
-    if name == "remat2":  # its rules know what is done already
+    if op.name == "remat2" or not graphs_in(params):  # its rules know what is done already
         return False
     traces = [x.trace for x in inputs if x.trace is not None and x.trace.active]
     return bool(traces) and not any(t.abstract for t in traces)
 
 
-def differentiated(xs: Iterable[Node]) -> bool:
-    """Whether values depend smoothly on what is being differentiated by."""
+def differentiated(xs: Iterable[Node], traces: Container[Trace] | None = None) -> bool:
+    """Whether values depend smoothly on what is being differentiated by, in these traces or any."""
     seen: set[int] = set()
     stack = [x for x in xs if x.trace is not None]
     while stack:
@@ -39,7 +39,7 @@ def differentiated(xs: Iterable[Node]) -> bool:
             continue
         seen.add(id(x))
         if isinstance(x.aval, tuple) or dtype_kind(x.aval.dtype) in "fc":
-            if x.op is MARK and not x.trace.walked:
+            if x.op is MARK and not x.trace.walked and (traces is None or x.trace in traces):
                 return True
             rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
             stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
@@ -96,7 +96,7 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
 def _again(node: Node, inputs: list[Node]) -> Any:
     """Record an operation with other operands: the node, or the results of an unrolled call."""
     op = node.op
-    if op.kind in CALLS and is_unrolled(op.name, inputs, node.params):
+    if op.kind in CALLS and is_unrolled(op, inputs, node.params):
         return unrolled(op.name, inputs, node.params)
     return record(op, tuple(inputs), node.params)
 
