@@ -7,6 +7,7 @@ In: a function, its arguments. Out: a `RuleCall`: differentiable leaves as nodes
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,20 +18,23 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.flow.bodies import Reference, close
 from accnp.array import Array
+from accnp.config import config, scope
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import Node, perform
 from accnp.ir.op import o
-from accnp.ir.trace import EffectsOf, noted_writes, own_effects, state
+from accnp.ir.trace import EffectsOf, Trace, noted_writes, own_effects, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.unrolled import differentiated
 from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace
-from accnp.transforms.walk import inexact
+from accnp.transforms.tools import TOOLS
+from accnp.transforms.walk import dependents, inexact
 
 __all__ = [
     "RuleCall",
     "SymbolicZero",
+    "depends_on_traces",
     "name_of",
     "nondiff_positions",
     "resolve",
@@ -134,6 +138,8 @@ def tangent_value(t: Node | None, aval: Aval, symbolic: bool) -> Any:
 
 def name_of(fun: Any) -> str:
     """Return a function's name, for messages."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
     return getattr(fun, "__name__", None) or str(fun)
 
 
@@ -160,6 +166,8 @@ def resolve(
 ) -> tuple[Any, ...]:
     """Turn keyword arguments into positional ones and fill in defaults.
 
+    Keywords that a `functools.partial` binds are no arguments of the call, unless it names them.
+
     Raises:
         TypeError: they do not fit the function, or it has keyword-only ones.
     """
@@ -167,9 +175,16 @@ def resolve(
         signature = inspect.signature(fun)
     except ValueError:
         return args
+    held: set[str] = set()
+    inner = fun
+    while isinstance(inner, functools.partial):
+        held |= inner.keywords.keys()
+        inner = inner.func
     try:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
+        for name in held - kwargs.keys():
+            bound.arguments.pop(name, None)
         if bound.kwargs:
             raise TypeError(
                 "keyword arguments could not be resolved to positions: "
@@ -183,6 +198,21 @@ def resolve(
     return bound.args
 
 
+def depends_on_traces(tree: Any) -> bool:
+    """Whether an array among the leaves belongs to a transformation that is under way."""
+    nodes = [x._node for x in flatten_arrays(tree)[0] if type(x) is Array]
+    return any(x.trace is not None and x.trace.active for x in nodes)
+
+
+def _canonical_leaves(tree: Any) -> Any:
+    def leaf(x: Any) -> Any:
+        if isinstance(x, np.ndarray | np.generic):
+            return x.astype(dtypes.canonicalize_dtype(x.dtype), copy=False)
+        return x
+
+    return map_arrays(leaf, tree)
+
+
 class RuleCall:
     """One call of a function with a custom rule.
 
@@ -192,8 +222,8 @@ class RuleCall:
     """
 
     __slots__ = (
-        "_fixed", "_fixed_tree", "_written", "args", "avals", "count", "effects", "nodes", "places",
-        "program", "refs", "tree",
+        "_fixed", "_fixed_tree", "_held", "_written", "_x64", "args", "avals", "count", "effects",
+        "nodes", "places", "program", "refs", "tree",
     )  # fmt: skip
 
     effects: EffectsOf | None
@@ -204,6 +234,8 @@ class RuleCall:
         self.args = args
         self.places = [i for i in range(len(args)) if i not in fixed]
         leaves, self.tree = flatten_arrays(tuple(args[i] for i in self.places))
+        self._held = not any(type(x) is Array or isinstance(x, Reference) for x in leaves)
+        self._x64: bool = config.enable_x64
         self.refs: dict[int, Any] = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference)}
         self._written: dict[int, Any] = {}
         self.nodes = [as_node(x, name) for x in leaves if not isinstance(x, Reference)]
@@ -213,6 +245,31 @@ class RuleCall:
         # What is no array stands in a tuple.
         self._fixed = [None if type(x) is Array else (x,) for x in others]
         self.nodes += [o.detach(x._node) for x in others if type(x) is Array]
+
+    @property
+    def of_host_values(self) -> bool:
+        """Whether the call is an ordinary one of Python's: nothing is being traced, and what is
+        differentiated cannot be among its arguments."""
+        return self._held and state.abstract is None and not state.named
+
+    def host_args(self) -> list[Any]:
+        """Return the arguments of a call of host values: those of NumPy get the dtypes that arrays
+        have."""
+        return [_canonical_leaves(x) if i in self.places else x for i, x in enumerate(self.args)]
+
+    def perturbed(self) -> list[bool]:
+        """Say which differentiable arguments a derivative is being taken by, without a traced
+        program in between: the rule, and not the function, gives the value then."""
+        traces: set[Trace] = set()
+        for t in reversed(state.stack):
+            if t.kind == "jit":
+                break
+            if t.kind == "grad" and not t.walked:
+                traces.add(t)
+        if not traces:
+            return []
+        flags = [differentiated([x], traces) for x in self.nodes[: self.count]]
+        return flags if any(flags) else []
 
     def dynamic(self, leaves: Sequence[Any], ref: Callable[[Any], Any] | None = None) -> Any:
         """Return the differentiable arguments made of these leaves; `ref` says what stands for a
@@ -245,11 +302,16 @@ class RuleCall:
         dynamic, fixed = iter(self.dynamic(leaves, ref)), iter(self.fixed(nodes))
         return [next(dynamic) if i in self.places else next(fixed) for i in range(len(self.args))]
 
-    def run(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
+    def run(
+        self,
+        fun: Callable[..., Any],
+        instead: Callable[[list[Node]], tuple[list[Node], Any]] | None = None,
+    ) -> tuple[list[Node], Any]:
         """Run the function on detached arguments; returns result nodes and their structure.
 
-        What it prints is left to its rule where that will be used. Where a jaxpr is made, `program`
-        is what was recorded, and what that closes over.
+        `instead` runs in place of the function, on all nodes of the call. What it prints is left
+        to its rule where that will be used. Where a jaxpr is made, `program` is what was recorded,
+        and what that closes over.
         """
         self.effects, self.program = None, None
         if state.named:
@@ -260,12 +322,25 @@ class RuleCall:
             if under:
                 self.effects = stack.enter_context(own_effects())
                 self._written = stack.enter_context(noted_writes())
+            if instead is not None:
+                moving = [x._node for x in detached]
+                return instead([*moving, *self.nodes[self.count :]])
             leaves, tree = flatten_arrays(fun(*self.whole(detached, self.nodes)))
         held = [] if self.effects is None else self.effects.held
         if held and not differentiated(self.nodes[: self.count]):
             for node in held:
                 perform(node)
         return [as_node(x, name_of(fun)) for x in leaves], tree
+
+    def again(
+        self, first: Sequence[Node], found: Sequence[Node], nodes: Sequence[Node]
+    ) -> list[Node]:
+        """Record once more what a rule recorded of the nodes `first`, of other nodes: the user's
+        code runs once."""
+        order = toposort(found, set(map(id, first)), lambda x: x.trace is not None)
+        env = dict(zip(map(id, first), nodes, strict=True))
+        TOOLS.replay(dependents(order, first), env)
+        return [env.get(id(x), x) for x in found]
 
     @contextlib.contextmanager
     def once_more(self) -> Iterator[None]:
@@ -275,10 +350,17 @@ class RuleCall:
         for place, content in self._written.values():
             place.content = content
         try:
-            yield
+            with self.context():
+                yield
         finally:
             for place, content in now:
                 place.content = content
+
+    def context(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the context of the call, for its rules: whether there are 64-bit types."""
+        if config.enable_x64 == self._x64:
+            return contextlib.nullcontext()
+        return scope("enable_x64", self._x64)
 
     def _recorded(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
         tree: Any = None

@@ -14,6 +14,7 @@ from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
+    depends_on_traces,
     name_of,
     nondiff_positions,
     resolve,
@@ -173,8 +174,22 @@ class custom_vjp:
         for i in self.nondiff_argnums:
             _no_tracers(args[i])
         call = RuleCall(name, args, self.nondiff_argnums)
-        outs, tree = call.run(self.fun)
-        rule = _rule(name, call, outs, tree, self.fwd, self.bwd, self.symbolic_zeros)
+        if call.of_host_values:
+            result = self.fun(*call.host_args())
+            if not depends_on_traces(result):
+                return result
+        flags = call.perturbed()
+        run = _forward_runner(name, call, self.fwd, self.symbolic_zeros)
+
+        ran: list[Any] = []
+
+        def value(nodes: list[Node]) -> tuple[list[Node], Any]:
+            made, out_tree, saved = run(nodes, flags)
+            ran.append((nodes, made, flatten_arrays(saved)))
+            return made, out_tree
+
+        outs, tree = call.run(self.fun, value if flags else None)
+        rule = _rule(name, call, outs, tree, self.fwd, self.bwd, self.symbolic_zeros, flags, ran)
         nodes = boundary(rule, call.nodes, outs, call.effects, call.program)
         return tree_unflatten(tree, [wrap(x) for x in nodes])
 
@@ -184,7 +199,7 @@ class custom_vjp:
 
 def _no_tracers(x: Any) -> None:
     for leaf in array_leaves(x):
-        if type(leaf) is Array and _maybe_perturbed(leaf._node):
+        if type(leaf) is Array and _in_use(leaf._node):
             raise UnexpectedTracerError(
                 "custom_vjp: what nondiff_argnums names cannot be traced; got a traced value; "
                 "leave arrays out of nondiff_argnums, and return None for their cotangents"
@@ -209,11 +224,58 @@ def _rule(
     fwd: Callable[..., Any],
     bwd: Callable[..., Any],
     symbolic: bool,
+    flags: Sequence[bool],
+    ran: list[Any],
 ) -> VjpRule:
     out_avals = [x.aval for x in outs]
-    shown = f"custom_vjp: Custom VJP fwd rule {name_of(fwd)} for function {name}"
+    run = _forward_runner(name, call, fwd, symbolic)
 
     def forward(primals: list[Node], perturbed: Sequence[bool]) -> Any:
+        if ran and list(perturbed[: call.count]) == flags:
+            first, outs, (residuals, res_tree) = ran[0]
+            places = [i for i, x in enumerate(residuals) if type(x) is Array]
+            found = call.again(first, [*outs, *[residuals[i]._node for i in places]], primals)
+            made = found[: len(outs)]
+            residuals = list(residuals)
+            for i, x in zip(places, found[len(outs) :], strict=True):
+                residuals[i] = wrap(x)
+        else:
+            made, out_tree, saved = run(primals, perturbed)
+            same_results(_shown(name, fwd), name, made, out_tree, out_avals, tree)
+            residuals, res_tree = flatten_arrays(saved)
+        # Arrays travel as nodes; whatever else was saved is handed on as it is.
+        others = [None if type(x) is Array else (x,) for x in residuals]
+        fixed = primals[call.count :]
+        kept = [*[x._node for x in residuals if type(x) is Array], *fixed]
+        return made, kept, _Saved(res_tree, others)
+
+    def backward(saved: _Saved, residuals: list[Node], cts: list[Node | None]) -> list[Node | None]:
+        arrays = iter(residuals)
+        leaves = [wrap(next(arrays)) if x is None else x[0] for x in saved.others]
+        fixed = call.fixed([*[None] * call.count, *arrays])  # type: ignore[list-item]
+        shown_cts = [tangent_value(ct, a, symbolic) for ct, a in zip(cts, out_avals, strict=True)]
+        with own_lines(), call.context():
+            result = bwd(
+                *fixed, tree_unflatten(saved.tree, leaves), tree_unflatten(tree, shown_cts)
+            )
+        return [*_cotangents(result, call), *[None] * (len(call.nodes) - call.count)]
+
+    names = {"fwd": name_of(fwd), "bwd": name_of(bwd), "symbolic_zeros": symbolic}
+    return VjpRule(name, forward, backward, names)
+
+
+def _shown(name: str, fwd: Callable[..., Any]) -> str:
+    return f"custom_vjp: Custom VJP fwd rule {name_of(fwd)} for function {name}"
+
+
+def _forward_runner(
+    name: str, call: RuleCall, fwd: Callable[..., Any], symbolic: bool
+) -> Callable[[list[Node], Sequence[bool]], tuple[list[Node], Any, Any]]:
+    """Return the user's forward rule as a function of nodes, which gives results, their structure
+    and the residuals."""
+    shown = _shown(name, fwd)
+
+    def run(primals: list[Node], perturbed: Sequence[bool]) -> Any:
         leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
         ref = None
         if symbolic:
@@ -229,27 +291,9 @@ def _rule(
             )
         out, out_tree = flatten_arrays(result[0])
         made = [as_node(x, name) for x in out]
-        same_results(shown, name, made, out_tree, out_avals, tree)
-        residuals, res_tree = flatten_arrays(result[1])
-        # Arrays travel as nodes; whatever else was saved is handed on as it is.
-        others = [None if type(x) is Array else (x,) for x in residuals]
-        fixed = primals[call.count :]
-        kept = [*[x._node for x in residuals if type(x) is Array], *fixed]
-        return made, kept, _Saved(res_tree, others)
+        return made, out_tree, result[1]
 
-    def backward(saved: _Saved, residuals: list[Node], cts: list[Node | None]) -> list[Node | None]:
-        arrays = iter(residuals)
-        leaves = [wrap(next(arrays)) if x is None else x[0] for x in saved.others]
-        fixed = call.fixed([*[None] * call.count, *arrays])  # type: ignore[list-item]
-        shown_cts = [tangent_value(ct, a, symbolic) for ct, a in zip(cts, out_avals, strict=True)]
-        with own_lines():
-            result = bwd(
-                *fixed, tree_unflatten(saved.tree, leaves), tree_unflatten(tree, shown_cts)
-            )
-        return [*_cotangents(result, call), *[None] * (len(call.nodes) - call.count)]
-
-    names = {"fwd": name_of(fwd), "bwd": name_of(bwd), "symbolic_zeros": symbolic}
-    return VjpRule(name, forward, backward, names)
+    return run
 
 
 def _unperturbed(ref: Any) -> CustomVJPPrimal:
@@ -375,8 +419,12 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 def _maybe_perturbed(x: Node) -> bool:
     """Whether a derivative with respect to this value may yet be asked for."""
-    in_use = x.trace is not None and (x.trace.active or is_traced(x))
-    return in_use and inexact(x.aval.dtype)
+    return _in_use(x) and inexact(x.aval.dtype)
+
+
+def _in_use(x: Node) -> bool:
+    """Whether a value belongs to a transformation that is under way."""
+    return x.trace is not None and (x.trace.active or is_traced(x))
 
 
 @api_boundary
