@@ -338,7 +338,7 @@ unary("exp", INEXACT, q(np.exp), "exp({0})", lambda t, y, x: o.mul(t, y), cost=1
 unary("exp2", INEXACT, q(np.exp2), "exp2({0})",
       lambda t, y, x: o.mul(const(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
 unary("expm1", INEXACT, q(np.expm1), "expm1({0})",
-      lambda t, y, x: o.mul(t, o.add(y, like(y, 1))), cost=20)  # fmt: skip
+      lambda t, y, x: o.mul(t, o.exp(x)), cost=20)  # y + 1 would cancel  # fmt: skip
 unary("log", INEXACT, q(np.log), "log({0})", lambda t, y, x: o.div(t, x), cost=15)
 unary("log1p", INEXACT, q(np.log1p), "log1p({0})",
       lambda t, y, x: o.div(t, o.add(x, like(x, 1))), cost=20)  # fmt: skip

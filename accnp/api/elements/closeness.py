@@ -141,9 +141,10 @@ def _taken(x: Any, name: str) -> Node:
 
 @api_boundary
 def spacing(x: Any, /) -> Array:
-    """The distance to the next number away from 0, elementwise.
+    """The distance to the next number away from 0, elementwise, with the sign of x.
 
-    The shape stays; integers become the default float, other dtypes stay.
+    Of float16 it is the distance to the next number above, as in NumPy, and so is positive. The
+    shape stays; integers become the default float, other dtypes stay.
 
     Raises:
         TypeError: x is complex, or is a list or a text.
@@ -153,6 +154,7 @@ def spacing(x: Any, /) -> Array:
     Array([1.1920929e-07, 1.2207031e-04], dtype=float32)
     """
     (node,) = real_inexact("spacing", x)
-    outward = rules.copysign(like(node, math.inf), node)
+    half = node.aval.dtype == np.float16
+    outward = like(node, math.inf) if half else rules.copysign(like(node, math.inf), node)
     gap = o.sub(o.nextafter(node, to_shape(outward, node.aval.shape)), node)
     return wrap(cast(gap, gap.aval.dtype))

@@ -136,7 +136,8 @@ class DotAlgorithmPreset(enum.Enum):
     """Algorithms for products by name: operands' types and the sums' type.
 
     On a CPU there are the ones in the operands' own precision: `DEFAULT`, `F32_F32_F32` for
-    operands up to 32 bits, `F64_F64_F64`.
+    operands up to 32 bits, `F64_F64_F64`. `BF16_BF16_F32` and its variants `_X3`, `_X6`, `_X9`
+    are accepted too, and computed without rounding the operands to bfloat16 first.
 
     `precision=` of products takes it; a ValueError unless it is what the operands' dtypes mean.
 
@@ -171,7 +172,9 @@ class DotAlgorithmPreset(enum.Enum):
 
     def check(self) -> None:
         """Refuse algorithms that round operands, or keep sums in fewer bits than these have."""
-        if self.name not in ("DEFAULT", "F32_F32_F32", "F64_F64_F64"):
+        if self.name in ("DEFAULT", "F32_F32_F32", "F64_F64_F64"):
+            return
+        if not self.name.startswith("BF16_BF16_F32"):  # these are computed more accurately
             raise _elsewhere(self)
 
     @property
