@@ -87,12 +87,25 @@ class Runs:
         self.of_second = o.sub(taken(counts, self.end), taken(counts, self.start))
         self.length = o.sub(self.end, self.start)
 
+    def equals_next(self) -> Node:
+        """A flag for each element in order: whether the next one is equal (no NaN is)."""
+        last = broadcast_to(scalar_node(False, _BOOL, False), (1,))
+        if self.n == 1:
+            return last
+        first, second = (cut(self.ordered, 0, i, self.n - 1 + i) for i in (0, 1))
+        return o.concatenate(o.eq(first, second), last, dimension=0)
+
     def chosen(self, keep: Node, size: int, fill: Any) -> tuple[Node, Node, Node]:
         """The values of some runs, which runs these are, and which of the results are values."""
-        keep = o.and_(self.valid, keep)
+        return self.picked(o.and_(self.valid, keep), self.start, size, fill)
+
+    def picked(
+        self, keep: Node, places: Node | None, size: int, fill: Any
+    ) -> tuple[Node, Node, Node]:
+        """As `chosen`, of flags of the elements in order, or of those at some places."""
         runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
         valid = below(size, counted(keep))
-        values = taken(self.ordered, taken(self.start, runs))
+        values = taken(self.ordered, runs if places is None else taken(places, runs))
         values = cast(values, values.aval.dtype)
         if fill is None:  # the least value, or 0 if there is none
             least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)

@@ -16,6 +16,7 @@ from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import node_of, number_node
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.arrays.placement import beside
+from accnp.api.arrays.reversing import roll
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
@@ -354,14 +355,18 @@ def intersect1d(
         values = wrap(fillers(runs, count, fill_value))
         none = wrap(broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,)))
         return (values, none, none) if return_indices else values
-    some = o.gt(runs.of_second, like(runs.of_second, 0))
-    values, which, valid = runs.chosen(
-        o.and_(some, o.lt(runs.of_second, runs.length)), count, fill_value
-    )
+    if assume_unique:  # a repeat counts as being in both arrays, as without `size`
+        values, first, valid = runs.picked(runs.equals_next(), None, count, fill_value)
+        second = o.add(first, like(first, 1))
+    else:
+        some = o.gt(runs.of_second, like(runs.of_second, 0))
+        values, which, valid = runs.chosen(
+            o.and_(some, o.lt(runs.of_second, runs.length)), count, fill_value
+        )
+        first = taken(runs.start, which)
+        second = o.sub(taken(runs.end, which), taken(runs.of_second, which))
     if not return_indices:
         return wrap(values)
-    first = taken(runs.start, which)
-    second = o.sub(taken(runs.end, which), taken(runs.of_second, which))
     places = [wrap(values)]
     for at, start, missing in ((first, 0, runs.sizes[0]), (second, runs.sizes[0], runs.sizes[1])):
         at = gather_axis(runs.perm, at, 0, _DROP)
@@ -442,6 +447,10 @@ def setxor1d(
     count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
         return wrap(fillers(runs, count, fill_value))
+    if assume_unique:  # a repeat counts as being in both arrays, as without `size`
+        again = runs.equals_next()
+        before = roll(wrap(again), 1)._node
+        return wrap(runs.picked(o.not_(o.or_(again, before)), None, count, fill_value)[0])
     none = o.eq(runs.of_second, like(runs.of_second, 0))
     alone = o.or_(none, o.eq(runs.of_second, runs.length))
     return wrap(runs.chosen(alone, count, fill_value)[0])
