@@ -413,11 +413,16 @@ def eye(
     n = as_int(N, name, "N", "shape")
     m = n if M is None else as_int(M, name, "M", "shape")
     shape = as_shape((n, m), name)
+    return made(cast(diagonal_mask(shape, as_diagonal(k, name)), _dtype(dtype, name)), device)
+
+
+def as_diagonal(k: Any, name: str) -> int | Array:
+    """The number of a diagonal, which may be traced."""
     if not (type(k) is Array and is_traced(k._node)):
-        k = as_int(k, name, "k")
-    elif dtype_kind(k.dtype) not in "iu" or k.ndim:
+        return as_int(k, name, "k")
+    if dtype_kind(k.dtype) not in "iu" or k.ndim:
         raise ValueError(f"{name}: k must be one integer; got {k}; convert it with astype(int)")
-    return made(cast(diagonal_mask(shape, k), _dtype(dtype, name)), device)
+    return k
 
 
 def diagonal_mask(shape: tuple[int, ...], k: Any = 0, compare: str = "eq") -> Node:

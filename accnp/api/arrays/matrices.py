@@ -13,7 +13,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, as_nodes, cast, numpy_node
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
-from accnp.api.arrays.creation import arange, diagonal_mask
+from accnp.api.arrays.creation import arange, as_diagonal, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
@@ -38,7 +38,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     The shape is (N, M), M is N by default; the dtype is float32 by default.
 
     Raises:
-        TypeError: N, M or k is no static integer, or negative; no such dtype.
+        TypeError: N or M is no static integer, or negative; k, which may be traced, is no integer;
+            no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.tri(2)
@@ -47,8 +48,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """
     shape = as_shape((N, N if M is None else M), "jnp.tri")
     kind = dtypes.requested_dtype(np.float32 if dtype is None else dtype, "jnp.tri")
-    mask = diagonal_mask(shape, as_int(k, "jnp.tri", "k"), "ge")
-    return wrap(cast(mask, kind))
+    return wrap(cast(diagonal_mask(shape, as_diagonal(k, "jnp.tri"), "ge"), kind))
 
 
 def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:

@@ -6,6 +6,7 @@ depends on values, they must be known, or `length=` must say it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -16,12 +17,14 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote,
 from accnp.api.arguments.shapes import as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.elements.selecting import where
 from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import wrap_negative
 from accnp.api.indexes.taking import METHODS, integers, modulo
-from accnp.array import Array, look, wrap
+from accnp.array import Array, is_traced, look, wrap
 from accnp.errors import api_boundary, not_one_of
+from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, place_dtype
 from accnp.primitives.kinds import full as full_node
@@ -114,7 +117,7 @@ def bincount(
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     """Turn flat indices into coordinates; indices out of range are clamped.
 
-    Each coordinate has the shape and dtype of indices.
+    Each coordinate has the shape and dtype of indices. The shape may be traced.
 
     Raises:
         TypeError: indices are of floats, or is a list or a text.
@@ -125,6 +128,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     """
     name = "jnp.unravel_index"
     x = integers(indices, name)
+    each = shape if isinstance(shape, list | tuple) else [shape]
+    if any(isinstance(n, Array) and is_traced(n._node) for n in each):
+        return _unravelled(x, list(shape) if isinstance(shape, Array) and shape.ndim else each)
     sizes = as_shape(shape, name)
     total, given = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
@@ -139,6 +145,19 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
         place = o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))
         out.append(wrap(cast(place, given, weak)))
     return tuple(out)
+
+
+def _unravelled(indices: Node, sizes: Sequence[Any]) -> tuple[Array, ...]:
+    """Coordinates within a shape whose sizes may be traced."""
+    rest, places = wrap(indices), []
+    for n in reversed(sizes):
+        rest, place = divmod(rest, n)
+        places.append(place)
+    places.reverse()
+    past, before = rest > 0, rest < -1  # -1: a negative index, which counts from the end
+    return tuple(
+        where(past, n - 1, where(before, 0, place)) for n, place in zip(sizes, places, strict=True)
+    )
 
 
 @api_boundary
