@@ -222,12 +222,14 @@ def iinfo(int_type: Any) -> Any:
 def itemsize_bits(dtype: Any) -> int:
     """The number of bits of one value; below 8 for the small types.
 
-    A TypeError if there is no such dtype.
+    A TypeError if there is no such dtype, a ValueError if it is None.
 
     >>> import accnp as jax
     >>> jax.dtypes.itemsize_bits("int4")
     4
     """
+    if dtype is None:
+        raise ValueError("dtypes.itemsize_bits: dtype cannot be None; name one")
     given = as_dtype(dtype)
     if isinstance(given, ExtendedDType):
         return 8 * given.itemsize

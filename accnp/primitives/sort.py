@@ -206,7 +206,11 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
         raise ValueError(f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}")
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"top_k: k must be from 0 to {x.shape[axis]}; got {k}; pass one of these")
-    needs_places("top_k", x.shape[axis], INDEX)
+    if x.shape[axis] > np.iinfo(INDEX).max:
+        raise ValueError(
+            f"top_k returns int32 indices, which will overflow for array dimensions larger than "
+            f"{np.iinfo(INDEX).max}; got length {x.shape[axis]}; cut the array"
+        )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return make_aval(shape, x.dtype), make_aval(shape, INDEX)
 

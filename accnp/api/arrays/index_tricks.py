@@ -27,8 +27,8 @@ def _line(cut: slice, name: str) -> Array:
     start, stop, step = (
         as_static(v, f"jnp.{name}") for v in (cut.start or 0, cut.stop, cut.step or 1)
     )
-    if stop is None:
-        raise ValueError(f"jnp.{name}: a slice needs an end; got {cut}; write start:stop:step")
+    if stop is None:  # as in NumPy and jax: arange of the start alone, which is its end then
+        start, stop = 0, start
     if isinstance(step, complex | np.complexfloating):
         return linspace(start, stop, int(abs(step)))
     return arange(start, stop, step)
@@ -48,6 +48,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _line(key, self._name)
+        if not key:
+            return [] if self._sparse else arange(0)
         lines = [wrap(n) for n in promote(self._name, *[_line(k, self._name) for k in key])]
         grid = meshgrid(*lines, indexing="ij", sparse=self._sparse)
         return list(grid) if self._sparse else stack(grid)
@@ -89,7 +91,7 @@ class _Joined:
                 f"jnp.{self._name}: could not understand directive {text!r}; "
                 "use 'r', 'c' or up to three integers: 'axis,ndmin,trans1d'"
             )
-        return tuple((*given, *(0, 1, -1)[len(given) :]))  # type: ignore[return-value]
+        return tuple((*given, *self._default[len(given) :]))  # type: ignore[return-value]
 
     def _part(self, item: Any, rank: int, place: int) -> Array:
         made = _line(item, self._name) if isinstance(item, slice) else _as_array(item)

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.algebra import products
-from accnp.api.arguments.convert import wrap
+from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arrays import manipulation, matrices, placement
 from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
@@ -116,6 +116,12 @@ def _round(self: Array, ndigits: int | None = None) -> Array:
 
 @api_boundary
 def _contains(self: Array, value: Any) -> bool:
+    shape = as_node(value, "y in x").aval.shape
+    if self.ndim != 1 or shape:
+        wrong = "search array must be one-dimensional" if not shape else "query must be a scalar"
+        raise ValueError(
+            f"y in x: {wrong}; got shapes {self.shape} and {shape}; write (x == y).any()"
+        )
     return bool(reductions.any(ufuncs.equal(self, value)))
 
 

@@ -182,7 +182,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     Args:
         y: values.
         x: places of the values: of the shape of `y`, or one line for all.
-        dx: their distance, where `x` is None.
+        dx: their distance, where `x` is None: a number, or an array that broadcasts against `y`
+            with one element fewer, or one, along the axis.
         axis: along which.
 
     Integers become the default float.
@@ -201,6 +202,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     values = moveaxis(values, as_axis(axis, values.ndim, name), -1)
     if x is None:
         step = wrap(as_node(dx, name))
+        if step.ndim and values.ndim > 1:
+            step = step.reshape((1,) * (values.ndim - step.ndim) + step.shape)
+            step = moveaxis(step, as_axis(axis, step.ndim, name), -1)
     elif places[0].ndim == 1:
         step = places[0][1:] - places[0][:-1]
     else:

@@ -145,7 +145,7 @@ def take_along_axis(
     """Take, for each position, the element at its index along an axis (as argsort gives them).
 
     Shapes broadcast beside the axis; the dtype stays. Unlike NumPy: out of bounds gives nan;
-    mode= says otherwise.
+    mode= says otherwise. The mode 'one_hot' gives 0 for what is out of bounds.
 
     Raises:
         TypeError: indices are no integers, or something is a list or a text.
@@ -161,6 +161,8 @@ def take_along_axis(
     x, index, d = along(as_node(arr, name), integers(indices, name), axis, name)
     n = x.aval.shape[d]
     index = index_node(index, n, wrap_negative_indices is not False)
+    if mode == "one_hot":  # the values of a product with rows of one 1 each: 0 outside
+        mode, fill_value = "fill", 0
     fill = None if fill_value is None else distinct_number(np.asarray(fill_value).item())
     return wrap(gather_along(x, index, d, GatherScatterMode.from_any(mode, name), fill))
 

@@ -5,13 +5,15 @@ In: arrays and numbers. Out: lazy Arrays, or a TypeError that names both dtypes.
 
 from __future__ import annotations
 
+import builtins
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.convert import as_node, cast, numpy_node, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.arrays.bits import bits_of, width_of
@@ -384,19 +386,46 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     Raises:
         TypeError: there is no such dtype, or a complex number of Python's is to become real.
         ValueError: the dtype is None.
+        OverflowError: a Python integer beyond 64 bits is to become an integer.
 
     >>> import accnp as jnp
     >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
     Array([1], dtype=int32)
     """
-    node = as_node(operand, "lax.convert_element_type")
     if new_dtype is None:
         raise ValueError("lax.convert_element_type: a dtype is needed; got None; name one")
     new = dtypes.requested_dtype(new_dtype, "lax.convert_element_type")
+    if type(operand) is int and not -(2**31) <= operand < 2**31:  # int32 does not hold it
+        return wrap(numpy_node(_converted(operand, new), "lax.convert_element_type"))
+    if type(operand) is builtins.complex and operand != operand and dtype_kind(new) in "iu":
+        warnings.warn(
+            "lax.convert_element_type: the complex number nan becomes the integer 0; pass an "
+            "integer, or a complex dtype",
+            np.exceptions.ComplexWarning,
+            stacklevel=3,
+        )
+        operand = 0
     check_complex(operand, new, "lax.convert_element_type")
+    node = as_node(operand, "lax.convert_element_type")
     if node.aval.dtype.kind == "c" and new.kind == "b":
         node = o.real(node)
     return wrap(cast(node, new))
+
+
+def _converted(value: int, dtype: np.dtype) -> np.ndarray:
+    """A Python integer in a dtype: the low bits in integers, if 64 bits hold it, else rounded."""
+    if dtype.kind == "b":
+        wide = np.asarray(value != 0)
+    elif -(2**63) <= value < 2**64:
+        wide = np.asarray(value, np.int64 if value < 2**63 else np.uint64)
+    elif dtype_kind(dtype) in "iu":
+        raise OverflowError(
+            f"lax.convert_element_type: {value} does not fit in 64 bits; pass a float dtype"
+        )
+    else:
+        wide = np.asarray(float(value))
+    with np.errstate(over="ignore"):
+        return wide.astype(dtype)
 
 
 @api_boundary
