@@ -158,10 +158,13 @@ class _Fusion:
         self.provide(v, c)
         v.cluster = c
         self.effects.place(v, c)
+        updated = None if v.op.takes is None else strip_views(v.inputs[v.op.takes])[0]
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
             taken = i == v.op.takes and not is_one_value(x)
-            if chain and (v.op.kind == "loop" or taken):  # they want whole buffers
+            # A part of what is updated: copied before, so that the whole need not be.
+            part = base is updated and 2 * x.aval.size <= base.aval.size
+            if chain and (v.op.kind == "loop" or taken or part):  # they want whole buffers
                 store(x, c)
                 base, chain = x, ()
             if (

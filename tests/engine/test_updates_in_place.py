@@ -264,3 +264,31 @@ def test_random_programs(seed, n):
         del x
     for got, want in (*names, *views):
         np.testing.assert_array_equal(np.asarray(got), want)
+
+
+PARTS = {
+    "element of a column": lambda f: f.at[-1, :, 3].set(f[-2, :, 3]),
+    "row": lambda f: f.at[0].set(f[1]),
+    "row that is added": lambda f: f.at[0].add(f[1]),
+    "row of the same place": lambda f: f.at[1].set(f[1]),
+    "column": lambda f: f.at[:, 0].set(f[:, 1]),
+    "backwards": lambda f: f.at[0].set(f[1, ::-1]),
+    "slice": lambda f: jnp.lax.dynamic_update_slice(f, f[:1], (2, 0, 0)),
+    "more than half": lambda f: f.at[1:].set(f[:-1]),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_the_operand_is_copied_in_place_of_the_whole(name):
+    """In a loop a step moves what it writes, and not the array that it writes to."""
+    update = PARTS[name]
+    x = np.arange(16 * 6 * 9, dtype=np.float32).reshape(16, 6, 9)
+    expected = x
+    for _ in range(3):
+        expected = np.asarray(update(jnp.asarray(expected)))
+    loop = jnp.jit(lambda x: jnp.lax.fori_loop(0, 3, lambda i, f: update(f), x))
+    np.testing.assert_array_equal(np.asarray(loop(x)), expected)
+    text = str(jnp.inspect(lambda x: jnp.lax.fori_loop(0, 3, lambda i, f: update(f), x))(x))
+    kernel = text[text.index("def kernel(") :]
+    inside = kernel[kernel.index("for i in range(") :]
+    assert ("move(" in inside) == (name == "more than half")
