@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +22,15 @@ _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off", ""})
 _FILTERS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
+
+class IgnoredOptionWarning(UserWarning):
+    """An option that accnp keeps, and that changes nothing here, was set to another value.
+
+    It is given once for each option, after the option is set, so that a program whose warnings are
+    errors can catch it. `warnings.filterwarnings("ignore", category=IgnoredOptionWarning)` silences
+    all of them.
+    """
 
 
 class Option:
@@ -128,7 +138,11 @@ _OPTIONS = [
     Option("threefry_partitionable", bool, True, traced=True),
     Option("enable_custom_prng", bool, False, traced=True),
     Option("legacy_prng_key", str, "allow", ("allow", "warn", "error")),
-    Option("random_seed_offset", int, 0),
+    Option("random_seed_offset", int, 0, traced=True),
+    Option("check_static_indices", bool, False, traced=True),
+    Option("explicit_x64_dtypes", str, "warn", ("warn", "error", "allow"), traced=True),
+    Option("allow_f16_reductions", bool, True, traced=True),
+    Option("no_execution", bool, False, traced=True),
     Option("softmax_custom_jvp", bool, False, traced=True),
     Option("traceback_filtering", str, "auto", _FILTERS),
     Option("tracer_error_num_traceback_frames", int, 5),
@@ -154,39 +168,114 @@ _OPTIONS = [
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
-# Names of jax's that steer XLA or a back end that does not exist here: kept, with no effect.
-_INERT = """
-allow_f16_reductions array_garbage_collection_guard auto_pcast backend_target bcoo_cusparse_lowering
-captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs check_static_indices
-check_vma compilation_cache_check_contents compilation_cache_expect_pgle
-compilation_cache_include_metadata_in_key compiler_detailed_logging_min_ops
-compiler_enable_remat_pass cpu_collectives_implementation cpu_get_global_topology_timeout_minutes
-cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address
-cross_host_transfer_timeout_seconds cross_host_transfer_transfer_size cross_host_transport_addresses
-cuda_visible_devices custom_vjp3 debug_leaked_clients_on_clear_backends debug_log_modules
-disable_bwd_checks disable_most_optimizations disable_vmap_shmap_error disallow_mesh_context_manager
-distributed_debug dump_ir_modes dump_ir_to eager_constant_folding embedded_constants_max_bytes
-enable_pgle enable_preemption_service enable_recoverability error_checking_behavior_divide
-error_checking_behavior_nan error_checking_behavior_oob exec_time_optimization_effort
-experimental_unsafe_xla_runtime_errors explicit_x64_dtypes export_calling_convention_version
-export_ignore_forward_compatibility force_dcn_cross_host_transfers high_dynamic_range_gumbel
-hlo_source_file_canonicalization_regex include_debug_info_in_dumps
-include_full_tracebacks_in_locations jax2tf_associative_scan_reductions
-jax2tf_default_native_serialization log_checkpoint_residuals logging_level memory_fitting_effort
-memory_fitting_level mock_gpu_topology mock_num_gpu_processes mosaic_allow_hlo mutable_array_checks
-no_execution oneapi_visible_devices optimization_level pallas_enable_debug_checks
-pallas_poison_buffers pallas_use_mosaic_gpu pallas_verbose_errors persistent_cache_enable_xla_caches
-persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes
-pgle_aggregation_percentile pgle_profiling_runs pjrt_client_create_options pprint_use_color
-ragged_dot_use_gpu_pallas_triton_lowering ragged_dot_use_ragged_dot_instruction
-raise_persistent_cache_errors refs_to_pins remat3 remove_custom_partitioning_ptr_from_cache_key
-remove_size_one_mesh_axis_from_type rocm_visible_devices scan3 send_traceback_to_runtime
-serialization_version share_binary_between_hosts share_binary_between_hosts_timeout_ms
-sort_devices_by_process_index source_url_schema thread_guard threefry_gpu_kernel_lowering
-traceback_in_locations_limit use_direct_linearize use_emit_pipeline_primitive use_magma
-use_shardy_partitioner use_simplified_jaxpr_constants xla_backend xla_profile_version
-"""
-_OPTIONS += [Option(name, object, None) for name in _INERT.split()]
+# Options of jax that steer XLA, or a back end that does not exist here, and jax's defaults of them.
+# They are kept and change nothing; another value than the default is answered with a warning.
+_IGNORED: dict[str, Any] = {
+    "array_garbage_collection_guard": None,
+    "auto_pcast": True,
+    "backend_target": "",
+    "bcoo_cusparse_lowering": False,
+    "captured_constants_report_frames": 0,
+    "captured_constants_warn_bytes": 2000000000,
+    "check_proxy_envs": True,
+    "check_vma": False,
+    "compilation_cache_check_contents": False,
+    "compilation_cache_expect_pgle": False,
+    "compilation_cache_include_metadata_in_key": False,
+    "compiler_detailed_logging_min_ops": 10,
+    "compiler_enable_remat_pass": True,
+    "cpu_collectives_implementation": "gloo",
+    "cpu_get_global_topology_timeout_minutes": 5,
+    "cpu_get_local_topology_timeout_minutes": 2,
+    "cross_host_transfer_socket_address": "",
+    "cross_host_transfer_timeout_seconds": None,
+    "cross_host_transfer_transfer_size": None,
+    "cross_host_transport_addresses": "",
+    "cuda_visible_devices": "all",
+    "custom_vjp3": False,
+    "debug_leaked_clients_on_clear_backends": False,
+    "debug_log_modules": "",
+    "disable_bwd_checks": False,
+    "disable_most_optimizations": False,
+    "disable_vmap_shmap_error": False,
+    "disallow_mesh_context_manager": False,
+    "distributed_debug": False,
+    "dump_ir_modes": "stablehlo",
+    "dump_ir_to": "",
+    "eager_constant_folding": False,
+    "embedded_constants_max_bytes": 32,
+    "enable_pgle": False,
+    "enable_preemption_service": True,
+    "enable_recoverability": False,
+    "error_checking_behavior_divide": "ignore",
+    "error_checking_behavior_nan": "ignore",
+    "error_checking_behavior_oob": "ignore",
+    "exec_time_optimization_effort": 0.0,
+    "experimental_unsafe_xla_runtime_errors": False,
+    "export_calling_convention_version": 10,
+    "export_ignore_forward_compatibility": False,
+    "force_dcn_cross_host_transfers": False,
+    "high_dynamic_range_gumbel": False,
+    "hlo_source_file_canonicalization_regex": None,
+    "include_debug_info_in_dumps": True,
+    "include_full_tracebacks_in_locations": True,
+    "jax2tf_associative_scan_reductions": False,
+    "jax2tf_default_native_serialization": True,
+    "log_checkpoint_residuals": False,
+    "logging_level": "NOTSET",
+    "memory_fitting_effort": 0.0,
+    "memory_fitting_level": "O2",
+    "mock_gpu_topology": "",
+    "mock_num_gpu_processes": 0,
+    "mosaic_allow_hlo": False,
+    "mutable_array_checks": True,
+    "oneapi_visible_devices": "all",
+    "optimization_level": "UNKNOWN",
+    "pallas_enable_debug_checks": False,
+    "pallas_poison_buffers": False,
+    "pallas_use_mosaic_gpu": True,
+    "pallas_verbose_errors": False,
+    "persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
+    "persistent_cache_min_compile_time_secs": 1.0,
+    "persistent_cache_min_entry_size_bytes": 0,
+    "pgle_aggregation_percentile": 90,
+    "pgle_profiling_runs": 3,
+    "pjrt_client_create_options": None,
+    "pprint_use_color": True,
+    "ragged_dot_use_gpu_pallas_triton_lowering": False,
+    "ragged_dot_use_ragged_dot_instruction": True,
+    "raise_persistent_cache_errors": False,
+    "refs_to_pins": False,
+    "remat3": False,
+    "remove_custom_partitioning_ptr_from_cache_key": False,
+    "remove_size_one_mesh_axis_from_type": False,
+    "rocm_visible_devices": "all",
+    "scan3": False,
+    "send_traceback_to_runtime": "off",
+    "serialization_version": 0,
+    "share_binary_between_hosts": False,
+    "share_binary_between_hosts_timeout_ms": 1200000,
+    "sort_devices_by_process_index": True,
+    "source_url_schema": None,
+    "thread_guard": False,
+    "threefry_gpu_kernel_lowering": False,
+    "traceback_in_locations_limit": 100,
+    "use_direct_linearize": True,
+    "use_emit_pipeline_primitive": False,
+    "use_magma": "auto",
+    "use_shardy_partitioner": True,
+    "use_simplified_jaxpr_constants": False,
+    "xla_backend": "",
+    "xla_profile_version": 0,
+}
+_OPTIONS += [Option(name, object, default) for name, default in _IGNORED.items()]
+# Options that are read or checked, whose other values have no effect here.
+_IGNORED |= {
+    "cpu_enable_async_dispatch": True,
+    "enable_custom_prng": False,
+    "softmax_custom_jvp": False,
+    "tracer_error_num_traceback_frames": 5,
+}
 
 OPTIONS: dict[str, Option] = {option.name: option for option in _OPTIONS}
 # Other names for the same switch.
@@ -317,6 +406,8 @@ class Config(threading.local):
                     _refresh(mine)
             new_epoch()  # last: who sees it sees the new values
             _tell()
+        if name in _IGNORED:
+            _warn_ignored(name, value)
 
     def read(self, name: str) -> Any:
         """The value of a switch by any of its names."""
@@ -382,11 +473,33 @@ def _tell() -> None:
         listener()
 
 
+_warned: set[str] = set()
+
+
+def _warn_ignored(name: str, value: Any) -> None:
+    if value != _IGNORED[name]:
+        warn_once(
+            f"config: the option {name} is kept, but it has no effect in accnp; got {value!r}; "
+            "ignore accnp.config.IgnoredOptionWarning to silence this",
+            name,
+        )
+
+
+def warn_once(text: str, name: str) -> None:
+    """Say once in this process that an option is ignored."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    warnings.warn(text, IgnoredOptionWarning, stacklevel=4)
+
+
 @contextlib.contextmanager
 def scope(name: str, value: Any) -> Iterator[None]:
     """Set a switch for this thread inside a `with` block (or a decorated function)."""
     name = _resolve(name)
     value = OPTIONS[name].parse(value)
+    if name in _IGNORED:
+        _warn_ignored(name, value)
     config.x64  # noqa: B018 - makes this thread's dictionary
     mine = config.__dict__
     values: list[Any] = mine["_scoped"].setdefault(name, [])

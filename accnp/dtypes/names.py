@@ -198,6 +198,9 @@ def check_supported(dtype: DType, function: str) -> DType:
     )
 
 
+_PYTHON_TYPES = (bool, int, float, complex)
+
+
 def requested_dtype(dtype: Any, function: str) -> DType:
     """A user's `dtype=` argument, canonical; warns where it asked for 64 bits in vain.
 
@@ -220,8 +223,16 @@ def requested_dtype(dtype: Any, function: str) -> DType:
             "random.key or random.wrap_key_data"
         )
     result = canonicalize_dtype(given)
+    if result != given and config.explicit_x64_dtypes != "warn" and dtype not in _PYTHON_TYPES:
+        if config.explicit_x64_dtypes == "allow":
+            return given
+        raise ValueError(
+            f"{function}: Explicitly requested dtype {given} is not available; got dtype={dtype!r} "
+            "while 64-bit types are off and explicit_x64_dtypes is 'error'; set jax_enable_x64, or "
+            "explicit_x64_dtypes to 'allow'"
+        )
     # Python's own types (float, int) mean the default width, so they do not warn.
-    if result != given and dtype not in (bool, int, float, complex):
+    if result != given and dtype not in _PYTHON_TYPES:
         warnings.warn(
             f"{function}: dtype {given} was requested, but 64-bit types are off; {result} is used; "
             'call accnp.config.update("jax_enable_x64", True) to have them',

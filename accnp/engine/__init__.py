@@ -94,6 +94,11 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                     order, leaves = found.order, found.leaves
                     if not order:
                         return
+                    if config.no_execution:
+                        raise RuntimeError(
+                            "the option no_execution is set; got values that are not computed "
+                            "yet; leave the option's context first"
+                        )
                     device = place_of(nodes, leaves) if devices.reach else None
                     outputs, places = wanted(found)
                     rest = (*_switches(), device)

@@ -23,7 +23,7 @@ from accnp.api.compiled import misses
 from accnp.api.compiled.statics import Call, Options, Watched, resolve_static, result_node
 from accnp.api.flow.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
 from accnp.array import Array, is_traced, wrap
-from accnp.config import config, new_epoch
+from accnp.config import config, new_epoch, warn_once
 from accnp.engine.steps import often
 from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
@@ -246,6 +246,11 @@ class JitFunction:
         donated: Sequence[int] = ()
         if self._options.donates:
             donated = imported("accnp.api.compiled.donated").taken(entry, call)
+        if config.no_execution:
+            raise RuntimeError(
+                f"jit: the option no_execution is set; got a call of {self._name}; use lower() or "
+                "eval_shape, or leave the option's context first"
+            )
         plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
         if self._short and not bound() and not state.named and not (call.refs or entry.closed):
             plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
@@ -476,7 +481,8 @@ def jit(
             `PartitionSpec` over the mesh in use, or a tree prefix of these; None for anyhow.
         keep_unused: whether arguments that are not used can be donated, too.
         device, backend: the device of both, or the platform whose first one it is.
-        abstracted_axes, inline, compiler_options: accepted as in jax; they change nothing.
+        abstracted_axes, inline: accepted as in jax; they change nothing.
+        compiler_options: options of XLA; they change nothing, which a warning says once for each.
         fastmath: allow the compiler to reorder and contract arithmetic.
 
     Raises:
@@ -491,6 +497,8 @@ def jit(
         >>> float(f(jnp.arange(4.0)))
         14.0
     """
+    for name in compiler_options or ():
+        warn_once(f"jit: the compiler option {name!r} has no effect in accnp", f"compiler {name}")
     options = Options(
         static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath, keep_unused
     )

@@ -24,6 +24,7 @@ from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.indexes.recipes import replayed, signature
 from accnp.array import Array, const_of, look, wrap
+from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import ConcretizationTypeError, NoElementsError, api_boundary
 from accnp.ir.node import Node
@@ -406,6 +407,8 @@ def read(
     else:
         how = PROMISE
         whole = entries(x.aval.shape, key)
+        if config.check_static_indices:
+            _refuse_beyond(whole, x.aval.shape)
         if state.named:
             whole = _beyond(whole, x.aval.shape)
         arrays = [e for e in whole if e.kind == "array"]
@@ -425,6 +428,19 @@ def read(
     return gather_planned(x, plan_of(x.aval.shape, left, wrap_), how, fill, **hints)
 
 
+def _refuse_beyond(whole: list[Entry], shape: tuple[int, ...]) -> None:
+    """Refuse Python integers out of bounds, as the option check_static_indices says."""
+    axis = -1
+    for e in whole:
+        axis += e.kind != "new"
+        if e.kind == "int" and not -shape[axis] <= e.value < shape[axis]:
+            raise IndexError(
+                f"indexing: index {e.value} is out of bounds for axis {axis} with size "
+                f"{shape[axis]}; got shape {shape} while check_static_indices is set; pass an "
+                "index of an element"
+            )
+
+
 def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     """Where programs are looked at, ints beyond the ends are like traced ones: checks see them."""
     lengths = iter(shape)
@@ -441,7 +457,7 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
 def getitem(x: Array, key: Any) -> Array:
     """Return x[key] for NumPy's whole indexing language."""
     node = x._node
-    if not (tracing and state.abstract is not None):
+    if not (tracing and state.abstract is not None) and not config.check_static_indices:
         arrays: list[Node] = []
         said = signature(key, arrays)
         if said is not None:

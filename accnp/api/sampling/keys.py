@@ -55,6 +55,7 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
                 f"{function}: the seed must fit into 64 bits with a sign; got {seed}; "
                 "pass a smaller one, or np.uint64(seed)"
             )
+        wide += config.random_seed_offset
         high = (wide >> 32) & 0xFFFFFFFF if config.x64 else 0
         words = [high, wide & 0xFFFFFFFF]
         if not kind.plain:
@@ -73,6 +74,8 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
             f"{function}: accepts a scalar seed, but was given an array of shape "
             f"{node.aval.shape}; use vmap for several"
         )
+    if config.random_seed_offset:
+        node = o.add(node, scalar_node(config.random_seed_offset, node.aval.dtype, False))
     if node.aval.dtype.itemsize == 8:
         shift = scalar_node(32, node.aval.dtype, False)
         high = cast(o.shift_right_logical(node, shift), WORD)

@@ -16,6 +16,7 @@ from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
 from accnp.array import Array
+from accnp.config import config
 from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -37,6 +38,16 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
             )
         if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
             return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
+        if (
+            name == "reduce_sum"
+            and not config.allow_f16_reductions
+            and x.aval.dtype.name in ("float16", "bfloat16")
+            and any(x.aval.shape[d] != 1 for d in found)
+        ):
+            raise ValueError(
+                f"lax.reduce_sum: a sum in 16 bits is not allowed when allow_f16_reductions is "
+                f"False; got {x.aval.str_short()}; convert the operand to float32 first"
+            )
         out = getattr(o, name)(x, axes=found)
         return wrap(out if found else x)  # a sum would begin with 0 and lose the sign of -0
 
