@@ -16,7 +16,19 @@ from accnp.dtypes.names import NARROW
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
-from accnp.ir.trace import Deleted, Trace, join, line_of, mapping, state, tracing
+from accnp.ir.trace import (
+    OWN,
+    Deleted,
+    Trace,
+    belongs,
+    is_own,
+    join,
+    line_of,
+    mapping,
+    state,
+    tracing,
+    untraced,
+)  # fmt: skip
 
 __all__ = [
     "EMPTY",
@@ -135,7 +147,6 @@ ITEM = register(
     Op("item", "item", lambda avals, *, index: avals[index], numpy=lambda xs, *, index: xs[index])
 )
 
-_OWN: dict[str | None, bool] = {}
 _getframe = sys._getframe
 _new = Node.__new__
 
@@ -148,11 +159,8 @@ def user_site() -> tuple[Any, int] | None:
 def _site(frame: Any) -> tuple[Any, int] | None:
     while frame is not None:
         package = frame.f_globals.get("__package__")
-        own = _OWN.get(package)
-        if own is None:
-            own = bool(package) and (package == "accnp" or package.startswith("accnp."))
-            _OWN[package] = own
-        if not own:
+        own = OWN.get(package)
+        if not (is_own(package) if own is None else own):
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     return None
@@ -177,6 +185,11 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
 def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
     """Record one operation; infer its aval (memoised), join the traces, and return the new node."""
     trace = state.abstract
+    if trace is not None:
+        if not belongs(_getframe()):
+            with untraced():
+                return record(op, inputs, params)
+        trace = state.abstract
     depth = 0
     try:
         for x in inputs:
@@ -322,7 +335,7 @@ def record_known(form: Form, inputs: tuple[Node, ...]) -> Node:
     node.depth = depth
     node.form = form
     frame = _getframe(2)  # of the user, but for functions that are made of such operations
-    own = _OWN.get(frame.f_globals.get("__package__"), True)
+    own = OWN.get(frame.f_globals.get("__package__"), True)
     node.site = _site(frame) if own else (frame.f_code, frame.f_lasti)
     if depth > PENDING_LIMIT:
         _on_deep[0](node)

@@ -8,19 +8,23 @@ abstract one of this thread: everything recorded while it is active belongs to i
 
 from __future__ import annotations
 
+import _signal
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
 
 __all__ = [
-    "Deleted", "EffectsOf", "Trace", "current", "differentiating", "held_effects", "innermost",
-    "join", "line_of", "mapping", "noted_writes", "own_effects", "own_lines", "sets_site", "state",
-    "tracing", "untraced",
+    "OWN", "Deleted", "EffectsOf", "Trace", "belongs", "current", "differentiating",
+    "held_effects", "innermost", "is_own", "join", "line_of", "mapping", "noted_writes",
+    "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -41,6 +45,8 @@ class _State(threading.local):
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.named = False
         self.ruled = False  # a derivative rule of the user's has been run: it may close over values
+        # The user's frame of which `belongs` has found out that it records into `abstract`.
+        self.verified: FrameType | None = None
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 
@@ -63,6 +69,7 @@ class Trace:
         "abstract",
         "active",
         "effects",
+        "frame",
         "info",
         "kept",
         "kind",
@@ -78,7 +85,8 @@ class Trace:
     def __init__(self, kind: str, info: Any = None) -> None:
         self.kind = kind
         self.info = info  # what is being traced: function name, file, line, argument names
-        self.parent: Trace | None = state.stack[-1] if state.stack else None
+        self.parent: Trace | None = _around(sys._getframe(1)) if state.stack else None
+        self.frame: FrameType | None = None  # of the function that records, while it does
         self.level: int = self.parent.level + 1 if self.parent else 1
         own = kind != "grad"
         self.abstract: bool = own or (self.parent is not None and self.parent.abstract)
@@ -96,9 +104,20 @@ class Trace:
         # In bodies of loops and branches: the references from outside that are used, by identity.
         self.refs: dict[int, Any] | None = None
 
+    # A signal handler may raise between any two lines of these two methods. They put the trace into
+    # `tracing` last and take it out first, so that it is never there without being in `state`,
+    # where `belongs` and `_around` find and discard a trace whose function has ended.
+
     def __enter__(self) -> Trace:
-        self.active = True
+        frame = sys._getframe(1)
+        while frame.f_back is not None and (
+            frame.f_code.co_flags & _SUSPENDED or frame.f_globals.get("__name__") == "contextlib"
+        ):
+            frame = frame.f_back  # the function with the `with` statement
+        self.frame = frame
         self.previous = state.abstract
+        state.verified = None
+        self.active = True
         state.stack.append(self)
         if self.kind == "jit":
             state.abstract = self
@@ -106,13 +125,9 @@ class Trace:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.active = False
-        state.stack.pop()
+        self._leave()
         if not state.stack:
             state.ruled = False
-        state.abstract = self.previous
-        if self.kind == "jit":
-            tracing.remove(self)
         outer = self.parent
         if outer is not None and outer.active:
             outer.kept.extend(self.kept)
@@ -123,14 +138,23 @@ class Trace:
                 node.inputs = ()
         self.kept = []
 
-    @contextlib.contextmanager
-    def again(self) -> Iterator[None]:
+    def _leave(self) -> None:
+        """This thread records into it no more, nor into a trace that was begun after it."""
+        stack = state.stack
+        ended = stack[stack.index(self) :] if self in stack else [self]
+        for trace in reversed(ended):
+            trace.active = False
+            trace.frame = None
+            if trace in tracing:
+                tracing.remove(trace)
+        if self in stack:
+            del stack[stack.index(self) :]
+        state.abstract = self.previous
+        state.verified = None
+
+    def again(self) -> AbstractContextManager[Any]:
         """Record within it once more where it has ended: something closes over its values."""
-        if self.active:
-            yield
-        else:
-            with self:
-                yield
+        return contextlib.nullcontext() if self.active else self
 
     @property
     def main(self) -> Trace:
@@ -145,6 +169,106 @@ class Trace:
         at = places[0] if places else start
         kept = [n for n in self.effects[:start] if id(n) not in gone]
         self.effects[:] = [*kept[:at], *new, *kept[at:]]
+
+
+# ---- traces that died, and signal handlers
+
+
+def belongs(frame: FrameType) -> bool:
+    """Whether what a frame records belongs to the current trace; call it while there is one.
+
+    Traces whose functions have ended without `__exit__` are discarded: an exception of a signal
+    handler may come between the entry of a trace and the block that would leave it. The result is
+    False in a signal handler that has interrupted the function that is traced.
+    """
+    trace = state.abstract
+    outer = None if trace is None else trace.frame
+    at: FrameType | None = frame
+    while at is not outer and at is not None:
+        package = at.f_globals.get("__package__")
+        own = OWN.get(package)
+        if not (is_own(package) if own is None else own):
+            # A user's frame; while it runs, the answer that it has been given holds.
+            return at is state.verified or _find_out(frame, at)
+        at = at.f_back
+    return at is not None or _find_out(frame, None)
+
+
+OWN: dict[str | None, bool] = {}
+
+
+def is_own(package: str | None) -> bool:
+    """Whether a package of this name is accnp, or a part of it."""
+    own = OWN[package] = bool(package) and (package == "accnp" or package.startswith("accnp."))
+    return own
+
+
+def _find_out(frame: FrameType, user: FrameType | None) -> bool:
+    while (trace := state.abstract) is not None:
+        outer, within = trace.frame, False
+        at: FrameType | None = frame
+        while at is not outer and at is not None:
+            within = within or at is user
+            if _is_handler(at):
+                return False
+            at = at.f_back
+        if at is not None:
+            if within and user is not None and not user.f_code.co_flags & _SUSPENDED:
+                state.verified = user
+            break
+        trace._leave()
+    return True
+
+
+_SUSPENDED = 0x20 | 0x80 | 0x200  # generators and coroutines go on within other functions
+_VARIADIC = 0x04
+
+
+def _around(frame: FrameType) -> Trace | None:
+    """The innermost trace of this thread around a frame; those that died are discarded."""
+    while state.stack:
+        trace = state.stack[-1]
+        outer, at, handled = trace.frame, frame, False
+        while at is not outer and at is not None:
+            handled = handled or _is_handler(at)
+            at = at.f_back
+        if at is not None:
+            return None if handled else trace
+        trace._leave()
+    return None
+
+
+def _is_handler(frame: FrameType) -> bool:
+    """Whether a function is a signal handler that has interrupted its caller, of which it gets the
+    frame as an argument."""
+    code = frame.f_code
+    if code.co_argcount < 2 and not code.co_flags & _VARIADIC:
+        return False
+    if is_own(frame.f_globals.get("__package__")):
+        return False
+    given, back = frame.f_locals, frame.f_back
+    for name in code.co_varnames[: code.co_argcount + 1]:
+        value = given.get(name)
+        if value is back or (type(value) is tuple and any(x is back for x in value)):
+            return back is not None and code in _handler_codes()
+    return False
+
+
+def _handler_codes() -> set[CodeType]:
+    codes = set()
+    for number in _SIGNALS:
+        handler: Any = _signal.getsignal(number)
+        if handler is None or isinstance(handler, int) or handler is _signal.default_int_handler:
+            continue
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", 0)
+        if code:
+            codes.add(code)
+    return codes
+
+
+_SIGNALS = sorted(_signal.valid_signals())
 
 
 class Deleted(Trace):
@@ -270,8 +394,8 @@ def held_effects(found: list[Any]) -> Iterator[None]:
 def untraced() -> Iterator[None]:
     """Run something outside of all traces of this thread: a function of the user's, called back."""
     before = dict(state.__dict__)
-    state.__dict__.update(_State().__dict__)
     try:
+        state.__dict__.update(_State().__dict__)
         yield
     finally:
         state.__dict__.update(before)
@@ -295,6 +419,8 @@ at_interrupt.append(_start_anew)
 
 def current() -> Trace | None:
     """Return this thread's innermost abstract trace."""
+    if state.abstract is not None and not belongs(sys._getframe(1)):
+        return None
     return state.abstract
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +31,7 @@ from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const, user_site
 from accnp.ir.op import static_key
-from accnp.ir.trace import state, tracing
+from accnp.ir.trace import belongs, state, tracing, untraced
 from accnp.primitives.control import call as record_call
 from accnp.pytree import flatten_arrays, take
 from accnp.runtime import device as devices
@@ -232,6 +233,9 @@ class JitFunction:
     # --- the general way ---
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if state.abstract is not None and not belongs(sys._getframe()):
+            with untraced():  # a signal handler's call
+                return self._call(args, kwargs)
         # The program of a part is traced whole, since derivatives look at what differs in it.
         if config.disable_jit or state.varying is not None:
             return self._fun(*args, **kwargs)
