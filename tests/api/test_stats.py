@@ -379,3 +379,21 @@ def test_an_entropy_has_the_shape_of_all_parameters():
     expected = np.broadcast_to(scipy.stats.poisson.entropy([[1.0], [3.0]]), (2, 4))
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
     assert stats.poisson.entropy(3.0, loc).shape == (1, 4)
+
+
+@pytest.mark.parametrize("alpha", [[1.0, 2.0, 1.0], [1.0, 1.0, 1.0], [2.0, 3.0, 1.0]])
+def test_dirichlet_on_the_faces_of_the_simplex(alpha: list[float]) -> None:
+    alphas = np.array(alpha, np.float32)
+    for x in ([0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5], [1.0, 0.0, 0.0]):
+        point = np.array(x, np.float32)
+        want = scipy.stats.dirichlet.logpdf(np.array(x), alpha)
+        for f in (
+            accnp.scipy.stats.dirichlet.logpdf,
+            accnp.jit(accnp.scipy.stats.dirichlet.logpdf),
+        ):
+            np.testing.assert_allclose(f(point, alphas), want, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(f(point[:-1], alphas), want, rtol=1e-5, atol=1e-6)
+    assert (
+        accnp.scipy.stats.dirichlet.logpdf(np.array([-0.1, 1.1, 0.0], np.float32), alphas)
+        == -np.inf
+    )

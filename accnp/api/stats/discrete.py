@@ -157,8 +157,11 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
         point = concatenate([point, 1 - total(point, axis=0, keepdims=True)], axis=0)
     weights = weights.reshape(k, *[1] * (point.ndim - 1))
     norm = total(sp.gammaln(weights), axis=0) - sp.gammaln(total(weights, axis=0))
-    inside = (point > 0).all(axis=0) & (uf.abs(total(point, axis=0) - 1) < 1e-6)
-    value = total(sp.xlogy(weights - 1, where(point > 0, point, 1)), axis=0) - norm
+    # As in SciPy the faces belong to the simplex: the density there is 0, finite or infinite.
+    inside = (point >= 0).all(axis=0) & (uf.abs(total(point, axis=0) - 1) < 1e-6)
+    terms = sp.xlogy(weights - 1, where(point > 0, point, 1))
+    face = where(weights == 1, 0.0, where(weights > 1, -np.inf, np.inf))
+    value = total(where(point == 0, face, terms), axis=0) - norm
     return where(inside, value, -np.inf)
 
 
