@@ -444,9 +444,9 @@ def _asin_slope(x: Node) -> Node:
 
 
 def _at_least_one(x: Node) -> Node:
-    """The size of a real number, 1 where that is less or infinite; of no slope."""
+    """The size of a real number, 1 where that is less or infinite."""
     size = o.max(o.abs(x), like(x, 1))
-    return o.detach(o.select_n(o.is_finite(x), like_full(x, 1), size))
+    return o.select_n(o.is_finite(x), like_full(x, 1), size)
 
 
 def _imaginary(x: Node) -> Node:

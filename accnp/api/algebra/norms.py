@@ -61,11 +61,10 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
     if state.named:  # jaxprs show it as jax does
         total = o.reduce_sum(o.pow(size, like(size, float(order))), axes=axes)
         return o.pow(total, like(total, 1 / float(order)))
-    # Of the ratios to the element that counts most: powers may be out of range. No slope depends on
-    # by which number it is scaled.
+    # Of the ratios to the element that counts most: powers may be out of range.
     most = (o.reduce_max if order > 0 else o.reduce_min)(size, axes=axes)
     some = o.and_(o.gt(most, full(most.aval.shape, 0, most.aval.dtype)), o.is_finite(most))
-    unit = o.detach(o.select_n(some, full(most.aval.shape, 1, most.aval.dtype), most))
+    unit = o.select_n(some, full(most.aval.shape, 1, most.aval.dtype), most)
     ratio = o.div(size, broadcast_to(unit, x.aval.shape, kept_dims(x.aval.ndim, axes)))
     total = o.reduce_sum(o.pow(ratio, like(size, float(order))), axes=axes)
     return o.mul(o.pow(total, like(total, 1 / float(order))), unit)
