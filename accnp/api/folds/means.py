@@ -30,6 +30,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import BOOL, dtype_kind
 
@@ -103,9 +104,36 @@ def mean(
     return wrap(cast(_mean_node(x, axes, names, keepdims, where, "mean"), result, weak))
 
 
-def _var_node(
-    a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str
+_WIDE = np.dtype(np.float64)
+_NARROW = {F32: _WIDE, np.dtype(np.complex64): np.dtype(np.complex128)}
+
+
+def _size_squared(x: Node) -> Node:
+    return o.real(o.mul(x, o.conj(x))) if x.aval.dtype.kind == "c" else o.square(x)
+
+
+def _from_mean(
+    x: Node, axes: tuple[int, ...], names: tuple[str, ...], where: Any, name: str
 ) -> Node:
+    """The differences from the mean. A large mean has no digits left for them when it is rounded:
+    what was rounded off is taken off, too."""
+    shape, kind = x.aval.shape, x.aval.dtype
+    wide = _NARROW.get(kind)
+    if wide is None:
+        d = o.sub(x, to_shape(_mean_node(x, axes, names, True, where, name), shape, name))
+        rest = _mean_node(d, axes, names, True, where, name)
+    else:
+        exact = _mean_node(cast(x, wide), axes, names, True, where, name)
+        high = cast(exact, kind)
+        d = o.sub(x, to_shape(high, shape, name))
+        rest = cast(o.sub(exact, cast(high, wide)), kind)
+    return o.sub(d, to_shape(rest, shape, name))
+
+
+def _var_node(
+    a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str,
+    root: bool = False,
+) -> Node:  # fmt: skip
     given = strong(a, name)
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, name)
@@ -122,16 +150,22 @@ def _var_node(
         x, result, weak = cast(given, dtype), dtypes.default_float(), True
     else:
         x, result, weak = _computed(given, dtype, name)
+        if dtype_kind(given.aval.dtype) in "iu" and x.aval.dtype == F32 and not state.named:
+            x = cast(given, _WIDE)  # float32 does not hold large integers
     axes, names = named_axes(axis, x.aval.ndim, name)
-    if mean is None:
+    if mean is not None:
+        d = o.sub(x, to_shape(cast(as_node(mean, name), x.aval.dtype), x.aval.shape, name))
+    elif whole or state.named:  # jaxprs show it as jax does
         centre = _mean_node(x, axes, names, True, where, name)
+        d = o.sub(x, to_shape(centre, x.aval.shape, name))
     else:
-        centre = cast(as_node(mean, name), x.aval.dtype)
-    d = o.sub(x, to_shape(centre, x.aval.shape, name))
+        d = _from_mean(x, axes, names, where, name)
     if where is not None:  # before the square, whose derivative at a nan left out would be nan
         mask = to_shape(as_mask(where, name), x.aval.shape, name)
         d = rules.select(mask, d, like(d, 0))
-    squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
+    if root and not state.named and x.aval.dtype in _NARROW:
+        d = cast(d, _NARROW[x.aval.dtype])  # which has the range of squares
+    squares = _size_squared(d)
     result = dtypes.real_part(result) if dtype is None else result
     if where is None and not isinstance(ddof, Array):
         n = _count(x, axes, names) - (int(ddof) if whole else ddof)
@@ -147,6 +181,7 @@ def _var_node(
         y = o.div(_total(squares, axes, names), n)
         y = cast(y, result) if whole else y
         y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
+    y = o.sqrt(y) if root else y  # before it is narrowed: squares have a larger range
     return cast(keep(y, x, axes, keepdims), result, weak)
 
 
@@ -217,4 +252,4 @@ def std(
     """
     no_out(out, "std")
     ddof = _degrees(ddof, correction, "std")
-    return wrap(o.sqrt(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "std")))
+    return wrap(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "std", root=True))

@@ -38,6 +38,7 @@ from accnp.array import Array
 from accnp.dtypes import requested_dtype
 from accnp.errors import api_boundary
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.kinds import dtype_kind, full
 
 __all__ = ["average", "corrcoef", "count_nonzero", "cov", "trapezoid", "unwrap"]
@@ -135,6 +136,8 @@ def cov(
     else:
         free = total - ddof * (w * more).sum() / total
     x = x - mean[:, None]
+    if not state.named and count:  # a large mean is rounded: what is left of it is taken off
+        x = x - average(x, axis=1, weights=w)[:, None]
     products = dot(x, (x if w is None else x * w[None, :]).conj().T)
     if not count:  # the sum of nothing is 0, but there is no mean
         products = products + math.nan

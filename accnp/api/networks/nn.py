@@ -191,6 +191,9 @@ def standardize(
     arr = wrap(node)
     if mean is None:
         mean = mean_of(arr, axis, keepdims=True, where=where)
+        if not state.named:  # a large mean is rounded: what is left of it is taken off
+            arr = uf.subtract(arr, mean)
+            mean = mean_of(arr, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
         off = uf.square(uf.subtract(arr, mean))
         variance = mean_of(off, axis, keepdims=True, where=where)
