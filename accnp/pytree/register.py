@@ -254,7 +254,7 @@ class _Whole:
         return self.func(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Whole) and self.func == other.func
+        return self.func == (other.func if isinstance(other, _Whole) else other)
 
     def __hash__(self) -> int:
         return hash(self.func)
@@ -302,5 +302,5 @@ def static(**kwargs: Any) -> Any:
     >>> jnp.tree.leaves(Layer(2.0, "first"))
     [2.0]
     """
-    metadata = {**kwargs.pop("metadata", {}), "static": True}
+    metadata = {"static": True, **kwargs.pop("metadata", {})}
     return dataclasses.field(metadata=metadata, **kwargs)
