@@ -18,6 +18,7 @@ from accnp.ir.trace import Trace, own_lines, state, untraced
 
 __all__ = [
     "conversion_error",
+    "describe",
     "function_place",
     "provenance",
     "trace",
@@ -66,6 +67,14 @@ def wraps(fun: Any, updated: Sequence[str] = WRAPPER_UPDATES) -> Callable[[Any],
         return update_wrapper(wrapper, fun, assigned=(), updated=updated)
 
     return decorate
+
+
+def describe(wrapper: Any, fun: Any, text: str) -> None:
+    """Give a transformed function a docstring: `text` with the function's name, and its own."""
+    own = getattr(fun, "__doc__", None)
+    name = getattr(fun, "__name__", None) or type(fun).__name__
+    text = text.format(name)
+    wrapper.__doc__ = f"{text}\n\nOriginal documentation:\n\n{own}" if own else text
 
 
 def trace(

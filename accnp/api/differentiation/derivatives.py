@@ -31,7 +31,7 @@ from accnp.ir.trace import Trace
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import Partial, flatten_arrays, tree_flatten, tree_unflatten
-from accnp.trace_fn import wraps
+from accnp.trace_fn import describe, wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.vjp import LinearMap, linearise
@@ -104,6 +104,7 @@ def _value_and_grad(
         value = wrap(lin.out[0])
         return ((value, lin.aux) if has_aux else value), slope
 
+    describe(value_and_grad_fun, fun, f"Value and gradient of {{}} by the arguments {argnums}.")
     return value_and_grad_fun
 
 
@@ -155,6 +156,7 @@ def grad(
         value, slope = both(*args, **kwargs)
         return (slope, value[1]) if has_aux else slope
 
+    describe(grad_fun, fun, f"Gradient of {{}} by the arguments {argnums}.")
     return grad_fun
 
 

@@ -47,7 +47,6 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
-    @api_boundary
     def __init__(
         self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
@@ -63,6 +62,13 @@ class ShapeDtypeStruct:
         """The interned aval of this type."""
         dtype = dtypes.canonicalize_dtype(self.dtype, allow_extended_dtype=True)
         return make_aval(self.shape, dtype, self.weak_type)
+
+    @staticmethod
+    def like(x: Any, *, sharding: Any = None) -> ShapeDtypeStruct:
+        """Return the type of a value that has `shape` and `dtype`."""
+        of = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
+        weak = bool(getattr(of, "weak_type", False))
+        return ShapeDtypeStruct(of.shape, of.dtype, sharding=sharding, weak_type=weak)
 
     def of_keys(self, dtype: Any) -> ShapeDtypeStruct:
         """Return the type of the keys whose words this one is of."""
@@ -250,7 +256,7 @@ def make_jaxpr(
         closed = closed_jaxpr(graph)
         return (closed, spec.unflatten(_structs(graph))) if return_shape else closed
 
-    jaxpr_of.__name__ = f"make_jaxpr({function_place(fun)[0]})"
+    jaxpr_of.__name__ = jaxpr_of.__qualname__ = f"make_jaxpr({function_place(fun)[0]})"
     return jaxpr_of
 
 

@@ -18,7 +18,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
-from accnp.trace_fn import trace, wraps
+from accnp.trace_fn import describe, trace, wraps
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_in_place, spread
 from accnp.transforms.tools import TOOLS, Tools
@@ -427,4 +427,5 @@ def vmap(
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         return mapping(args, kwargs)
 
+    describe(vmapped, fun, "Vectorized version of {}. Takes further axes, over which it is mapped.")
     return vmapped
