@@ -97,6 +97,11 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         if dtype == x.dtype and dtypes.is_supported(dtype):
             return literal(x.item(), dtype, False)
     if isinstance(x, np.ndarray | np.generic):
+        if type(x) is not np.ndarray and hasattr(x, "filled"):  # numpy.ma may not be loaded
+            raise ValueError(
+                f"{name}: numpy masked arrays are not supported as direct inputs to JAX functions; "
+                f"got {x!r:.60}; use x.filled() to convert it to a standard numpy array"
+            )
         return numpy_node(np.asarray(x), name)
     if hasattr(x, "__jax_array__"):
         return as_node(x.__jax_array__(), name)

@@ -110,6 +110,12 @@ class Entry:
         return outs[0] if self.single else self.out_spec.unflatten(outs)
 
 
+def _attributes(held: Any) -> dict[str, Any]:
+    """Return the attributes that the user gave a function; those with one underscore are other
+    wrappers' own."""
+    return {k: v for k, v in held.items() if k[:1] != "_" or k[:2] == "__"}
+
+
 class JitFunction:
     """A function that is traced and planned once for each signature of its arguments.
 
@@ -122,6 +128,8 @@ class JitFunction:
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
         wraps(fun, updated=())(self)
+        if held := getattr(fun, "__dict__", None):
+            self.__dict__.update(_attributes(held))
         self._fast = ()
         self.__wrapped__ = fun
         self._fun = fun
@@ -510,6 +518,16 @@ def jit(
     def made(f: Callable[..., Any]) -> JitFunction:
         if not callable(f):
             raise TypeError(f"jit: Expected a callable value, got {f!r}; pass a function")
+        if isinstance(f, staticmethod):
+            raise TypeError(
+                f"jit: staticmethod arguments are not supported, got {f!r}; "
+                "put @staticmethod above @jit"
+            )
+        if inspect.isgeneratorfunction(f):
+            raise TypeError(
+                f"jit: Expected a function, got a generator function: {f!r}; return the values, "
+                "in a list or stacked"
+            )
         place = devices.devices(backend)[0] if device is None and backend else device
         ends = [place if x is None else x for x in (in_shardings, out_shardings)]
         if ends != [None, None]:

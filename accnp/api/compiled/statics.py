@@ -30,8 +30,8 @@ class Options:
     """What `jit` was told."""
 
     __slots__ = (
-        "donate_names", "donate_numbers", "fastmath", "keep_unused", "static_names",
-        "static_numbers",
+        "apart", "donate_apart", "donate_names", "donate_numbers", "fastmath", "keep_unused",
+        "static_names", "static_numbers",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,9 @@ class Options:
         self.static_names = _tuple(static_argnames, str, "static_argnames")
         self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
         self.donate_names = _tuple(donate_argnames, str, "donate_argnames")
+        # Given together, numbers are of positions and names of keywords only.
+        self.apart = static_argnums is not None and static_argnames is not None
+        self.donate_apart = donate_argnums is not None and donate_argnames is not None
         self.fastmath = bool(fastmath)
         self.keep_unused = self.donates and bool(keep_unused)  # they are donated, too
 
@@ -61,6 +64,8 @@ class Options:
             self.static_names,
             self.donate_numbers,
             self.donate_names,
+            self.apart,
+            self.donate_apart,
             self.fastmath,
             self.keep_unused,
         )
@@ -103,6 +108,7 @@ def resolve_static(
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     by_key = any(p.kind is p.VAR_KEYWORD for p in parameters)
     known = {p.name for p in parameters}
+    nameless = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     name = function_place(fun)[0]
     for option, given in (("static", names), ("donate", options.donate_names)):
         for n in given:
@@ -111,6 +117,11 @@ def resolve_static(
                     f"jit: {option}_argnames names {n!r}, which {name} does not take; "
                     f"its parameters are {', '.join(sorted(known))}"
                 )
+            if n in nameless and not by_key:
+                raise ValueError(
+                    f"jit: {option}_argnames names {n!r}, which {name} takes by position only; "
+                    f"got {n!r}; pass its number in {option}_argnums"
+                )
     for option, places in (("static", numbers), ("donate", options.donate_numbers)):
         for i in places:
             if not variadic and not -len(positional) <= i < len(positional):
@@ -118,12 +129,14 @@ def resolve_static(
                     f"jit: {option}_argnums has {i}, but {name} takes "
                     f"{len(positional)} positional arguments"
                 )
-    if not options.static_names:
+    if not options.static_names and not options.apart:
         names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
-    if not options.static_numbers:
+    if not options.static_numbers and not options.apart:
         numbers |= {positional.index(n) for n in options.static_names if n in positional}
     donated = {*options.donate_names}
-    donated |= {positional[i] for i in options.donate_numbers if i < len(positional)}
+    donated |= {
+        positional[i] for i in options.donate_numbers if -len(positional) <= i < len(positional)
+    }
     if both := donated & names:
         raise ValueError(
             f"jit: {', '.join(sorted(both))} cannot be both static and donated; got the name in "
@@ -363,4 +376,6 @@ class Call:
         return out
 
     def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
+        if self.function._options.donate_apart:
+            return False
         return bool(names) and self.function._parameter(number) in names
