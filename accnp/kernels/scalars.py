@@ -219,8 +219,11 @@ def _square(t: Any) -> Any:
             z = context.make_complex(b, t, args[0])
             x, y = V(b, z.real), V(b, z.imag)
             # Not inf - inf, and no digits lost, where the parts are about the same; a difference
-            # of squares that is 0 is +0.
-            return joined(context, b, t, (x - y) * (x + y) + 0.0, x * y + x * y)
+            # of squares that is 0 is +0, also where the other factor is beyond the largest number.
+            less, more = x - y, x + y
+            zero = b.or_(*(b.fcmp_ordered("==", v.v, v.const(0.0).v) for v in (less, more)))
+            real = b.select(zero, x.const(0.0).v, (less * more + 0.0).v)
+            return joined(context, b, t, V(b, real), x * y + x * y)
 
         return t, (t,), emit
     # plain instructions, so that fastmath reaches them as it does user arithmetic
