@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accnp import engine
+from accnp.dtypes import canonicalize_dtype
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import CONST, EMPTY, Node, const, home, site_text, user_site
@@ -510,4 +511,5 @@ def rows_of_numpy(values: np.ndarray, weak_type: bool) -> Iterator[Array]:
 
 
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
-    return from_numpy(value, weak_type)
+    """What was pickled, in 32 bits where 64-bit types are off now."""
+    return from_numpy(value.astype(canonicalize_dtype(value.dtype), copy=False), weak_type)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import pickle
 import warnings
 
 import numpy as np
@@ -112,11 +114,37 @@ def test_products_accept_algorithms_of_several_bfloat16_parts() -> None:
         assert jax.lax.dot(x, x, precision=algorithm).tolist() == jax.lax.dot(x, x).tolist()
 
 
+def test_pickles_of_64_bits_are_loaded_in_32_without_x64() -> None:
+    with jax.enable_x64(True):
+        pickled = [pickle.dumps(jnp.array([4, 5], kind)) for kind in ("float64", "int64")]
+        assert pickle.loads(pickled[0]).dtype == "float64"
+    assert [pickle.loads(p).dtype.name for p in pickled] == ["float32", "int32"]
+    assert [pickle.loads(p).tolist() for p in pickled] == [[4, 5], [4, 5]]
+
+
+def test_from_dlpack_without_a_copy_refuses_what_needs_one() -> None:
+    memory = np.zeros(256, np.uint8)
+    start = -memory.ctypes.data % 64 + 2
+    misaligned = memory[start : start + 16].view(np.float32)
+    for x in (misaligned, np.zeros(6, np.float32)[::2], np.zeros(3)):
+        with pytest.raises(ValueError, match="requires a copy"):
+            jnp.from_dlpack(x, copy=False)
+        assert jnp.from_dlpack(x).tolist() == x.tolist()
+
+
+def test_squares_of_complex_numbers_with_equal_parts_are_imaginary() -> None:
+    z = jnp.array([3e38 + 3e38j, -3e38 + 3e38j, 1 + 1j, complex(np.inf, np.inf)])
+    for square in (jnp.square, jax.jit(jnp.square)):
+        found = np.asarray(square(z))
+        assert np.array_equal(np.real(found), [0, 0, 0, np.nan], equal_nan=True)
+        assert np.array_equal(np.imag(found), [np.inf, -np.inf, 2, np.inf])
+
+
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="one-dimensional"):
-        1 in jnp.ones((2, 2))  # noqa: B015
+        operator.contains(jnp.ones((2, 2)), 1)
     with pytest.raises(ValueError, match="scalar"):
-        jnp.arange(2) in jnp.arange(2)  # noqa: B015
+        operator.contains(jnp.arange(2), jnp.arange(2))
     assert 1 in jnp.arange(2)
     with pytest.raises(ValueError, match="None"):
         jax.dtypes.itemsize_bits(None)

@@ -128,6 +128,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Raises:
         TypeError: x does not speak the protocol.
+        ValueError: `copy` is False, and the memory cannot be shared: it is misaligned or not
+            contiguous, or has 64-bit numbers without jax_enable_x64.
 
     >>> import accnp as jnp
     >>> import numpy
@@ -141,4 +143,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             f"jnp.from_dlpack: x must have __dlpack__ and __dlpack_device__; got {x!r}; use asarray"
         )
     value = buffer.from_dlpack(x)
+    if copy is False:
+        fits = dtypes.canonicalize_dtype(value.dtype) == value.dtype
+        if not (fits and value.flags.c_contiguous and value.flags.aligned):
+            raise ValueError(
+                "jnp.from_dlpack: Specified input which requires a copy, but copy=False; got "
+                f"{value.dtype.name}{[*value.shape]} that is misaligned, not contiguous, or of a "
+                "dtype that needs jax_enable_x64; pass copy=None"
+            )
     return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
