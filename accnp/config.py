@@ -311,7 +311,7 @@ def _resolve(name: str) -> str:
         hint = f"did you mean {prefix + near[0]!r}?"
     else:
         hint = "see accnp.config.values() for the names"
-    raise AttributeError(f"config: there is no option of this name; got {name!r}; {hint}")
+    raise AttributeError(f"config: Unrecognized config option: {name!r}; {hint}")
 
 
 def _from_environment(option: Option) -> Any:

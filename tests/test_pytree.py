@@ -162,9 +162,9 @@ def test_mismatches_name_the_path(first, second, message):
 
 def test_unflatten_counts():
     treedef = ours.tree_structure([1, 2])
-    with pytest.raises(ValueError, match="too few leaves; got 1"):
+    with pytest.raises(ValueError, match="Too few leaves for PyTreeDef; got 1"):
         treedef.unflatten([1])
-    with pytest.raises(ValueError, match="too many leaves; got 3"):
+    with pytest.raises(ValueError, match="Too many leaves for PyTreeDef; got 3"):
         ours.tree_unflatten(treedef, iter([1, 2, 3]))
 
 
@@ -260,7 +260,7 @@ def test_register_class_forms():
             return cls(*children)
 
     assert ours.tree_map(lambda a: a + 1, Box(1)).x == 2
-    with pytest.raises(ValueError, match="registered once; got Box"):
+    with pytest.raises(ValueError, match=r"Duplicate custom PyTreeDef type registration for .*Box"):
         ours.register_pytree_node_class(Box)
 
     @ours.register_pytree_with_keys_class

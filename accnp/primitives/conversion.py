@@ -133,7 +133,9 @@ unary("copy", "biufc", np.array, "{0}", lambda t, y, x: t, transpose=lambda ct, 
 def _select_infer(which: Aval, *cases: Aval) -> Aval:
     dtype = cases[0].dtype
     if which.dtype != BOOL and which.dtype != np.int32:
-        raise TypeError(f"select_n: the selector must be bool or int32, got {which.dtype.name}")
+        raise TypeError(
+            f"select_n: select `which` must be boolean or int32 type, got {which.dtype.name}"
+        )
     if which.dtype == BOOL and len(cases) > 2:
         raise TypeError(f"select_n: a bool selector takes at most two cases, got {len(cases)}")
     shape = map_shape("select_n", cases)

@@ -85,7 +85,9 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise TypeError(f"sort: operands must have one shape; got {shapes}; broadcast them first")
+        raise TypeError(
+            f"sort: Arguments to sort must have equal shapes, got: {shapes}; broadcast them first"
+        )
     if not 0 <= dimension < len(shape):
         raise ValueError(f"sort: axis {dimension} is out of bounds for rank {len(shape)}")
     if not 1 <= num_keys <= len(xs):
@@ -205,7 +207,11 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}")
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"top_k: k must be from 0 to {x.shape[axis]}; got {k}; pass one of these")
+        what = "nonnegative" if k < 0 else "no larger than size along axis"
+        raise ValueError(
+            f"top_k: k argument to top_k must be {what}, from 0 to {x.shape[axis]}; got {k}; pass "
+            "another"
+        )
     if x.shape[axis] > np.iinfo(INDEX).max:
         raise ValueError(
             f"top_k returns int32 indices, which will overflow for array dimensions larger than "

@@ -39,8 +39,8 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
     if len(broadcast_dimensions) != x.ndim:
         raise IncompatibleShapesError(
-            f"broadcast_in_dim: operand of rank {x.ndim} needs {x.ndim} broadcast_dimensions; "
-            f"got {broadcast_dimensions}; name a place for each axis"
+            "broadcast_in_dim: broadcast_dimensions must have length equal to operand ndim; "
+            f"got {broadcast_dimensions} for rank {x.ndim}; name a place for each axis"
         )
     if any(a >= b for a, b in pairwise(broadcast_dimensions)):
         raise TypeError(
@@ -51,9 +51,9 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
     for n, d in zip(x.shape, broadcast_dimensions, strict=True):
         if not 0 <= d < len(shape) or (n not in (1, shape[d])):
             raise TypeError(
-                f"broadcast_in_dim: the operand does not fit; got {x.shape} for "
-                f"{tuple(shape)} by dimensions {tuple(broadcast_dimensions)}; its "
-                "axes must be equal there, or 1"
+                "broadcast_in_dim: operand dimension sizes must either be 1, or be equal to their "
+                f"corresponding dimensions in the target broadcast shape; got {x.shape} for "
+                f"{tuple(shape)} by dimensions {tuple(broadcast_dimensions)}; broadcast it first"
             )
     return make_aval(tuple(shape), x.dtype, x.weak_type)
 
@@ -187,8 +187,8 @@ def _squeeze_infer(x: Aval, *, dimensions: Any) -> Aval:
     for d in dimensions:
         if not 0 <= d < x.ndim or x.shape[d] != 1:
             raise ValueError(
-                f"squeeze: only axes of length 1 can be dropped; got shape {x.shape} "
-                f"and axes {tuple(dimensions)}; index the others"
+                "squeeze: cannot select an axis to squeeze out which has size not equal to one; "
+                f"got shape {x.shape} and axes {tuple(dimensions)}; index the others"
             )
     return make_aval(reduced_shape(x.shape, tuple(dimensions)), x.dtype, x.weak_type)
 

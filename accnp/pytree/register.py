@@ -51,8 +51,8 @@ def register_pytree_node(
         )
     if nodetype in NODES or nodetype in _BUILT_IN:
         raise ValueError(
-            f"register_pytree_node: a class can be registered once; got {nodetype.__name__} again; "
-            "drop the second registration"
+            "register_pytree_node: Duplicate custom PyTreeDef type registration for "
+            f"{nodetype}; drop the second registration"
         )
     LEAVES.discard(nodetype)
     NODES[nodetype] = Rules(flatten_func, unflatten_func, flatten_with_keys_func)

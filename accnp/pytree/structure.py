@@ -56,7 +56,7 @@ def sorted_keys(tree: dict) -> tuple[Any, ...]:
         return tuple(sorted(tree))
     except TypeError:
         raise ValueError(
-            "tree_flatten: the keys of a dictionary must be comparable, since they are sorted; "
+            "tree_flatten: Comparator raised exception while sorting pytree dictionary keys; "
             f"got {list(tree)!r}; use keys of one type, or an OrderedDict"
         ) from None
 
@@ -220,7 +220,7 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
         if kind is type(None):
             hint = "; take None for a leaf with is_leaf=lambda x: x is None"
         hint = hint or "; pass a tree of that form"
-        raise ValueError(f"flatten_up_to: expected {name}; got {tree!r}{hint}")
+        raise ValueError(f"flatten_up_to: Expected {name}, got {tree!r}{hint}")
     level = one_level(tree)
     assert level is not None, kind
     children, found = level
@@ -281,8 +281,8 @@ class PyTreeDef:
             if len(leaves) != self.num_leaves:
                 amount = "few" if len(leaves) < self.num_leaves else "many"
                 raise ValueError(
-                    f"tree_unflatten: too {amount} leaves; got {len(leaves)} for {self}; "
-                    f"pass {self.num_leaves}"
+                    f"tree_unflatten: Too {amount} leaves for PyTreeDef; got {len(leaves)} for "
+                    f"{self}; pass {self.num_leaves}"
                 )
             return leaves[0] if self._node is None else _put(self._node, iter(leaves))
         except Exception as error:

@@ -96,11 +96,14 @@ def test_a_traced_static_argument_names_both_functions_arguments() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"static_argnums": 3}, "static_argnums has 3"),
-        ({"static_argnames": "q"}, "static_argnames names 'q'"),
-        ({"donate_argnums": 5}, "donate_argnums has 5"),
-        ({"donate_argnames": "q"}, "donate_argnames names 'q'"),
-        ({"static_argnums": 0, "donate_argnames": "x"}, "x cannot be both static and donated"),
+        ({"static_argnums": 3}, r"static_argnums=\(3,\), but only accepts 1"),
+        ({"static_argnames": "q"}, "Jitted function has invalid argnames 'q' in static_argnames"),
+        ({"donate_argnums": 5}, r"donate_argnums=\(5,\), but only accepts 1"),
+        ({"donate_argnames": "q"}, "Jitted function has invalid argnames 'q' in donate_argnames"),
+        (
+            {"static_argnums": 0, "donate_argnames": "x"},
+            "static_argnames and donate_argnames cannot intersect",
+        ),
     ],
 )
 def test_options_that_do_not_fit_the_function(options: dict, words: str) -> None:

@@ -111,5 +111,5 @@ def as_axes(axes: Any, rank: int, function: str) -> tuple[int, ...]:
         axes = (axes,)
     out = tuple([as_axis(a, rank, function) for a in axes])
     if len(set(out)) != len(out):
-        raise ValueError(f"{function}: an axis was given twice; got {tuple(axes)}; name each once")
+        raise ValueError(f"{function}: duplicate value in 'axis': {tuple(axes)}; name each once")
     return out

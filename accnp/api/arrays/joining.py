@@ -42,7 +42,8 @@ def _several(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
             "put the arrays into a list"
         )
     if not len(arrays):
-        raise ValueError(f"{function}: nothing to join; got no arrays; pass one at least")
+        verb = function.rpartition(".")[2]
+        raise ValueError(f"{function}: Need at least one array to {verb}; got no arrays; pass some")
     if dtype is None:
         return promote(function, *arrays)
     kind = dtypes.requested_dtype(dtype, function)
@@ -73,7 +74,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
         nodes, axis = [reshape_plain(x, (x.aval.size,)) for x in nodes], 0
     rank = nodes[0].aval.ndim
     if rank == 0:
-        raise ValueError("concatenate: only arrays with axes join; got a scalar; use jnp.stack")
+        raise ValueError(
+            "concatenate: Zero-dimensional arrays cannot be concatenated; got a scalar; use "
+            "jnp.stack"
+        )
     if any(x.aval.ndim != rank for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
         text = f"got {shapes}; add axes"
@@ -118,7 +122,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     shape = nodes[0].aval.shape
     if any(x.aval.shape != shape for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
-        raise ValueError(f"{name}: arrays need one shape; got {shapes}; broadcast them first")
+        raise ValueError(
+            f"{name}: All input arrays must have the same shape. Got {shapes}; broadcast them first"
+        )
     at = as_axis(axis, len(shape) + 1, name)
     return wrap(_join([expand_node(x, (at,)) for x in nodes], at))
 
@@ -311,8 +317,8 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
         each, rest = divmod(n, parts)
         if rest and even:
             raise ValueError(
-                f"{function}: the axis does not divide into {parts} equal parts; got axis {d} of "
-                f"shape {x.aval.shape}; use jnp.array_split, or indices"
+                f"{function}: array split does not result in an equal division into {parts}; got "
+                f"axis {d} of shape {x.aval.shape}; use jnp.array_split, or indices"
             )
         sizes = [each + 1] * rest + [each] * (parts - rest)
         bounds = [0, *np.cumsum(sizes).tolist()]

@@ -70,7 +70,8 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
     unknown = [i for i, n in enumerate(new) if n == -1]
     if len(unknown) > 1:
         raise IncompatibleShapesError(
-            f"{function}: only one size can be -1; got {new}; write the others out"
+            f"{function}: can only specify one unknown axis size with a `-1` value, got {new}; "
+            "write the others out"
         )
     if any(n < -1 for n in new):
         raise TypeError(
@@ -81,17 +82,15 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
         known = prod(n for n in new if n != -1)
         if known == 0 or size % known:
             raise TypeError(
-                f"{function}: the array does not fit into that shape; got {old}, "
-                f"{size} elements, for {new}, and {known} does not divide {size}; "
-                "change the sizes"
+                f"{function}: cannot reshape array of shape {old} (size {size}) into shape {new}, "
+                f"since {known} does not evenly divide {size}; change the sizes"
             )
         i = unknown[0]
         new = (*new[:i], size // known, *new[i + 1 :])
     elif prod(new) != size:
         raise TypeError(
-            f"{function}: the array does not fit into that shape; got {old}, {size} "
-            f"elements, for {new}, {prod(new)} elements; pass sizes of that product, "
-            "or -1 for one"
+            f"{function}: cannot reshape array of shape {old} (size {size}) into shape {new} "
+            f"(size {prod(new)}); pass sizes of that product, or -1 for one"
         )
     return new
 
@@ -317,8 +316,8 @@ def squeeze(a: Any, axis: Any = None) -> Array:
         at = as_axes(axis, x.aval.ndim, "jnp.squeeze")
         if any(x.aval.shape[d] != 1 for d in at):
             raise ValueError(
-                "squeeze: only axes of length 1 can be dropped; got shape "
-                f"{x.aval.shape} and axes {at}; index the others, as x[0]"
+                "squeeze: cannot select an axis to squeeze out which has size not equal to "
+                f"one; got shape {x.aval.shape} and axes {at}; index the others, as x[0]"
             )
     return wrap(o.squeeze(x, dimensions=tuple(sorted(at))) if at else x)
 

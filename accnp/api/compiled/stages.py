@@ -326,7 +326,8 @@ class Compiled(_Stage):
             if not fits or len(nodes) != len(given):
                 said = [", ".join(map(_placed, avals)) for avals in (want, got)]
                 raise TypeError(
-                    f"{traced.fun_name}: compiled for {said[0]}; called with {said[1]}; "
+                    f"{traced.fun_name}: Argument types differ from the types for which this "
+                    f"computation was compiled; compiled for {said[0]}; called with {said[1]}; "
                     "compile for these types, or call the jitted function"
                 )
         moved = devices_module.reach and default_device() is not self._home

@@ -114,8 +114,8 @@ def resolve_static(
         for n in given:
             if n not in known and not by_key:
                 raise ValueError(
-                    f"jit: {option}_argnames names {n!r}, which {name} does not take; "
-                    f"its parameters are {', '.join(sorted(known))}"
+                    f"jit: Jitted function has invalid argnames {n!r} in {option}_argnames, which "
+                    f"{name} does not take; its parameters are {', '.join(sorted(known))}"
                 )
             if n in nameless and not by_key:
                 raise ValueError(
@@ -126,8 +126,8 @@ def resolve_static(
         for i in places:
             if not variadic and not -len(positional) <= i < len(positional):
                 raise ValueError(
-                    f"jit: {option}_argnums has {i}, but {name} takes "
-                    f"{len(positional)} positional arguments"
+                    f"jit: Jitted function has {option}_argnums={tuple(places)}, but only accepts "
+                    f"{len(positional)} positional arguments; got {i} for {name}; name one of them"
                 )
     if not options.static_names and not options.apart:
         names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
@@ -139,8 +139,8 @@ def resolve_static(
     }
     if both := donated & names:
         raise ValueError(
-            f"jit: {', '.join(sorted(both))} cannot be both static and donated; got the name in "
-            "static_argnums or static_argnames and in donate_argnums or donate_argnames; drop one"
+            "jit: static_argnames and donate_argnames cannot intersect, nor can the argnums; got "
+            f"{', '.join(sorted(both))} in both; drop one"
         )
     return tuple(sorted(numbers)), frozenset(names)
 

@@ -53,7 +53,7 @@ class _Signature:
             known = int(name) if name.isdigit() else sizes.setdefault(name, n)
             if known != n:
                 raise ValueError(
-                    f"vectorize: inconsistent size for core dimension {name!r}: {n} and {known}; "
+                    f"vectorize: inconsistent size for core dimension {name!r}: {n} vs {known}; "
                     f"signature={self.text!r}"
                 )
 
@@ -70,16 +70,16 @@ class _Signature:
             every = out if isinstance(out, tuple) else (out,)
             if len(every) != len(self.results):
                 raise TypeError(
-                    f"vectorize: the function must return {len(self.results)} results; got "
-                    f"{len(every)}; signature={self.text!r}"
+                    "vectorize: wrong number of output arguments: expected "
+                    f"{len(self.results)}, got {len(every)}; signature={self.text!r}"
                 )
             known = dict(sizes)
             for x, dims in zip(every, self.results, strict=True):
                 shape = _array(x).shape
                 if len(shape) != len(dims):
                     raise ValueError(
-                        f"vectorize: a result of shape {shape} does not match the core dimensions "
-                        f"({','.join(dims)}); signature={self.text!r}"
+                        f"vectorize: output shape {shape} does not match core dimensions {dims}; "
+                        f"signature={self.text!r}"
                     )
                 self.fill(known, shape, dims)
             return out
@@ -152,7 +152,7 @@ def _apply(
     given = [i for i in range(len(args)) if i not in excluded]
     if core is not None and len(given) != len(core.arguments):
         raise TypeError(
-            f"vectorize: wrong number of positional arguments: expected {len(core.arguments)}; got "
+            f"vectorize: wrong number of positional arguments: expected {len(core.arguments)}, got "
             f"{len(given)}; signature={core.text!r}"
         )
     dims = [() for _ in given] if core is None else core.arguments
@@ -178,8 +178,8 @@ def _apply(
         split = len(x.shape) - len(d)
         if split < 0:
             raise ValueError(
-                f"vectorize: an argument of shape {x.shape} has too few axes for the core "
-                f"dimensions ({','.join(d)}); signature={core.text if core else None!r}"
+                f"vectorize: input with shape {x.shape} does not have enough dimensions for all "
+                f"core dimensions {d}; signature={core.text if core else None!r}"
             )
         if core is not None:
             core.fill(sizes, x.shape[split:], d)

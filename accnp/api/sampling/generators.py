@@ -319,7 +319,7 @@ def generator(impl: object, function: str) -> type[Words]:
     if found is None:
         names = ", ".join([g.name for g in _GENERATORS])
         kind = ValueError if isinstance(asked, str) else TypeError
-        raise kind(f"{function}: unknown random generator; got {impl!r}; pass one of {names}")
+        raise kind(f"{function}: unrecognized PRNG implementation {impl!r}; pass one of {names}")
     return found
 
 

@@ -350,7 +350,10 @@ def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
         return dtypes.default_float()
     kind = dtypes.requested_dtype(dtype, f"random.{function}")
     if not dtypes.issubdtype(kind, np.floating):
-        raise ValueError(f"random.{function}: dtype must be {kinds}; got {kind.name}; pass such")
+        raise ValueError(
+            f"random.{function}: dtype argument to `{function}` must be {kinds} dtype; got "
+            f"{kind.name}; pass such"
+        )
     return kind
 
 

@@ -407,8 +407,8 @@ def choice(
         )
     if not replace and count > n:
         raise ValueError(
-            f"{name}: more samples than elements with replace=False; got {count} of "
-            f"{n}; pass replace=True"
+            f"{name}: Cannot take a larger sample (size {count}) than population (size {n}) when "
+            "'replace=False'; pass replace=True"
         )
     kind = dtypes.default_int()
     needs_places(name, n, kind)
@@ -436,8 +436,8 @@ def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any
     probs = promote_inexact("choice", p)[0]
     if probs.aval.shape != (n,):
         raise ValueError(
-            f"random.choice: p must be a vector of length {n}; got shape {probs.aval.shape}; "
-            "pass one probability for each element"
+            f"random.choice: p must be None or a 1D vector with the same size as a, {n}; "
+            f"got shape {probs.aval.shape}; pass one probability for each element"
         )
     kind = probs.aval.dtype
     if replace:

@@ -247,11 +247,13 @@ def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
         raise ValueError(f"{name}: needs at least one case; got none; pass an array for each")
     shapes = [x.aval.shape for x in cases]
     if len(set(shapes)) > 1:
-        raise TypeError(f"{name}: all cases need one shape; got {shapes}; jnp.where broadcasts")
+        raise TypeError(
+            f"{name}: select cases must have the same shapes, got {shapes}; jnp.where broadcasts"
+        )
     if at.aval.shape not in ((), shapes[0]):
         raise TypeError(
-            f"{name}: the selector must be a scalar or of the cases' shape; got {at.aval.shape} "
-            f"for cases of shape {shapes[0]}; broadcast it first"
+            f"{name}: select `which` must be scalar or have the same shape as cases; got "
+            f"{at.aval.shape} for cases of shape {shapes[0]}; broadcast it first"
         )
     if len(cases) == 1:
         return wrap(cases[0])
@@ -274,8 +276,8 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
     low, node, high = (as_node(v, "lax.clamp") for v in (min, x, max))
     if not {low.aval.shape, high.aval.shape} <= {(), node.aval.shape}:
         raise TypeError(
-            "lax.clamp: bounds must be scalars or of the operand's shape; got "
-            f"{low.aval.shape}, {high.aval.shape} for {node.aval.shape}; broadcast x first"
+            "lax.clamp: clamp requires min.shape == operand.shape or min.shape == (), and so for "
+            f"max; got {low.aval.shape}, {high.aval.shape} for {node.aval.shape}; broadcast x first"
         )
     if node.aval.dtype.kind == "c":
         return wrap(o.min(o.max(node, low), high))
