@@ -6,6 +6,7 @@ and dtypes inside, as those of jax do, and refuse the operands that those of jax
 
 import numpy as np
 import pytest
+from api import promotion_modes as modes
 
 import accnp as jax
 import accnp.numpy as jnp
@@ -94,6 +95,17 @@ def test_ranks_of_operands(name):
         REFUSED[name]()
 
 
+def test_ranks_of_operands_of_jaxprs():
+    with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="broadcast"):
+        jax.make_jaxpr(jnp.add)(X, X[0])
+
+
+def test_gcd_broadcasts():
+    with jax.numpy_rank_promotion("raise"):
+        assert jnp.gcd(jnp.arange(6).reshape(2, 3), jnp.arange(3)).shape == (2, 3)
+        assert str(jax.make_jaxpr(jnp.gcd)(jnp.arange(6).reshape(2, 3), jnp.arange(3)))
+
+
 def test_ranks_of_operands_warn():
     f = jnp.vectorize(jnp.add, signature="(),()->()")
     with jax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank promotion"):
@@ -110,3 +122,39 @@ def test_none_at_core_dimensions():
         jnp.vectorize(lambda x, y: x, signature="(k),(k)->(k)")(jnp.arange(3), None)
     f = jnp.vectorize(lambda x, y: x, signature="(k),()->(k)")
     assert f(jnp.arange(3), None).shape == (3,)
+
+
+# Calls that jax refuses although the user's operands are of one rank and dtype: it mixes those of
+# numbers that it makes inside (a count, a period, a mask, a fill value, a dtype asked for).
+MIXED_BY_JAX = (
+    "csd(", "einsum(", "hyp1f1", "from_euler", "from_quat", "geomspace(", "nonzero(", "owens_t",
+    "piecewise(", "power(", "ppf(", "rademacher", "select(", "softmax(", "sph_harm_y", "std",
+    "unwrap(", "var(",
+)  # fmt: skip
+# Operands that are combined by definition: each element of a sparse array with one of a dense one.
+BY_DEFINITION = ("D(M*N(4))",)
+# Without observations jax takes weights of another dtype than the data, which it refuses otherwise.
+EMPTY = ("cov(N(2, 0), fweights=np.ones(0, int))",)
+
+
+@pytest.mark.parametrize("group", modes.groups())
+def test_namespace(group):
+    """What jax accepts in a mode is accepted, and what it refuses for its operands is refused."""
+    expected, wrong = modes.known(group), []
+    make, given = modes.calls_of(group)
+    for line, call in make(jax, given):
+        refused = expected.get(line, [])
+        text = modes.text_of(group, line)
+        if refused == ["always"] or (not refused and modes.accepts(jax, call, modes.MODES) is True):
+            continue
+        if modes.accepts(jax, call, ()) is not True:
+            continue  # test_families and the sweep tell of those
+        for mode in modes.MODES:
+            found = modes.accepts(jax, call, (mode,))
+            if mode in refused:
+                allowed = any(part in text for part in MIXED_BY_JAX + BY_DEFINITION)
+                if found is True and not allowed:
+                    wrong.append(f"{mode} accepts {text}")
+            elif found is not True and text not in EMPTY:
+                wrong.append(f"{mode} refuses {text}: {found}")
+    assert not wrong, "\n".join(wrong)

@@ -20,6 +20,7 @@ from accnp.api.arguments.convert import (
     broadcast_nodes,
     broadcast_shapes,
     cast,
+    check_ranks,
     promote,
     to_shape,
 )
@@ -232,6 +233,7 @@ def _aligned(name: str, nodes: list[Node]) -> list[Node]:
     a, b = (n.aval.shape for n in nodes)
     if not state.named or not a or not b or nodes[0].aval.dtype.kind == "c":
         return broadcast_nodes(name, nodes)
+    check_ranks(name, [a, b])
     broadcast_shapes(name, [a, b])
     rank = max(len(a), len(b))
     return [

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.config import config
 from accnp import dtypes
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import no_out
@@ -149,8 +150,18 @@ cbrt = unary("cbrt", "cbrt", inexact, "The cube root", "[8.0, -27.0] -> [ 2., -3
 hypot = binary(
     "hypot", rules.hypot, _real_strong, "sqrt(x*x + y*y) without overflow",
     "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot")
+def _broadcast_integers(name: str, x: Any, y: Any) -> list[Node]:
+    """Like `_integers`; operands of other ranks are broadcast here, which is no promotion of ranks
+    in jax."""
+    nodes = _integers(name, x, y)
+    if config.numpy_rank_promotion == "allow":
+        return nodes
+    return broadcast_nodes(name, nodes, any_ranks=True)
+
+
 gcd = binary(
-    "gcd", rules.gcd, _integers, "The greatest common divisor", "[12, 15], [18, 10] -> [6, 5]",
+    "gcd", rules.gcd, _broadcast_integers, "The greatest common divisor",
+    "[12, 15], [18, 10] -> [6, 5]",
     parameters="x1, x2")
 lcm = binary(
     "lcm", rules.lcm, _integers, "The least common multiple", "[12, 15], [18, 10] -> [36, 30]",

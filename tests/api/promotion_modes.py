@@ -1,0 +1,162 @@
+"""Calls of the whole namespace under `numpy_rank_promotion="raise"` and
+`numpy_dtype_promotion="strict"`.
+
+In: the expressions of `families/*.txt`, and seeds of the random sweep (`tests/sweep/calls.py`) by
+their values, `vmap`, `jvp` and `vjp`. Out: for each, the modes in which a library refuses it. They
+are only traced (`eval_shape`), for refusals of promotion do not depend on values.
+
+`expected/promotion_modes.json` holds the modes in which jax refuses a call, for those calls that it
+does not accept in all. `ACCNP_ORACLE=1 pytest tests/api/test_promotion_modes.py -k namespace` asks
+it again, which takes a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from api import test_families as families
+from sweep.calls import drawn
+from sweep.ways import Ways
+
+PATH = Path(__file__).parent / "expected" / "promotion_modes.json"
+SEEDS = 1000  # of the sweep: about one call for each name
+GROUP = 250
+MODES = ("rank", "strict")
+Call = Callable[[], Any]
+
+
+def modes_of(m: Any, chosen: tuple[str, ...]) -> contextlib.ExitStack:
+    """Enter the context managers of some modes."""
+    stack = contextlib.ExitStack()
+    if "rank" in chosen:
+        stack.enter_context(m.numpy_rank_promotion("raise"))
+    if "strict" in chosen:
+        stack.enter_context(m.numpy_dtype_promotion("strict"))
+    return stack
+
+
+def _arrays(m: Any, tree: Any) -> list[Any]:
+    return [x for x in m.tree_util.tree_leaves(tree) if isinstance(x, m.Array)]
+
+
+def family_calls(m: Any, family: str) -> Iterator[tuple[str, Call]]:
+    """The expressions of a file that jax accepts, with what each calls."""
+    for case in families.CASES:
+        name, line, definitions = case.values
+        if name != family or line.startswith("! "):
+            continue
+        text = line.removeprefix("~ ")
+        with families.wide(m, family), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scope = families.scope(m, definitions)
+            yield line, lambda text=text, scope=scope: _arrays(m, eval(text, dict(scope)))
+
+
+def sweep_calls(m: Any, first: int) -> Iterator[tuple[str, Call]]:
+    """The calls of some seeds, by each way that has operands."""
+    ways = Ways(m)
+    for seed in range(first, first + GROUP):
+        call = drawn(seed, seed // 6 % 2 == 1)
+        with ways.precision(call), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                operands = ways.arrays(call)
+            except Exception:  # operands that one of the libraries does not make
+                continue
+            xs = [operands[k] for k in call.traced]
+            f = ways.function(call, operands, [])
+            yield f"{seed} value", lambda f=f, xs=xs: f(*xs)
+            if call.traced:
+                yield f"{seed} vmap", lambda f=f, xs=xs: ways.vmap(f, xs)
+            if ways.moving(xs):
+                yield f"{seed} jvp", lambda f=f, xs=xs: ways.jvp(f, xs)
+                yield f"{seed} vjp", lambda f=f, xs=xs: _pulled(ways, f, xs)
+
+
+def _pulled(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
+    """The cotangents of the operands that have some, for ones."""
+    m, places = ways.m, ways.moving(xs)
+
+    def results(*moved: Any) -> list[Any]:
+        given = list(xs)
+        for i, x in zip(places, moved, strict=True):
+            given[i] = x
+        return [x for x in f(*given) if m.numpy.issubdtype(x.dtype, m.numpy.inexact)]
+
+    out, back = m.vjp(results, *[xs[i] for i in places])
+    return back([m.numpy.ones_like(x) for x in out])
+
+
+def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
+    """Whether a call is accepted in some modes; else the error."""
+
+    def run() -> Any:
+        with modes_of(m, chosen):
+            return call()
+
+    try:
+        m.eval_shape(run)
+        return True
+    except Exception as error:
+        if "Tracer" not in type(error).__name__ and "Concret" not in type(error).__name__:
+            return f"{type(error).__name__}: {error}"
+    try:  # values that must be known
+        run()
+        return True
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def asked(make: Callable[..., Iterator[tuple[str, Call]]], group: Any) -> dict[str, list[str]]:
+    """The calls that jax does not accept in all modes; "always" for those it never accepts."""
+    jax = importlib.import_module("jax")
+    found: dict[str, list[str]] = {}
+    for line, call in make(jax, group):
+        if accepts(jax, call, MODES) is True:
+            continue
+        if accepts(jax, call, ()) is not True:
+            found[line] = ["always"]
+        elif refused := [mode for mode in MODES if accepts(jax, call, (mode,)) is not True]:
+            found[line] = refused
+    return found
+
+
+def known(group: str) -> dict[str, list[str]]:
+    """What `asked` gives for a file of families, or the first seed of a group."""
+    table = json.loads(PATH.read_text())
+    if os.environ.get("ACCNP_ORACLE"):
+        table[group] = asked(*calls_of(group))
+        texts = [
+            f"{json.dumps(name)}: {{\n"
+            + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(calls.items()))
+            + "\n}"
+            for name, calls in sorted(table.items())
+        ]
+        PATH.write_text("{\n" + ",\n".join(texts) + "\n}\n")
+    return table.get(group, {})
+
+
+def calls_of(group: str) -> tuple[Callable[..., Iterator[tuple[str, Call]]], Any]:
+    """The generator of a group's calls, and what it takes."""
+    return (sweep_calls, int(group)) if group.isdigit() else (family_calls, group)
+
+
+def groups() -> list[str]:
+    """The files of families, and the first seeds of groups of the sweep."""
+    names = sorted({str(case.values[0]) for case in families.CASES})
+    return names + [str(first) for first in range(0, SEEDS, GROUP)]
+
+
+def text_of(group: str, line: str) -> str:
+    """The call of a line, to be read in a report."""
+    if not group.isdigit():
+        return line
+    seed = int(line.split()[0])
+    return f"{line}: {drawn(seed, seed // 6 % 2 == 1)}"
