@@ -18,7 +18,15 @@ from accnp.codegen.columns import column, row_across, walkable
 from accnp.codegen.folds import accumulator, combined, guard, identity
 from accnp.codegen.generated import Generated, Room
 from accnp.codegen.kept import keep, kept_by
-from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
+from accnp.codegen.short import (
+    LANES,
+    is_picked,
+    is_short,
+    picked_map,
+    short_column,
+    short_map,
+    short_row,
+)
 from accnp.codegen.split import split
 from accnp.codegen.tiles import LEAST, across, ask_ahead, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
@@ -103,7 +111,9 @@ class Emitter:
 
     def form(self) -> None:
         """Write the body of the kernel."""
-        if not self.edge and is_short(self.spec):
+        if not self.edge and is_picked(self.spec):
+            picked_map(self)
+        elif not self.edge and is_short(self.spec):
             self.literal = LANES
             if self.spec.form == "column" and not self.tiny:
                 self.out.tiny = partial(generate, self.spec, self.name, tiny=True)

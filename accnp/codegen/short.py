@@ -16,12 +16,15 @@ from typing import Any
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.ir.kernel import ROWS, KernelSpec, Phase, Statement, dtype_code
 
-__all__ = ["LANES", "is_short", "short_column", "short_map", "short_row"]
+__all__ = [
+    "LANES", "is_picked", "is_short", "picked_map", "short_column", "short_map", "short_row",
+]  # fmt: skip
 
 # Elements of a folded or an inner axis that are written out, and statements in all.
 LANES = 4
 COLUMNS = 16
 STATEMENTS = 400
+PICKED = 16  # elements of a row that are taken at places which do not differ from row to row
 DEAR = 20  # operations of a step of which some are in a function
 
 
@@ -157,6 +160,60 @@ def short_map(e: Any) -> None:
             e.statement(s, base, index)
         for phase in spec.phases:
             _along(e, phase, base, index, list(e.of_inner), _lanes(spec.inner))
+
+
+def _fixed(spec: KernelSpec) -> list[Statement]:
+    """The statements that say the same in every row of a map."""
+    moving: set[str] = set()
+    found = []
+    outer = range(len(spec.outer))
+    for s in spec.phases[0].full if spec.phases else ():
+        place = s.access or s.index
+        along = place is not None and any(place.strides[d] for d in outer)
+        if along or (s.access is not None and s.access.terms) or not moving.isdisjoint(s.args):
+            moving.add(s.name)
+        else:
+            found.append(s)
+    return found
+
+
+def is_picked(spec: KernelSpec) -> bool:
+    """Whether a map takes elements of its rows at few places, the same in every row."""
+    if spec.form != "map" or not spec.outer or len(spec.phases) != 1 or len(spec.inner) != 1:
+        return False
+    length, (phase,) = spec.inner[0], spec.phases
+    if not 1 < length <= PICKED or len(phase.full) * length > STATEMENTS or spec.row_head:
+        return False
+    heads = {s.name for s in (*spec.scalars, *_fixed(spec))}
+    taken = [s for s in phase.full if s.access is not None and s.access.terms]
+    return bool(taken) and all(heads.issuperset(s.args) for s in taken)
+
+
+def picked_map(e: Any) -> None:
+    """Map form that takes elements of its rows at the same few places: these are computed once, and
+    a row is as many loads and stores. Vectors across rows would gather and scatter them."""
+    spec, phase = e.spec, e.spec.phases[0]
+    e.prologue()
+    e.out.extent = prod(spec.outer)
+    e.out.weight = spec.cost * prod(spec.inner)
+    fixed, names = _fixed(spec), _full_names(phase)
+    places = [{e.of_inner[0]: at} for (at,) in _lanes(spec.inner)]
+    for k, here in enumerate(places):
+        for s in fixed:
+            _Copy(e, k, names).statement(s, {}, here)
+    moving = [s for s in phase.full if s not in fixed]
+    e.w.add("o = lo")
+    with e.w.block("while o < hi:"):
+        index: dict[int, str] = {}
+        e.begin_outer("o", index)
+        base = e.bases(index, e.all_accesses(), "p")
+        for k, here in enumerate(places):
+            for s in moving:
+                _Copy(e, k, names).statement(s, base, here)
+        for k, here in enumerate(places):
+            for a, name in phase.stores:
+                e.w.add(f"a{a.number}[{e.place(a, base, here)}] = {_Copy(e, k, names).name(name)}")
+        e.w.add("o += 1")
 
 
 def short_column(e: Any) -> None:

@@ -22,6 +22,7 @@ LINE = 64  # bytes that come at once
 LEAST, MOST = 1 << 21, 1 << 24  # bytes: what second-level caches do not hold, but the last one does
 OFTEN = 4  # elements that are taken for each line: few lines are fetched for nobody
 LINES = 1 << 10  # lines of one task
+ROW = 256  # bytes: elements taken from within rows of this length come in order, row after row
 
 
 def fetched(spec: KernelSpec) -> list[Access]:
@@ -32,7 +33,9 @@ def fetched(spec: KernelSpec) -> list[Access]:
     for a in spec.accesses:
         nbytes = a.value.aval.nbytes if a.terms and a.value.is_leaf else 0
         many = prod(sizes) * LINE >= OFTEN * nbytes
+        rows = [abs(s) * a.dtype.itemsize for s, n in zip(a.strides, sizes, strict=True) if n > 1]
         often = many and not (a.strides and a.strides[-1])
+        often = often and not any(0 < row <= ROW for row in rows)
         if often and LEAST <= nbytes <= MOST:
             found[id(a.value)] = a
     return list(found.values())

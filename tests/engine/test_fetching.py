@@ -19,6 +19,7 @@ CASES = {
         (TABLE, (IDX % 600).reshape(1000, 600)),
         1,
     ),
+    "of short rows": (lambda x, i: x[:, i], (X.reshape(-1, 6), np.array([2, 0, 5])), 0),
     "few": (lambda x, i: x[i], (X, IDX[:1000]), 0),
     "of a small array": (lambda x, i: x[i], (X[:1000], IDX % 1000), 0),
     "rows": (lambda x, i: x[i], (TABLE, IDX[:1000] % 1000), 0),

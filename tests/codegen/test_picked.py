@@ -1,0 +1,66 @@
+"""Elements of short rows at places that are the same in every row."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from passes.support import plan_of
+
+import accnp
+import accnp.numpy as jnp
+
+P = np.array([2, 0, -1, 1])
+CASES = {
+    "columns": lambda m, x: x[:, P],
+    "columns twice": lambda m, x: x[:, [1, 1]] if m is np else x[:, np.array([1, 1])],
+    "beyond the end": lambda m, x: x[:, [0, 9]] if m is np else x[:, np.array([0, 9])],
+    "scaled": lambda m, x: x[:, P] * 2 + x[:, P[::-1]],
+    "beside others": lambda m, x: x[:, P] + x[:, :1] - x[0, :4],
+    "of both axes": lambda m, x: x[::2][:, P],
+    "across": lambda m, x: x.T[P],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.complex64, bool, ml_dtypes.bfloat16])
+def test_values(name, dtype):
+    x = (np.arange(60 * 5) % 7).reshape(60, 5).astype(dtype)
+    f = CASES[name]
+    if dtype is bool and name in ("scaled", "beside others"):
+
+        def f(m, x):
+            return x[:, P] | x[:, :1]
+
+    clamped = name == "beyond the end"
+    expected = x[:, [0, 4]] if clamped else np.asarray(f(np, x))
+    for g in (lambda x: f(jnp, x), accnp.jit(lambda x: f(jnp, x))):
+        np.testing.assert_array_equal(np.asarray(g(jnp.asarray(x))), expected)
+
+
+def test_deeper_arrays_and_loops():
+    x = np.arange(6 * 4 * 5, dtype=np.float32).reshape(6, 4, 5)
+    expected = x
+    for _ in range(3):
+        expected = expected[..., [4, 3, 0, 1, 2]] * np.float32(1.5)
+    order = np.array([4, 3, 0, 1, 2])
+    loop = accnp.jit(lambda x: accnp.lax.fori_loop(0, 3, lambda i, x: x[..., order] * 1.5, x))
+    np.testing.assert_array_equal(np.asarray(loop(x)), expected)
+
+
+def test_places_are_computed_once_and_not_for_each_row():
+    order = np.array([2, 1, 0])
+    plan = plan_of(lambda x: x[:, order], np.ones((100_000, 3), np.float32))
+    source = plan.steps[-1].text.source
+    head, rows = source[: source.index("while o < hi")], source[source.index("while o < hi") :]
+    assert head.count("fmin(") == 3
+    assert "fmin(" not in rows
+    assert len(plan.steps) <= 2
+
+
+def test_gradients():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    weights = np.arange(9.0, dtype=np.float32).reshape(3, 3)
+    order = np.array([3, 0, 3])
+    found = accnp.grad(lambda x: (x[:, order] * weights).sum())(x)
+    expected = np.zeros((3, 4), np.float32)
+    np.add.at(expected.T, order, weights.T)
+    np.testing.assert_array_equal(np.asarray(found), expected)
