@@ -10,6 +10,7 @@ from functools import WRAPPER_ASSIGNMENTS, WRAPPER_UPDATES, partial, update_wrap
 from typing import Any
 
 from accnp import errors
+from accnp.config import config
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
@@ -96,6 +97,8 @@ def trace(
         leaves = [arg(a, t, names[i] if i < len(names) else "") for i, a in enumerate(avals)]
         with own_lines():
             outputs = fn(leaves)
+    if config.check_tracer_leaks and transform not in ("vmap", "pmap"):  # these keep results
+        imported("accnp.api.compiled.leaks").check(t, info)
     recorded = t.recorded if state.named else None
     return Graph(leaves, outputs, info.function, names, t.level, recorded, t)
 

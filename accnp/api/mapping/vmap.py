@@ -10,7 +10,9 @@ from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
 from accnp.api.flow.bodies import Body, Reference, ref_contents, set_refs, with_refs
 from accnp.array import Array
+from accnp.config import config
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
@@ -263,12 +265,17 @@ class Mapping:
             out = self.fun(*some, **more)
             found, structure = _flatten(out)
             outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
+            if config.check_tracer_leaks:  # handles that only this call holds
+                found = [wrap(x._node) if type(x) is Array else x for x in found]
+                out = structure.unflatten(found)
             inner = [x for x in values if isinstance(x, Reference)]
             return [*outs, *ref_contents(inner, self.transform)]
 
         names = [leaf.name for leaf in mapped]
         with bind(self.axis_name, size):
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
+        if config.check_tracer_leaks and graph.trace is not None:
+            imported("accnp.api.compiled.leaks").check(graph.trace, graph.trace.info, found)
         held = list(closed.values())
         refs = [h.ref for h in held]
         flags = [True] * len(xs)

@@ -1,0 +1,38 @@
+"""Leaked tracers, for `checking_leaks`: arrays that outlive the trace to which they belong.
+
+In: a trace that has just ended. Out: nothing, or an exception that names where the leaked value was
+created. It is called by `trace_fn.trace` while the switch is on, so other programs pay nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.array import Array
+from accnp.ir.node import site_text
+from accnp.ir.trace import Trace
+
+__all__ = ["check"]
+
+
+def check(trace: Trace, info: Any, own: Sequence[Any] = ()) -> None:
+    """Raise an exception if the program still holds an array of a trace that has ended; `own` are
+    arrays that the transformation itself holds."""
+    known = set(map(id, own))
+    gc.collect()  # arrays in reference cycles are not held by the program
+    for x in gc.get_objects():
+        if type(x) is not Array or (node := getattr(x, "_node", None)) is None:
+            continue
+        owner = node.trace
+        while owner is not None and owner.kind == "grad" and not owner.active:
+            owner = owner.parent  # a derivative that was taken within the trace
+        if owner is trace and id(x) not in known:
+            aval = node.aval
+            made = f", created on line {site_text(node)}" if node.site is not None else ""
+            raise Exception(
+                f"Leaked trace {info}: the program still holds a traced array of "
+                f"{aval.dtype.name}{list(aval.shape)}{made}; return the value from the function "
+                "instead of storing it outside"
+            )
