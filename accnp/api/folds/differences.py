@@ -270,6 +270,6 @@ def _on_line(u: Array, p0: Array, p1: Array, f0: Array, f1: Array) -> Array:
     steep = ufuncs.isinf(f0) | ufuncs.isinf(f1)
     low, high = where(steep, 0, f0), where(steep, 0, f1)
     y = low + share * (high - low)
-    ends = where(share == 0, f0, where(share == 1, f1, f0 + f1))
-    level = (f0 == f1) & (steep | far)
+    ends = where(share == 0, f0, where(share == 1, f1, f0 + f1 + 0 * share))
+    level = (f0 == f1) & (steep | far) & (u == u)
     return where((p0 == p1) | level, f0, where(steep, ends, y))
