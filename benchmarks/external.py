@@ -1,0 +1,251 @@
+"""The bars of cases that were once slow: ratios to JAX, or to the better of NumPy and JAX.
+
+`python -m benchmarks.external [--only PATTERN ...] [--runs 3] [--rounds 15] [--threads N]`. Each
+run calls accnp and its peers in turn, in one process, and compares the fastest call of each. The
+exit status is 1 if the median of the runs misses a bar, or if a result differs from the peers'.
+"""
+
+import argparse
+import fnmatch
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import use_cpus
+
+# A module with the API of jax in; a function of no arguments that computes and waits out.
+Program = Callable[[Any], Callable[[], Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, the largest ratio that it may take, and the same work in NumPy if that counts."""
+
+    name: str
+    bar: float
+    program: Program
+    numpy: Callable[[], Any] | None = None
+
+
+def _values(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def _compiled(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> Callable[[], Any]:
+    call = m.jit(function)
+    places = [m.numpy.asarray(x) for x in arrays]
+    return lambda: m.block_until_ready(call(*places))
+
+
+def _search(rows: int, length: int, **options: Any) -> Program:
+    a = np.sort(_values(rows, length), axis=1)
+    v = _values(rows, length)[:, ::-1].copy()
+    return lambda m: _compiled(m, m.vmap(lambda a, v: m.numpy.searchsorted(a, v, **options)), a, v)
+
+
+def _batched(make: Callable[[Any], Callable[..., Any]]) -> Program:
+    """A function of a sorted and an unsorted row of 8000 elements, over three rows."""
+    a, v = np.sort(_values(3, 8000), axis=1), _values(3, 8000)[:, ::-1].copy()
+    return lambda m: _compiled(m, m.vmap(make(m)), a, v)
+
+
+def _searches() -> Iterator[Case]:
+    for rows, length in ((4, 1000), (4, 10000), (2, 20000), (2, 60000)):
+        yield Case(f"searchsorted {rows}x{length}", 1.0, _search(rows, length))
+    yield Case("searchsorted right 3x8000", 1.0, _search(3, 8000, side="right"))
+    kinds: dict[str, Callable[[Any], Callable[..., Any]]] = {
+        "digitize": lambda m: lambda a, v: m.numpy.digitize(v, a),
+        "interp": lambda m: lambda a, v: m.numpy.interp(v, a, a * 2),
+        "histogram": lambda m: lambda a, v: m.numpy.histogram(v, bins=a)[0],
+        "nonzero": lambda m: lambda a, v: m.numpy.nonzero(v > 0, size=5000)[0],
+        "choice": lambda m: (
+            lambda a, v: m.random.choice(m.random.key(0), 8000, (8000,), p=m.nn.softmax(v))
+        ),
+        "intersect1d": lambda m: lambda a, v: m.numpy.intersect1d(a, v, size=8000),
+        "unique": lambda m: lambda a, v: m.numpy.unique(v, size=8000),
+    }
+    for name, make in kinds.items():
+        yield Case(f"{name} 3x8000", 1.0, _batched(make))
+
+
+def _determinants() -> Iterator[Case]:
+    for n in (1, 2, 3, 4, 5, 8):
+        x = _values(500, n, n)
+        yield Case(
+            f"vmap(grad(det)) {n}x{n}",
+            1.0,
+            lambda m, x=x: _compiled(m, m.vmap(m.grad(m.numpy.linalg.det)), x),
+        )
+
+    def loop(m: Any) -> Callable[[], Any]:
+        def f(x: Any) -> Any:
+            step = lambda i, s: s + m.numpy.linalg.det(x + s * 1e-3)  # noqa: E731
+            return m.lax.fori_loop(0, 200, step, m.numpy.float32(0))
+
+        x = 0.1 * _values(4, 4)
+        return _compiled(m, lambda x: m.jvp(f, (x,), (m.numpy.ones_like(x),))[1], x)
+
+    yield Case("jvp of loop of det 4x4", 1.0, loop)
+
+
+def _loop(bar: float, name: str, x: np.ndarray, step: Callable[..., Any]) -> Case:
+    """A loop of 50 steps over one array."""
+
+    def program(m: Any) -> Callable[[], Any]:
+        return _compiled(m, lambda f: m.lax.fori_loop(0, 50, lambda i, f: step(m, i, f), f), x)
+
+    return Case(name, bar, program)
+
+
+def _updates() -> Iterator[Case]:
+    box, square = _values(160, 60, 9), _values(300, 300)
+    yield _loop(0.8, "set view of box", box, lambda m, i, f: f.at[-1, :, 3].set(f[-2, :, 3]))
+    yield _loop(0.8, "set row", square, lambda m, i, f: f.at[i].set(f[i + 1]))
+    yield _loop(0.8, "set column", square, lambda m, i, f: f.at[:, i].set(f[:, i + 1]))
+    yield _loop(0.8, "add row", square, lambda m, i, f: f.at[i].add(f[i + 1]))
+    yield _loop(
+        0.8,
+        "dynamic_update_slice row",
+        square,
+        lambda m, i, f: m.lax.dynamic_update_slice(
+            f, m.lax.dynamic_slice(f, (i + 1, 0), (1, 300)), (i, 0)
+        ),
+    )
+
+
+def _gathers() -> Iterator[Case]:
+    p = np.array([0, 3, 4, 1, 2, 7, 8, 5, 6])
+    wide, image = _values(100000, 9), _values(1000000, 3)
+    yield Case("x[:, p]", 1.0, lambda m: _compiled(m, lambda x: x[:, p], wide))
+    yield Case("x[:, ::-1]", 1.0, lambda m: _compiled(m, lambda x: x[:, ::-1], image))
+    yield Case("x[:, [2, 1, 0]]", 1.0, lambda m: _compiled(m, lambda x: x[:, p[[4, 3, 0]]], image))
+    yield _loop(1.0, "x[..., p] * c in loop", _values(160, 60, 9), lambda m, i, f: f[..., p] * 0.99)
+
+
+def _sparse() -> Iterator[Case]:
+    for rows in (1000, 20000):
+        each = 16
+        rng = np.random.default_rng(0)
+        data = _values(rows * each, dtype="float64")
+        columns = rng.integers(0, rows, rows * each)
+        places, x = np.repeat(np.arange(rows), each), _values(rows, dtype="float64")
+
+        def summed(m: Any, data=data, columns=columns, places=places, x=x, rows=rows) -> Any:
+            return _compiled(
+                m,
+                lambda d, c, r, x: m.ops.segment_sum(d * x[c], r, num_segments=rows),
+                data, columns, places, x,
+            )  # fmt: skip
+
+        def added(m: Any, data=data, columns=columns, places=places, x=x) -> Any:
+            return _compiled(
+                m,
+                lambda d, c, r, x: m.numpy.zeros_like(x).at[r].add(d * x[c]),
+                data, columns, places, x,
+            )  # fmt: skip
+
+        def plain(data=data, columns=columns, x=x, each=each) -> Any:
+            return np.add.reduceat(data * x[columns], np.arange(0, data.size, each))
+
+        yield Case(f"sparse segment_sum {rows}", 1.05, summed, plain)
+        yield Case(f"sparse at.add {rows}", 1.05, added, plain)
+
+
+def _products() -> Iterator[Case]:
+    for n in (800, 1000):
+        x = _values(n, n, dtype="float64") / np.sqrt(n)
+        yield Case(
+            f"x @ x @ x {n}",
+            1.05,
+            lambda m, x=x: _compiled(m, lambda x: x @ x @ x, x),
+            lambda x=x: x @ x @ x,
+        )
+
+
+def _iteration() -> Iterator[Case]:
+    x = _values(100000)
+
+    def program(m: Any) -> Callable[[], Any]:
+        values = m.numpy.asarray(x)
+
+        def walk() -> Any:
+            return m.block_until_ready([*values][-1])
+
+        return walk
+
+    yield Case("iterate over 1e5 elements", 0.5, program)
+
+
+def cases() -> list[Case]:
+    """All cases, in the order of the table."""
+    groups = (_iteration, _searches, _determinants, _updates, _gathers, _sparse, _products)
+    return [case for group in groups for case in group()]
+
+
+def _fastest(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The shortest time of each call, called in turn."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def measure(case: Case, runs: int, rounds: int) -> tuple[list[float], bool]:
+    """The ratio of each run, and whether the results agree with JAX's."""
+    accnp, jax = importlib.import_module("accnp"), importlib.import_module("jax")
+    calls = {"accnp": case.program(accnp), "jax": case.program(jax)}
+    ours, theirs = np.asarray(calls["accnp"]()), np.asarray(calls["jax"]())
+    agree = ours.shape == theirs.shape and np.allclose(
+        ours, theirs, rtol=2e-3, atol=2e-3 * (1 + np.abs(theirs).max()), equal_nan=True
+    )
+    if case.numpy:
+        calls["numpy"] = case.numpy
+    ratios = []
+    for _ in range(runs):
+        best = _fastest(calls, rounds)
+        ratios.append(best.pop("accnp") / min(best.values()))
+    return ratios, bool(agree)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table; 1 if a case misses its bar, fails, or differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns of names")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, help="CPUs for every library; all if absent")
+    options = parser.parse_args(argv)
+    use_cpus(options.threads)
+    for name in ("accnp", "jax"):
+        importlib.import_module(name).config.update("jax_enable_x64", True)
+    missed = 0
+    print(f"{'case':32} {'bar':>5}  ratios")
+    for case in cases():
+        if not any(fnmatch.fnmatch(case.name, f"*{pattern}*") for pattern in options.only):
+            continue
+        try:
+            ratios, agree = measure(case, options.runs, options.rounds)
+        except Exception as error:  # a case that fails must not hide the others
+            missed += 1
+            print(f"{case.name:32} {case.bar:5.2f}  {type(error).__name__}: {error}", flush=True)
+            continue
+        remark = "" if agree else "  differs"
+        if statistics.median(ratios) > case.bar:
+            remark += "  misses"
+        missed += bool(remark)
+        row = " ".join(f"{ratio:6.2f}" for ratio in ratios)
+        print(f"{case.name:32} {case.bar:5.2f}  {row}{remark}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
