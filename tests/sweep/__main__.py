@@ -1,13 +1,15 @@
 """Random calls of all public functions beside jax, for as long as one likes.
 
     python -m tests.sweep SECONDS [--seed N] [--calls N] [--names PATTERN,PATTERN]
-                          [--ways value,jit,vmap,grad,jvp] [--wide] [--alone]
+                          [--ways value,jit,vmap,grad,jvp,hvp,ranks,strict] [--wide] [--alone]
 
 A seed is a call: a function, its arguments, operands of all shapes, dtypes and layouts
 (`calls.py`); seeds that follow each other go through all names. Of calls that jax takes, values,
 dtypes and weak flags are compared with jax's, or with NumPy, SciPy or a formula where jax is wrong
 (`tests/api/references.py`); `jit` with the eager bits, `vmap` with the calls one by one, `grad`
-and `jvp` with jax's slopes or quotients of differences. Every other six calls have 64-bit types,
+and `jvp` with jax's slopes or quotients of differences, `hvp` (second derivatives along tangents)
+with jax's or differences of gradients; `ranks` and `strict` are the values under the two promotion
+modes, where jax accepts them. Every other six calls have 64-bit types,
 with `--wide` all; with `--alone` there is no jax, and only what others know is compared.
 Differences that are meant are rules of `tests/api/exceptions.txt`. Each other one is printed as a
 line to be pasted behind `from tests.sweep.scope import *`. Returns 1 where there was one.

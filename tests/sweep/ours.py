@@ -41,9 +41,11 @@ def answer(m: Any, call: Call, theirs: Record | None, chosen: Sequence[str]) -> 
         if theirs is not None and "concrete" in theirs:
             return record
         for way in wanted(call, chosen):
-            if way in ("vmap", "grad", "jvp") and theirs is not None and way not in theirs:
+            if way not in ("value", "jit") and theirs is not None and way not in theirs:
                 continue
-            if way in ("grad", "jvp") and not ways.moving(xs):
+            if theirs is None and way in ("ranks", "strict"):
+                continue  # only jax says what is to be accepted
+            if way in ("grad", "jvp", "hvp") and not ways.moving(xs):
                 continue
             if way != "value":
                 g = getattr(ways, way)

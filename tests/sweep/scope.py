@@ -17,7 +17,9 @@ import accnp as jax  # noqa: E402
 import accnp.numpy as jnp  # noqa: E402
 from accnp import lax, nn  # noqa: E402
 
-__all__ = ["grad", "jax", "jit", "jnp", "jvp", "lax", "nn", "np", "vmap"]
+__all__ = [
+    "grad", "hvp", "jax", "jit", "jnp", "jvp", "lax", "nn", "np", "ranks", "strict", "vmap",
+]  # fmt: skip
 _ways = Ways(jax)
 
 
@@ -35,3 +37,15 @@ def grad(f: Callable[..., Any], *xs: Any) -> Any:
 
 def jvp(f: Callable[..., Any], *xs: Any) -> Any:
     return _ways.jvp(f, xs)
+
+
+def hvp(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.hvp(f, xs)
+
+
+def ranks(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.ranks(f, xs)
+
+
+def strict(f: Callable[..., Any], *xs: Any) -> Any:
+    return _ways.strict(f, xs)

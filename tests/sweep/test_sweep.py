@@ -96,6 +96,29 @@ def test_a_planted_fault_is_found(monkeypatch, way, words):
     assert all(d.what == "value" for d in found)
 
 
+def test_a_planted_fault_of_second_derivatives_is_found(monkeypatch):
+    real = jnp.sin
+
+    @accnp.custom_jvp
+    def flat(x):
+        return real(x)
+
+    flat.defjvp(lambda xs, ts: (real(xs[0]), accnp.lax.stop_gradient(jnp.cos(xs[0])) * ts[0]))
+    c, chosen = call("numpy.sin", "A", A=A), ["value", "grad", "hvp"]
+    assert not differences(c, None, answer(accnp, c, None, chosen))
+    monkeypatch.setattr(jnp, "sin", flat)
+    found = differences(c, None, answer(accnp, c, None, chosen))
+    assert [(d.way, d.what) for d in found] == [("hvp", "value")]
+
+
+def test_promotion_modes_are_ways():
+    c = call("numpy.add", "A, A[0]", A=A)
+    mine = answer(accnp, c, None, ["value"])
+    theirs = {**mine, "ranks": True, "strict": True}
+    found = differences(c, theirs, answer(accnp, c, theirs, WAYS))
+    assert [(d.way, d.what) for d in found] == [("ranks", "refuses")]
+
+
 def test_types_are_compared_with_those_of_jax():
     c = call("numpy.sin", "A", A=A)
     mine = answer(accnp, c, None, ["value"])

@@ -70,7 +70,12 @@ def _programs(
         with contextlib.suppress(Exception):
             m.eval_shape(lambda xs: ways.vmap(f, xs), xs)
             record["vmap"] = True
-    for way in ("grad", "jvp"):
+    for way in ("ranks", "strict"):
+        if way in sensible:
+            with contextlib.suppress(Exception):
+                m.eval_shape(lambda xs, way=way: getattr(ways, way)(f, xs), xs)
+                record[way] = True
+    for way in ("grad", "jvp", "hvp"):
         if way in sensible and ways.moving(xs):
             with contextlib.suppress(Exception):
                 g = getattr(ways, way)

@@ -16,7 +16,7 @@ from api.exceptions import exceptions
 from api.references import operands_wide, own, pushed, reference, slopes
 from chance.values import difference, same_bits
 from sweep.calls import Call
-from sweep.ways import Ways, tangent
+from sweep.ways import WAYS, Ways, tangent
 
 import accnp
 
@@ -56,7 +56,7 @@ def compared(call: Call, theirs: Record | None, ours: Record) -> list[str]:
     """The ways by which a call was compared."""
     if theirs is not None and ("error" in theirs or "value" not in theirs):
         return []
-    return [way for way in ("value", "jit", "vmap", "grad", "jvp") if way in ours]
+    return [way for way in WAYS if way in ours]
 
 
 def _differences(call: Call, theirs: Record | None, ours: Record) -> Iterator[Difference]:
@@ -77,6 +77,11 @@ def _differences(call: Call, theirs: Record | None, ours: Record) -> Iterator[Di
         yield from _same(ours["jit"], value)
     if "vmap" in ours:
         yield from _mapped(call, ours)
+    for way in ("ranks", "strict"):
+        if way in ours:
+            yield from (d._replace(way=way) for d in _same(ours[way], value))
+    if "hvp" in ours:
+        yield from _second(call, ours, theirs)
     for way, check in (("grad", _gradient), ("jvp", _pushed)):
         if way not in ours:
             continue
@@ -191,6 +196,68 @@ def _mapped(call: Call, ours: Record) -> Iterator[Difference]:
         if any(apart(z, alone[j][i][0]).any() for j, z in enumerate(together)):
             yield Difference("vmap", "value", _first(together, [a[i][0] for a in alone]))
             return
+
+
+def _second(call: Call, ours: Record, theirs: Record | None) -> Iterator[Difference]:
+    """Second derivatives beside jax's; without them beside differences of gradients."""
+    found = ours["hvp"]
+    if isinstance(found, str):
+        if theirs is not None:
+            yield Difference("hvp", "refuses", found)
+        return
+    if theirs is not None:
+        expected = theirs["hvp"]
+        if _shapes(found) != _shapes(expected):
+            yield from _types("hvp", found, expected)
+            return
+        apart_ = any(
+            (apart(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))).any()
+            for (x, _), (y, _) in zip(found, expected, strict=True)
+        )
+        if not apart_ or _near("hvp", call, found, expected):
+            return
+    differences = _gradient_moves(call)
+    for i, (x, _) in enumerate(found):
+        answers = [] if differences is None else [differences[i].astype(x.dtype)]
+        answers += [theirs["hvp"][i][0]] if theirs is not None else []
+        wrong = np.ones(x.shape, bool)
+        for y in answers:
+            with np.errstate(all="ignore"):
+                off = apart(x, y, rough=10 * (_rough(call, x.dtype) or 1e-3))
+                wrong &= off & np.isfinite(y.astype(complex)) | (np.isnan(x) & ~np.isnan(y))
+        if answers and wrong.any():
+            at = np.nonzero(wrong.ravel())[0][:4]
+            how = f"{x.flat[at]} at {at}, others {' / '.join(f'{y.flat[at]}' for y in answers)}"
+            yield Difference("hvp", _word(x[wrong], answers[-1][wrong]), how)
+
+
+def _gradient_moves(call: Call) -> list[np.ndarray] | None:
+    """How gradients in 64 bits move along the tangents: differences of two steps that agree."""
+    try:
+        ways, operands = Ways(accnp), operands_wide(call)
+        with accnp.enable_x64(True), np.errstate(all="ignore"):
+            given = {
+                k: accnp.numpy.asarray(v) if isinstance(v, np.ndarray) else v
+                for k, v in operands.items()
+            }
+            f, xs = ways.function(call, given, []), [given[k] for k in call.traced]
+            places = ways.moving(xs)
+
+            def beside(step: float) -> list[np.ndarray]:
+                moved = list(xs)
+                for n, i in enumerate(places):
+                    moved[i] = xs[i] + step * tangent(xs[i].shape, xs[i].dtype, n)
+                return [np.asarray(x) for x in ways.grad(f, moved)]
+
+            found = []
+            for step in (1e-5, 3e-6):
+                pairs = zip(beside(step), beside(-step), strict=True)
+                found.append([(a - b) / (2 * step) for a, b in pairs])
+            return [
+                np.where(apart(x, y, rough=1e-3), np.nan, x) for x, y in zip(*found, strict=True)
+            ]
+    except Exception:  # a step beside, it is refused
+        return None
 
 
 def _moves(x: Any) -> bool:

@@ -13,7 +13,7 @@ from api.answers import call as called
 from api.answers import flat, precision
 from sweep.calls import Call
 
-WAYS = ("value", "jit", "vmap", "grad", "jvp")
+WAYS = ("value", "jit", "vmap", "grad", "jvp", "hvp", "ranks", "strict")
 Function = Callable[..., Any]
 
 
@@ -108,6 +108,30 @@ class Ways:
         ]
         return self.m.jvp(results, tuple(xs[i] for i in places), tuple(tangents))[1]
 
+    def hvp(self, f: Function, xs: Sequence[Any]) -> Any:
+        """The second derivatives along the tangents: how the gradient of the weighted sum moves."""
+        m, places = self.m, self.moving(xs)
+
+        def gradient(*moved: Any) -> Any:
+            given = list(xs)
+            for i, x in zip(places, moved, strict=True):
+                given[i] = x
+            return self.grad(f, given)
+
+        moved = [xs[i] for i in places]
+        tangents = [m.numpy.asarray(tangent(x.shape, x.dtype, n)) for n, x in enumerate(moved)]
+        return m.jvp(gradient, tuple(moved), tuple(tangents))[1]
+
+    def ranks(self, f: Function, xs: Sequence[Any]) -> Any:
+        """The values where implicit promotion of ranks is refused."""
+        with self.m.numpy_rank_promotion("raise"):
+            return f(*xs)
+
+    def strict(self, f: Function, xs: Sequence[Any]) -> Any:
+        """The values where implicit promotion of dtypes is refused."""
+        with self.m.numpy_dtype_promotion("strict"):
+            return f(*xs)
+
     def precision(self, call: Call) -> Any:
         return precision(self.m, call.wide)
 
@@ -118,11 +142,11 @@ class Ways:
 
 def wanted(call: Call, ways: Sequence[str]) -> list[str]:
     """The ways that make sense for a call: slopes where numbers are finite."""
-    found = ["value"]
+    found = ["value", "ranks", "strict"]
     if call.traced:
         found.append("jit")
         if "rbg" not in str(call.given):  # batches of such keys draw other numbers: jax says so
             found.append("vmap")
         if call.layout != "special":
-            found += ["grad", "jvp"]
+            found += ["grad", "jvp", "hvp"]
     return [way for way in found if way in ways]
