@@ -319,8 +319,9 @@ class RuleCall:
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
         with contextlib.ExitStack() as stack:
-            if under:
+            if under and instead is None:  # a rule that runs in its place keeps its effects
                 self.effects = stack.enter_context(own_effects())
+            if under:
                 self._written = stack.enter_context(noted_writes())
             if instead is not None:
                 moving = [x._node for x in detached]
