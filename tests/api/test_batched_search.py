@@ -103,3 +103,18 @@ def test_no_value_is_compared_with_all_elements(name):
     assert largest(made.jaxpr) <= 4 * v.size
     for row, x, y in zip(np.asarray(accnp.vmap(f)(a, v)), a, v, strict=True):
         np.testing.assert_allclose(row, np.asarray(f(x, y)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_complex_numbers_with_nan_in_a_part(side):
+    """NumPy's order; jax compares such numbers by their real parts alone."""
+    parts = [np.nan, -np.inf, -1, 0, 2, np.inf]
+    z = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    a, v = np.sort(z), RNG.permutation(z)
+    expected = np.searchsorted(a, v, side=side)
+
+    def search(a, v):
+        return jnp.searchsorted(a, v, side=side)
+
+    np.testing.assert_array_equal(np.asarray(search(a, v)), expected)
+    np.testing.assert_array_equal(np.asarray(accnp.vmap(search)(a[None], v[None]))[0], expected)

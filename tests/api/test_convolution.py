@@ -308,7 +308,7 @@ def test_preferred_types():
             lambda x, w: lax.conv(x, np.ones((3, 3, 3, 3), "f4"), (1, 1), "SAME"),
         ),
         (TypeError, "as many axes", lambda x, w: lax.conv(x, w[0], (1, 1), "SAME")),
-        (TypeError, "one dtype", lambda x, w: lax.conv(x, w.astype("i4"), (1, 1), "SAME")),
+        (TypeError, "the same dtypes", lambda x, w: lax.conv(x, w.astype("i4"), (1, 1), "SAME")),
         (TypeError, "positive", lambda x, w: lax.conv(x, w, (0, 1), "SAME")),
         (ValueError, "vectors are needed", lambda x, w: jnp.convolve(w, x)),
         (ValueError, "without elements", lambda x, w: jnp.convolve(np.ones(0), np.ones(2))),
