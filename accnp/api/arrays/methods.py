@@ -116,13 +116,14 @@ def _round(self: Array, ndigits: int | None = None) -> Array:
 
 @api_boundary
 def _contains(self: Array, value: Any) -> bool:
-    shape = as_node(value, "y in x").aval.shape
+    shape = value.shape if isinstance(value, Array) else as_node(value, "y in x").aval.shape
     if self.ndim != 1 or shape:
         wrong = "search array must be one-dimensional" if not shape else "query must be a scalar"
         raise ValueError(
             f"y in x: {wrong}; got shapes {self.shape} and {shape}; write (x == y).any()"
         )
-    return bool(reductions.any(ufuncs.equal(self, value)))
+    same = self == value  # a bool where keys are compared with numbers
+    return bool(reductions.any(same)) if isinstance(same, Array) else same
 
 
 # --- properties ----------------------------------------------------------------------------------
