@@ -122,8 +122,9 @@ def _contains(self: Array, value: Any) -> bool:
         raise ValueError(
             f"y in x: {wrong}; got shapes {self.shape} and {shape}; write (x == y).any()"
         )
-    same = self == value  # a bool where keys are compared with numbers
-    return bool(reductions.any(same)) if isinstance(same, Array) else same
+    if isinstance(value, Array) and (type(value) is Array) != (type(self) is Array):
+        return False  # a key among numbers, or a number among keys
+    return bool(reductions.any(self == value))
 
 
 # --- properties ----------------------------------------------------------------------------------
