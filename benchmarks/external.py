@@ -6,6 +6,7 @@ exit status is 1 if the median of the runs misses a bar, or if a result differs 
 """
 
 import argparse
+import collections
 import fnmatch
 import importlib
 import statistics
@@ -106,8 +107,10 @@ def _loop(bar: float, name: str, x: np.ndarray, step: Callable[..., Any]) -> Cas
 def _updates() -> Iterator[Case]:
     box, square = _values(160, 60, 9), _values(300, 300)
     yield _loop(0.8, "set view of box", box, lambda m, i, f: f.at[-1, :, 3].set(f[-2, :, 3]))
-    yield _loop(0.8, "set row", square, lambda m, i, f: f.at[i].set(f[i + 1]))
-    yield _loop(0.8, "set column", square, lambda m, i, f: f.at[:, i].set(f[:, i + 1]))
+    yield _loop(0.8, "set row", square, lambda m, i, f: f.at[0].set(f[1]))
+    yield _loop(0.8, "set row i", square, lambda m, i, f: f.at[i].set(f[i + 1]))
+    yield _loop(0.8, "set column", square, lambda m, i, f: f.at[:, 0].set(f[:, 1]))
+    yield _loop(0.8, "set column i", square, lambda m, i, f: f.at[:, i].set(f[:, i + 1]))
     yield _loop(0.8, "add row", square, lambda m, i, f: f.at[i].add(f[i + 1]))
     yield _loop(
         0.8,
@@ -175,16 +178,106 @@ def _iteration() -> Iterator[Case]:
         values = m.numpy.asarray(x)
 
         def walk() -> Any:
-            return m.block_until_ready([*values][-1])
+            return m.block_until_ready(collections.deque(values, maxlen=1)[0])
 
         return walk
 
     yield Case("iterate over 1e5 elements", 0.5, program)
 
 
+def _adi(u: np.ndarray, m: Any, set_: Callable[..., Any], loop: Callable[..., Any]) -> Any:
+    """Three steps of an alternating-direction-implicit solver of u_t = u_xx + 2 u_yy."""
+    n = len(u)
+    across, along = 2.0 * n * n / 3, 1.0 * n * n / 3
+    a, b, d, e = -across / 2, 1 + across, -along / 2, 1 + along
+    zeros = m.zeros_like(u)
+
+    def sweep(u: Any, p: Any, q: Any, a: float, b: float, d: float, take: Any) -> tuple[Any, Any]:
+        def forth(j: Any, s: tuple[Any, Any]) -> tuple[Any, Any]:
+            p, q = s
+            below = a * p[1:-1, j - 1] + b
+            right = -d * take(u, j, 0) + (1 + 2 * d) * take(u, j, 1) - d * take(u, j, 2)
+            q = set_(q, (slice(1, -1), j), (right - a * q[1:-1, j - 1]) / below)
+            return set_(p, (slice(1, -1), j), -a / below), q
+
+        return loop(1, n - 1, forth, (p, q))
+
+    def row(u: Any, j: Any, k: int) -> Any:
+        return u[j, k : n - 2 + k]
+
+    def column(v: Any, j: Any, k: int) -> Any:
+        return v[k : n - 2 + k, j]
+
+    def step(_: Any, s: tuple[Any, ...]) -> tuple[Any, ...]:
+        u, v, p, q = s
+        v = set_(v, (0, slice(1, -1)), 1.0)
+        p, q = set_(p, (slice(1, -1), 0), 0.0), set_(q, (slice(1, -1), 0), 1.0)
+        p, q = sweep(u, p, q, a, b, d, row)
+        v = set_(v, (n - 1, slice(1, -1)), 1.0)
+
+        def down(k: Any, v: Any) -> Any:
+            j = n - 2 - k
+            return set_(v, (j, slice(1, -1)), p[1:-1, j] * v[j + 1, 1:-1] + q[1:-1, j])
+
+        v = loop(0, n - 2, down, v)
+        u = set_(u, (slice(1, -1), 0), 1.0)
+        p, q = set_(p, (slice(1, -1), 0), 0.0), set_(q, (slice(1, -1), 0), 1.0)
+        p, q = sweep(v, p, q, d, e, a, column)
+        u = set_(u, (slice(1, -1), n - 1), 1.0)
+
+        def back(k: Any, u: Any) -> Any:
+            j = n - 2 - k
+            return set_(u, (slice(1, -1), j), p[1:-1, j] * u[1:-1, j + 1] + q[1:-1, j])
+
+        return loop(0, n - 2, back, u), v, p, q
+
+    return loop(0, 3, step, (u, zeros, zeros + 0, zeros + 0))[0]
+
+
+def _solvers() -> Iterator[Case]:
+    u = _values(100, 100, dtype="float64")
+
+    def traced(m: Any) -> Callable[[], Any]:
+        update = lambda x, key, value: x.at[key].set(value)  # noqa: E731
+        return _compiled(m, lambda u: _adi(u, m.numpy, update, m.lax.fori_loop), u)
+
+    def plain() -> Any:
+        def update(x: Any, key: Any, value: Any) -> Any:
+            x[key] = value
+            return x
+
+        def loop(low: int, high: int, body: Callable[..., Any], s: Any) -> Any:
+            for i in range(low, high):
+                s = body(i, s)
+            return s
+
+        return _adi(u.copy(), np, update, loop)
+
+    yield Case("alternating directions 100x100", 1.05, traced, plain)
+
+
+def _masked() -> Iterator[Case]:
+    def fill(m: Any) -> Callable[..., Any]:
+        def step(c: tuple[Any, Any]) -> tuple[Any, Any]:
+            return c[0] + 1, c[1].at[c[0]].set(1.0)
+
+        return m.vmap(lambda i, x: m.lax.while_loop(lambda c: c[0] < x.size, step, (i, x))[1])
+
+    for rows, n in ((1, 20000), (4, 5000)):
+        first, x = np.arange(rows, dtype=np.int32), np.zeros((rows, n), np.float32)
+        yield Case(
+            f"vmap of while_loop {rows}x{n}",
+            1.0,
+            lambda m, first=first, x=x: _compiled(m, fill(m), first, x),
+        )
+
+
 def cases() -> list[Case]:
     """All cases, in the order of the table."""
-    groups = (_iteration, _searches, _determinants, _updates, _gathers, _sparse, _products)
+    groups = (
+        _iteration, _searches, _determinants, _updates, _gathers, _sparse, _solvers, _masked,
+        _products,
+    )  # fmt: skip
     return [case for group in groups for case in group()]
 
 
