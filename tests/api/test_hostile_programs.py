@@ -249,7 +249,7 @@ OPERANDS: list[tuple[str, list[Any]]] = [
     ("dynamic_update_slice", [F43, ["in", [9, 3], "float32", False], I32, I32]),
     ("add", [F4]), ("add", [F4, F4, F4]), ("add", [F4, ["in", [5], "float32", False]]),
     ("add", [F4, ["in", [4], "int32", False]]), ("select_n", [BOOL, F4, F4, F4]), ("sort", []),
-    ("select_n", [F4, F4, F4]), ("clamp", [F4, F4]), ("searchsorted", [F43, F4]),
+    ("select_n", [F4, F4, F4]), ("clamp", [F4, F4]), ("searchsorted", [F44, I32]),
     ("concatenate", []), ("concatenate", [F43, F44]), ("table", [F4]), ("iota", [F4]),
     ("select_and_gather_add", [F44, F43]), ("lu_pivots_to_permutation", [F4]),
     ("view_bytes", [["in", [], "float32", False]]),
