@@ -415,13 +415,18 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     >>> jnp.nn.squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
+    plain = uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
     if state.named:
-        return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
-    root = uf.hypot(x, uf.sqrt(b))  # squares may be out of range
+        return plain
+    positive = isinstance(b, int | float) and b >= 0
+    root = uf.hypot(x, uf.sqrt(b if positive else uf.maximum(b, 0)))  # squares may be out of range
+    if not positive:
+        root = uf.where(uf.less(b, 0), uf.sqrt(uf.add(uf.square(x), b)), root)
     x, root = (wrap(v) for v in inexact("squareplus", x, root))
     below = uf.less(x, 0)  # where the sum cancels; the two signs' values have the product b / 4
     high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)
-    return uf.where(below, uf.divide(uf.divide(b, 4), high), high)
+    found = uf.where(below, uf.divide(uf.divide(b, 4), high), high)
+    return wrap(cast(found._node, plain.dtype, plain._node.aval.weak_type))
 
 
 @api_boundary
