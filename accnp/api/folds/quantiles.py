@@ -60,11 +60,12 @@ def _quantile(
                 f"{weights!r:.60}; pass that method"
             )
         x, w = promote_inexact(name, a, weights)
-    if x.aval.dtype.kind == "c":
-        raise ValueError(
-            f"{name} does not support complex input, as the operation is poorly defined; "
-            f"got {x.aval.dtype.name}; take the real part"
-        )
+    for given in (x, q):
+        if given.aval.dtype.kind == "c":
+            raise ValueError(
+                f"{name} does not support complex input, as the operation is poorly defined; "
+                f"got {given.aval.dtype.name}; take the real part"
+            )
     if q.aval.ndim > 1:
         raise ValueError(f"{name}: q has at most one axis; got shape {q.aval.shape}; ravel it")
     if q.aval.dtype.kind in "biu":
