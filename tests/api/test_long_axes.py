@@ -94,7 +94,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_places_that_do_not_fit_are_refused(name: str) -> None:
-    with pytest.raises(OverflowError, match=str(N)[:6]):
+    error = ValueError if name == "top_k" else OverflowError  # jax's class
+    with pytest.raises(error, match=str(N)[:6]):
         jnp.eval_shape(REFUSED[name], LONG)
 
 

@@ -264,7 +264,7 @@ REFUSED = [
     (lambda k: ours.randint(k, (3,), 0, 10, dtype="float32"), TypeError, "must be of integers"),
     (lambda k: ours.fold_in(k, -1), OverflowError, "uint32"),
     (lambda k: ours.key(0, impl="philox"), ValueError, "rbg"),
-    (lambda k: ours.choice(k, 3, (5,), replace=False), ValueError, "more samples"),
+    (lambda k: ours.choice(k, 3, (5,), replace=False), ValueError, "larger sample"),
     (lambda k: ours.choice(k, 0, (5,)), ValueError, "greater than 0"),
     (lambda k: ours.permutation(k, 1.5), TypeError, "integer"),
     (lambda k: accnp.jit(lambda n: ours.uniform(k, (n,)))(3), TypeError, "static"),

@@ -127,7 +127,7 @@ def test_derivatives_at_values_on_the_way(late, name):
 
 def test_a_traced_array_has_no_value_to_wait_for():
     """`delete` within a trace asked for it again and again, then gave none for one."""
-    with pytest.raises(jax.errors.ConcretizationTypeError, match=r"Array\.delete: the value of"):
+    with pytest.raises(jax.errors.ConcretizationTypeError, match=r"Array\.delete: Abstract"):
         jax.eval_shape(lambda x: (x.delete(), x)[1], jnp.ones(3))
     x = []
     jax.eval_shape(lambda y: x.append(y) or y, jnp.ones(3))

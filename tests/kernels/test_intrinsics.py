@@ -123,6 +123,8 @@ def test_quotients_that_are_whole_and_their_neighbours(dtype):
 def test_integers_as_jax(name, f, dtype):
     x = int_pairs(dtype)[0]
     expected = np.asarray(f(jnp.asarray(x)))
+    if name == "sign":  # of -0.0 it is 0.0: the array API standard's rule
+        expected = expected + expected.dtype.type(0)
     same(mapped(f"{name}(x0)", dtype, x), expected)
     same(plainly(f"{name}(x0)", dtype, x), expected)
 
@@ -136,6 +138,8 @@ def test_integers_as_jax(name, f, dtype):
 def test_rounding_as_jax(name, f, dtype):
     x = flushed(specials(dtype))
     expected = np.asarray(f(jnp.asarray(x)))
+    if name == "sign":  # of -0.0 it is 0.0: the array API standard's rule
+        expected = expected + expected.dtype.type(0)
     same(mapped(f"{name}(x0)", dtype, x), expected)
     same(plainly(f"{name}(x0)", dtype, x), expected)
 

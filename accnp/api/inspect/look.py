@@ -104,6 +104,8 @@ def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Insp
 def _of_array(x: Array) -> Inspection:
     node = x._node
     what = f"Array {aval_text(node.aval)}"
+    if x.is_deleted():
+        return Inspection(what, "deleted: its buffer was donated or given back")
     if is_traced(node):
         raise TypeError(
             f"inspect: the array is being traced, so there is nothing pending; got {x!r}; "
@@ -114,8 +116,6 @@ def _of_array(x: Array) -> Inspection:
         value = node.value
         if isinstance(value, Task) and not value.done():
             state = "in flight: its kernels are running on the device's stream"
-        elif value is engine.DELETED:
-            state = "deleted: its buffer was donated or given back"
         else:
             state = f"computed: {bytes_text(node.aval.nbytes)} in memory; "
             state += "its graph was dropped when it was computed"
