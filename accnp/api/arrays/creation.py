@@ -52,7 +52,8 @@ def _by_position(
         f"deprecated; got {args}; pass them by keyword",
         DeprecationWarning,
     )
-    return *args, *(copy, order, ndmin)[len(args) :]
+    copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
+    return copy, order, ndmin
 
 
 @api_boundary
