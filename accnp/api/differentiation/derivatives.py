@@ -27,7 +27,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Trace, state
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import Partial, flatten_arrays, tree_flatten, tree_unflatten
@@ -180,7 +180,9 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
                 "astype, or make it of float0"
             )
         _same_shape(function, a.shape, n.aval.shape)
-        out.append(n)
+        # A jaxpr shows no conversion, as in jax.
+        strong = n.aval.weak_type and not a.weak_type and not state.named
+        out.append(with_weak_type(n, False) if strong else n)
     return out
 
 
