@@ -52,8 +52,8 @@ def _by_position(
         f"deprecated; got {args}; pass them by keyword",
         DeprecationWarning,
     )
-    copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
-    return copy, order, ndmin
+    given = dict(enumerate(args))
+    return given.get(0, copy), given.get(1, order), given.get(2, ndmin)
 
 
 @api_boundary
