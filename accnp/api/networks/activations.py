@@ -416,7 +416,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     Array([1.], dtype=float32)
     """
     plain = uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
-    if state.named:
+    if state.named or plain.dtype.kind == "c":
         return plain
     positive = isinstance(b, int | float) and b >= 0
     root = uf.hypot(x, uf.sqrt(b if positive else uf.maximum(b, 0)))  # squares may be out of range
