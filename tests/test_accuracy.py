@@ -28,7 +28,8 @@ CALLED = {
     "bessel_i0e": "i0e", "bessel_i1e": "i1e", "sub": "subtract", "expit": "logistic",
     "div": "divide", "rem": "fmod", "pow": "power", "acos": "arccos", "acosh": "arccosh",
     "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh",
+    "atanh": "arctanh", "degrees": "rad2deg", "radians": "deg2rad", "mod": "remainder",
+    "true_divide": "divide",
 }  # fmt: skip
 
 # Floating functions that are not measured, and why.

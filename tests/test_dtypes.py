@@ -137,7 +137,7 @@ def test_promotion_errors_say_what_to_do():
         dtypes.promote_types("float8_e5m2", "float16")
     with (
         config.numpy_dtype_promotion("strict"),
-        pytest.raises(TypePromotionError, match=r"Python float, int32.*strict"),
+        pytest.raises(TypePromotionError, match=r"'Python float', 'int32'.*strict"),
     ):
         dtypes.result_type(np.int32(1), 1.0)
 
