@@ -57,8 +57,10 @@ gpu-wheels: | $(VENV)/bin/python
 CHECKS = $(PYTHON) tests/cuda/smoke.py $(SMOKE)
 GPU_LIMIT = 280
 GPU_PARTS = 0 1 2 3 4 5 6 7 8 9
-GPU_TESTS = programs glue memory tables products captures scatter blocks block_convolutions \
-	user_kernels floats $(GPU_PARTS:%=op_table.%)
+# First what was written last, and has not run on hardware.
+GPU_TESTS = factors products_of_rows convolution_products user_device kernels_page \
+	programs glue memory tables products captures scatter blocks block_convolutions user_kernels \
+	floats $(GPU_PARTS:%=op_table.%)
 test-gpu:
 	$(CHECKS); failed=$$?; logs=$$(mktemp -d); \
 	for name in $(GPU_TESTS); do \
