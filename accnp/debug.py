@@ -7,6 +7,7 @@ x = 1
 
 from accnp.api.effects.debug import callback, log, print
 from accnp.api.effects.debugger import breakpoint
+from accnp.api.inspect.comparing import Comparison, compare
 from accnp.api.sharding.pictures import (
     inspect_array_sharding,
     visualize_array_sharding,
@@ -15,8 +16,8 @@ from accnp.api.sharding.pictures import (
 from accnp.missing import nearest as _nearest
 
 __all__ = [
-    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log",
-    "print", "visualize_array_sharding", "visualize_sharding",
+    "Comparison", "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "compare",
+    "inspect_array_sharding", "log", "print", "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
 
 

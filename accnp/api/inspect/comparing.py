@@ -1,0 +1,194 @@
+"""`debug.compare`: one function computed in several ways, and where their results part.
+
+In: a function and its arguments. Out: a `Comparison`. The function is traced once; its program is
+run eagerly, jitted, and with each operation as a kernel of its own, and the reference function of
+each operation (NumPy) is given the same operands. Operations are looked at in the order of the
+program, so the first that differs is the cause and not a consequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.jit import jit
+from accnp.array import wrap
+from accnp.config import scope
+from accnp.errors import api_boundary
+from accnp.ir.graph import Graph, build, evaluate, expanded
+from accnp.ir.node import Node, site_text
+from accnp.primitives.control import with_outputs
+from accnp.pytree import flatten_arrays, tree_unflatten
+
+__all__ = ["Comparison", "Parting", "compare"]
+
+WAYS = ("eager", "jit")  # whose bits are those of operations one by one
+# Relative to the largest element; an operation is not rounded the same way everywhere.
+TOLERANCES = {2: 2e-2, 4: 2e-5, 8: 1e-12}
+
+
+class Parting(NamedTuple):
+    """The first operation of which two ways give different values."""
+
+    way: str  # "eager", "jit" or "NumPy"
+    operation: str  # the name of the primitive
+    line: str  # the user's line that recorded it
+    found: np.ndarray  # in this way
+    expected: np.ndarray  # with each operation as a kernel of its own
+
+
+class Comparison:
+    """What `compare` found: `partings` has at most one for each way; a Comparison is true if there
+    is none."""
+
+    def __init__(self, operations: int, partings: Sequence[Parting]) -> None:
+        self.operations = operations
+        self.partings = tuple(partings)
+
+    def __bool__(self) -> bool:
+        return not self.partings
+
+    def __repr__(self) -> str:
+        if not self.partings:
+            ways = ", ".join((*WAYS, "unfused"))
+            return f"Comparison: {self.operations} operations agree ({ways}: bits; NumPy: values)"
+        lines = [f"Comparison: {self.operations} operations differ in {len(self.partings)} ways"]
+        for p in self.partings:
+            lines.append(f"{p.way}: {p.operation}, recorded at {p.line}, is the first that differs")
+            at = _first_difference(p.found, p.expected)
+            lines.append(f"  at {at}: {p.found[at]!r}, unfused {p.expected[at]!r}")
+        return "\n".join(lines)
+
+
+@api_boundary
+def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Comparison:
+    """Compute a function in several ways and find the first operation that makes them differ.
+
+    Args:
+        f: a function that can be jitted; effects such as prints are left out.
+        *args: its arguments, trees of arrays and numbers.
+        rtol: how far values may be from NumPy's, relative to the largest element; by default 2e-2
+            for 16-bit dtypes, 2e-5 for float32 and 1e-12 for float64.
+
+    Eager, jitted and unfused results must have the same bits. NumPy's reference of an operation
+    gets the operands that accnp computed, so errors do not add up. Loops and branches are one
+    operation each.
+
+    Raises:
+        TypeError: f cannot be traced, or arguments are neither arrays nor numbers.
+
+    >>> import accnp as jnp
+    >>> jnp.debug.compare(lambda x: jnp.exp(x).sum(), jnp.arange(3.0))
+    Comparison: 2 operations agree (eager, jit, unfused: bits; NumPy: values)
+    """
+    leaves, tree = flatten_arrays(args)
+    nodes = [as_node(x, "debug.compare") for x in leaves]
+
+    def record(xs: list[Node]) -> list[Node]:
+        found = f(*tree_unflatten(tree, [wrap(x) for x in xs]))
+        return [as_node(y, "debug.compare") for y in flatten_arrays(found)[0]]
+
+    graph = expanded(build(record, [x.aval for x in nodes], getattr(f, "__name__", "f")))
+    graph.drop_effects()
+    steps = [x for x in graph.nodes if not isinstance(x.aval, tuple) and x.op.kind != "mark"]
+    arrays = [np.asarray(wrap(x)) for x in nodes]
+    with scope("fusion_limit", 0):
+        alone = _values(graph, steps, arrays, "jit")
+    partings = [_parting_of_bits(graph, steps, arrays, alone, way) for way in WAYS]
+    partings.append(_parting_from_numpy(graph, steps, arrays, alone, rtol))
+    return Comparison(len(steps), [p for p in partings if p is not None])
+
+
+def _values(
+    graph: Graph, outputs: Sequence[Node], arrays: Sequence[np.ndarray], way: str
+) -> list[np.ndarray]:
+    program = with_outputs(graph, list(outputs))
+
+    def run(*xs: Any) -> list[Any]:
+        return [wrap(y) for y in evaluate(program, [as_node(x, "compare") for x in xs])]
+
+    return [np.asarray(y) for y in (jit(run) if way == "jit" else run)(*arrays)]
+
+
+def _parting_of_bits(
+    graph: Graph,
+    steps: Sequence[Node],
+    arrays: Sequence[np.ndarray],
+    alone: Sequence[np.ndarray],
+    way: str,
+) -> Parting | None:
+    """The first operation whose result, asked for alone, has other bits."""
+    places = {id(x): i for i, x in enumerate(steps)}
+    wanted = [x for x in graph.outputs if id(x) in places]
+    found = _values(graph, wanted, arrays, way)
+    if all(_same_bits(y, alone[places[id(x)]]) for x, y in zip(wanted, found, strict=True)):
+        return None
+    for x, expected in zip(steps, alone, strict=True):
+        (value,) = _values(graph, [x], arrays, way)
+        if not _same_bits(value, expected):
+            return Parting(way, x.op.name, site_text(x), value, expected)
+    # Only all results together differ: the first of them.
+    return next(
+        Parting(way, x.op.name, site_text(x), y, alone[places[id(x)]])
+        for x, y in zip(wanted, found, strict=True)
+        if not _same_bits(y, alone[places[id(x)]])
+    )
+
+
+def _parting_from_numpy(
+    graph: Graph,
+    steps: Sequence[Node],
+    arrays: Sequence[np.ndarray],
+    alone: Sequence[np.ndarray],
+    rtol: float | None,
+) -> Parting | None:
+    known: dict[int, Any] = dict(zip(map(id, graph.inputs), arrays, strict=True))
+    known.update(zip(map(id, steps), alone, strict=True))
+    for x in graph.nodes:
+        if x.op.numpy is None or (x.op.kind == "mark" and id(x) in known):
+            continue
+        operands = [known[id(v)] if id(v) in known else np.asarray(wrap(v)) for v in x.inputs]
+        value = x.op.numpy(*operands, **x.params)
+        if isinstance(x.aval, tuple) or x.op.kind == "mark":
+            known[id(x)] = value
+            continue
+        value, expected = np.asarray(value, x.aval.dtype), known[id(x)]
+        if not _near(value, expected, rtol):
+            return Parting("NumPy", x.op.name, site_text(x), value, expected)
+    return None
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether values are the same, signs of zeros included; one nan is as good as another."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    whole = (a == b) | ((a != a) & (b != b))
+    if a.dtype.kind == "f":
+        whole &= (np.signbit(a) == np.signbit(b)) | (a != a)
+    return bool(np.all(whole))
+
+
+def _near(a: np.ndarray, b: np.ndarray, rtol: float | None) -> bool:
+    if a.dtype.kind not in "fcV":
+        return bool(np.all(a == b))
+    size = a.dtype.itemsize // (2 if a.dtype.kind == "c" else 1)
+    limit = TOLERANCES.get(size, 0.1) if rtol is None else rtol
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    a, b = a.astype(wide), b.astype(wide)
+    finite = np.isfinite(a) & np.isfinite(b)
+    scale = np.abs(b[finite]).max(initial=0.0)
+    same = (a == b) | ((a != a) & (b != b))
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(same | (finite & (np.abs(a - b) <= limit * scale))))
+
+
+def _first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...]:
+    """The index of the element that differs most."""
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    with np.errstate(invalid="ignore"):
+        size = np.abs(a.astype(wide) - b.astype(wide))
+    size = np.where(np.isnan(size), np.inf, size)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(size)), a.shape))

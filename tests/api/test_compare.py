@@ -1,0 +1,85 @@
+"""`debug.compare`: where results of one function in several ways part."""
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.api.inspect import comparing
+from accnp.ir.op import OPS
+
+X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(6, 4)
+
+PROGRAMS = {
+    "chain": lambda x: (jnp.tanh(x @ x.T) * 2 + x.sum()).mean(0),
+    "tree": lambda x: {"a": jnp.sort(x, 1), "b": (jnp.argmax(x, 0), x[::2])},
+    "loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c * 1.5 + i, x),
+    "branch": lambda x: lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x),
+    "factors": lambda x: jnp.linalg.svd(x)[1] + jnp.linalg.qr(x)[1][0],
+    "random": lambda x: accnp.random.normal(accnp.random.key(0), (4,)) + x[0],
+    "updates": lambda x: x.at[1].set(0.0).at[:, 0].add(x[:, 1]),
+    "gradient": lambda x: accnp.grad(lambda x: (jnp.exp(x) ** 2).sum())(x),
+    "integers": lambda x: (x * 3).astype(jnp.int32) // 2,
+    "halves": lambda x: (x.astype(jnp.bfloat16) * 1.1).sum(),
+    "constant": lambda x: jnp.arange(4.0),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ways_agree(name):
+    found = accnp.debug.compare(PROGRAMS[name], X)
+    assert found, found
+    assert "agree" in repr(found)
+
+
+def plain(x):
+    y = jnp.exp(x)
+    z = jnp.sin(y) + 1  # the line that is to be named
+    return z.sum()
+
+
+@pytest.fixture
+def wrong_sine():
+    """The reference of one operation is off where its operand is large."""
+    op = OPS["sin"]
+    right = op.numpy
+    object.__setattr__(op, "numpy", lambda x: right(x) + (x > 2) * np.float32(1e-3))
+    yield
+    object.__setattr__(op, "numpy", right)
+
+
+def test_a_wrong_reference_is_found_by_line(wrong_sine):
+    found = accnp.debug.compare(plain, X)
+    assert not found
+    (parting,) = found.partings
+    assert (parting.way, parting.operation) == ("NumPy", "sin")
+    line = plain.__code__.co_firstlineno + 2
+    assert f"test_compare.py:{line}" in parting.line
+    assert "NumPy: sin, recorded at" in repr(found)
+    assert accnp.debug.compare(plain, X, rtol=1e-2)
+
+
+@pytest.mark.parametrize("way", comparing.WAYS)
+def test_other_bits_are_found_at_the_first_operation_that_has_them(monkeypatch, way):
+    values = comparing._values
+
+    def faulty(graph, outputs, arrays, how):
+        found = values(graph, outputs, arrays, how)
+        if how == way and accnp.config.fusion_limit:
+            for i, x in enumerate(outputs):
+                names = {n.op.name for n in comparing.with_outputs(graph, [x]).nodes}
+                if "sin" in names:
+                    found[i] = np.nextafter(found[i], np.float32(9))
+        return found
+
+    monkeypatch.setattr(comparing, "_values", faulty)
+    (parting,) = accnp.debug.compare(plain, X).partings
+    assert (parting.way, parting.operation) == (way, "sin")
+
+
+def test_what_cannot_be_traced_is_refused():
+    with pytest.raises(TypeError):
+        accnp.debug.compare(lambda x: x if x > 0 else -x, 1.0)
+    with pytest.raises(TypeError, match="compare"):
+        accnp.debug.compare(lambda x: x, "text")
