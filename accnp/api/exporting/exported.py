@@ -468,15 +468,36 @@ def export(
     return exported
 
 
+def result_types(fun: JitFunction, args: Any, kwargs: Any) -> Any:
+    """The ShapeDtypeStructs of a jitted function's results, where sizes of arguments are symbols:
+    those of traces at several sizes, and what follows for others."""
+    fit = Fit(*_symbols(fun._split(args, kwargs).leaves))
+    seen = [_Traced(fun, args, kwargs, point) for point in fit.points]
+    types = fit.merge([x.out_types for x in seen])
+    structs = [
+        ShapeDtypeStruct(tuple([fit.size(n) for n in shape]), np.dtype(a.dtype), weak_type=weak)
+        for (shape, _, weak), a in zip(types, seen[0].entry.out_avals, strict=True)
+    ]
+    return seen[0].entry.out_spec.unflatten(structs)
+
+
+def _symbols(leaves: Sequence[Any]) -> tuple[list[str], SymbolicScope]:
+    """The names of the symbols in the shapes of arguments, and their scope."""
+    dims = [n for x in leaves for n in getattr(x, "shape", ()) if isinstance(n, Dim)]
+    scope = dims[0].scope if dims else SymbolicScope()
+    if any(n.scope is not scope for n in dims):
+        raise ValueError("export: all symbols must be of one scope; pass scope= to symbolic_shape")
+    return sorted({s for n in dims for s in n.symbols()}), scope
+
+
 def _export(
     fun: JitFunction, where: Any, checks: Any, args: Any, kwargs: Any, scope: SymbolicScope | None
 ) -> Exported:
     given = fun._split(args, kwargs).leaves
-    dims = [n for x in given for n in getattr(x, "shape", ()) if isinstance(n, Dim)]
-    names = sorted({s for n in dims for s in n.symbols()})
+    names, of_dims = _symbols(given)
     if scope is None:
-        scope = dims[0].scope if dims else SymbolicScope()
-    if any(n.scope is not scope for n in dims):
+        scope = of_dims
+    elif names and scope is not of_dims:
         raise ValueError("export: all symbols must be of one scope; pass scope= to symbolic_shape")
     if names:
         fit = Fit(names, scope)
@@ -513,8 +534,8 @@ def _text(n: Any) -> Any:
     return str(n) if isinstance(n, Dim) else int(n)
 
 
-class _Recorded:
-    """What a function records for some values of the symbols."""
+class _Traced:
+    """The trace of a function for some values of the symbols."""
 
     def __init__(self, fun: JitFunction, args: Any, kwargs: Any, point: dict[str, int]) -> None:
         def sized(x: Any) -> Any:
@@ -526,12 +547,20 @@ class _Recorded:
 
         args, kwargs = tree_map(sized, (args, kwargs))
         self.stage = fun.trace(*args, **kwargs)
-        entry, encoder = self.stage._entry, Encoder()
+        self.entry = self.stage._entry
+        self.out_types = [[list(a.shape), a.dtype.name, a.weak_type] for a in self.entry.out_avals]
+
+
+class _Recorded(_Traced):
+    """What a function records for some values of the symbols, as it is stored."""
+
+    def __init__(self, fun: JitFunction, args: Any, kwargs: Any, point: dict[str, int]) -> None:
+        super().__init__(fun, args, kwargs, point)
+        entry, encoder = self.entry, Encoder()
         self.avals = entry.graph.in_avals[len(entry.consts) :]
         program = encoder.program(entry.graph, entry.consts)
         self.arrays, self.ruled = encoder.arrays, encoder.ruled
-        types = [[list(a.shape), a.dtype.name, a.weak_type] for a in entry.out_avals]
-        self.data = {"program": program, "out_types": types}
+        self.data = {"program": program, "out_types": self.out_types}
 
 
 def _same_constants(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> None:

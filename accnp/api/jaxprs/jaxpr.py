@@ -20,6 +20,7 @@ from accnp.api.flow.bodies import Reference
 from accnp.api.jaxprs.primitives import primitive_of
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval, on_devices
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
@@ -281,11 +282,18 @@ def _typed_node(x: Any, function: str) -> Node:
     return as_node(x, function)
 
 
+def has_symbols(tree: Any) -> bool:
+    """Whether a shape among the leaves has a size that is no number (`export.symbolic_shape`)."""
+    types = [x for x in flatten_arrays(tree)[0] if isinstance(x, ShapeDtypeStruct)]
+    return any(not isinstance(n, int) for x in types for n in x.shape)
+
+
 @api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of a function's result; nothing is computed.
 
-    The result may hold `ShapeDtypeStruct`s already.
+    The result may hold `ShapeDtypeStruct`s already. Sizes of arguments may be symbols
+    (`export.symbolic_shape`), and those of results follow.
 
     Raises:
         TypeError: fun is not callable, an argument is no array, or fun refuses it.
@@ -295,5 +303,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> jax.eval_shape(lambda x: x * 2, 1.0)
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
     """
+    if has_symbols((args, kwargs)):
+        return imported("accnp.api.compiled.jit").jit(fun).eval_shape(*args, **kwargs)
     graph, spec = _trace_user(fun, args, kwargs, set(), "eval_shape", _typed_node)
     return spec.unflatten(_structs(graph))
