@@ -8,6 +8,7 @@ from jax import export as their_export
 import accnp
 import accnp.numpy
 from accnp import export
+from accnp.errors import InconclusiveDimensionOperation
 
 PROGRAMS = {
     "identity": lambda m, a, w: a,
@@ -60,3 +61,31 @@ def test_what_a_size_does_not_allow_is_refused():
     x = accnp.ShapeDtypeStruct((d, 3), np.float32)
     with pytest.raises(TypeError):
         accnp.eval_shape(lambda x: x.reshape(4, -1), x)
+
+
+REMAINDERS = {
+    "every other": lambda a: a[::2],
+    "the others": lambda a: a[1::2],
+    "half": lambda a: a[: a.shape[0] // 2],
+    "scaled by half": lambda a: a * (a.shape[0] // 2),
+}
+
+
+@pytest.mark.parametrize("name", REMAINDERS)
+def test_halves_of_sizes_are_right_for_odd_and_even_ones(name):
+    """Sizes that were all odd made halves look like polynomials, wrong at even sizes."""
+    f = REMAINDERS[name]
+    (d,) = export.symbolic_shape("d")
+    made = export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))
+    again = export.deserialize(made.serialize())
+    for n in range(4, 12):
+        x = np.arange(n, dtype=np.float32)
+        for exported in (made, again):
+            np.testing.assert_array_equal(np.asarray(exported.call(x)), f(x))
+
+
+@pytest.mark.parametrize("f", [lambda a: a + a.shape[0] % 2, lambda a: a + a.shape[0] % 3])
+def test_what_follows_no_rule_is_refused(f):
+    (d,) = export.symbolic_shape("d")
+    with pytest.raises(InconclusiveDimensionOperation):
+        export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))

@@ -20,6 +20,9 @@ from accnp.errors import InconclusiveDimensionOperation
 __all__ = ["Fit", "number_at"]
 
 CHECKS = 2  # points beyond those that determine a polynomial
+# Halves and thirds of sizes are rounded: sizes have all remainders by these numbers, or what holds
+# for odd ones alone would be taken for a polynomial.
+DIVISORS = (2, 3, 4)
 
 
 def _monomials(names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -64,11 +67,33 @@ class Fit:
                     ):
                         found.append(point)
                 if len(found) == want:
-                    return found
+                    return [*found, *self._of_other_remainders(found)]
         raise ValueError(
             f"export: found no sizes for {', '.join(self.names)} that keep the constraints "
             f"{self.scope.constraints_str}; say less, or export for each size"
         )
+
+    def _of_other_remainders(self, points: Sequence[dict[str, int]]) -> list[dict[str, int]]:
+        """Points at which each symbol has the remainders that it has at none of these; constraints
+        may leave some out."""
+        rng, found = random.Random(1), []
+        missing = {
+            (n, m, r)
+            for n in self.names
+            for m in DIVISORS
+            for r in range(m)
+            if all(p[n] % m != r for p in points)
+        }
+        for _ in range(4000):
+            if not missing:
+                break
+            point = {n: rng.randrange(5, 240) for n in self.names}
+            new = {(n, m, r) for n, m, r in missing if point[n] % m == r}
+            distinct = len(set(point.values())) == len(point)
+            if new and distinct and self.scope.broken(point) is None:
+                found.append(point)
+                missing -= new
+        return found
 
     def merge(self, seen: Sequence[Any]) -> Any:
         """Put together what was recorded at the points."""
@@ -90,6 +115,9 @@ class Fit:
         found = self._through([Fraction(x) for x in seen])
         if found is not None:
             return {"poly": found}
+        whole = all(math.isfinite(x) and x == int(x) for x in seen)
+        if whole and (found := self._rounded_down(list(map(int, seen)))) is not None:
+            return {"floor": found}
         if isinstance(first, float) and all(x != 0 for x in seen):
             near = [Fraction(1 / x).limit_denominator(4) for x in seen]
             found = self._through(near)
@@ -119,11 +147,26 @@ class Fit:
             if c
         ]
 
+    def _rounded_down(self, values: Sequence[int]) -> list[Any] | None:
+        """The linear function of one symbol whose values, rounded down, these are (`x[::2]`)."""
+        if len(self.names) != 1:
+            return None
+        sizes = [p[self.names[0]] for p in self.points]
+        low, high = sizes.index(min(sizes)), sizes.index(max(sizes))
+        slope = Fraction(values[high] - values[low], sizes[high] - sizes[low])
+        for m in range(2, 9):
+            near = round(slope * m)
+            for c, s in itertools.product((near, near - 1, near + 1), range(m)):
+                k = m * values[low] - c * sizes[low] + s
+                if c and all((c * n + k) // m == v for n, v in zip(sizes, values, strict=True)):
+                    return [[[0], k, m], [[1], c, m]] if k else [[[1], c, m]]
+        return None
+
     def size(self, merged: Any) -> Any:
         """A size of a merged program in terms of the symbols."""
         if not isinstance(merged, dict):
             return merged
-        terms = merged["poly"]
+        (terms,) = merged.values()
         below = math.lcm(*[den for _, _, den in terms])
         out = Dim(
             {
@@ -181,4 +224,6 @@ def number_at(names: Sequence[str], sizes: Mapping[str, int], v: Mapping[str, An
         total += Fraction(num, den) * value
     if kind == "inverse":
         return float(1 / total)
+    if kind == "floor":
+        return math.floor(total)
     return int(total) if total.denominator == 1 else float(total)

@@ -161,7 +161,7 @@ def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
         return distinct_number(v)
     expect(len(v) == 1, "a value of several types")
     ((kind, data),) = v.items()
-    if kind in ("poly", "inverse"):
+    if kind in ("poly", "inverse", "floor"):
         return number(v)
     if kind in ("tuple", "list", "frozenset"):
         make: Any = {"tuple": tuple, "list": list, "frozenset": frozenset}[kind]

@@ -242,6 +242,7 @@ def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[E
             first, count, step = e.value
             if step > 0:
                 a, b, s = first, first + (count - 1) * step + 1, step
+                b = n if first + count * step >= n else b  # to the end, whatever the remainder
             else:
                 a, b, s = first + (count - 1) * step, first + 1, -step
                 if count:
