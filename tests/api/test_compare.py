@@ -78,6 +78,35 @@ def test_other_bits_are_found_at_the_first_operation_that_has_them(monkeypatch, 
     assert (parting.way, parting.operation) == (way, "sin")
 
 
+def test_a_function_that_does_something_else_eagerly_is_found():
+    def f(x):
+        return x * 2 if isinstance(x, accnp.core.Tracer) else x * 3
+
+    (parting,) = accnp.debug.compare(f, jnp.asarray(X)).partings
+    assert (parting.way, parting.operation) == ("eager", "mul")
+
+
+def test_the_element_that_differs_is_shown():
+    inf = np.float32(np.inf)
+    a, b = np.array([inf, 1, np.nan, 2]), np.array([inf, 1, np.nan, 3])
+    assert comparing._first_difference(a, b) == (3,)
+    assert comparing._first_difference(np.array([1, -0.0]), np.array([1, 0.0])) == (1,)
+    z = np.array([1 + 0j, 0 - 0j], np.complex64)
+    assert not comparing._same_bits(z.conj(), np.array([1, 0], np.complex64))
+    assert comparing._same_bits(a, a.copy())
+
+
+def test_an_operation_with_several_results_has_its_name():
+    op = OPS["sort"]
+    right = op.numpy
+    object.__setattr__(op, "numpy", lambda *xs, **p: [right(*xs, **p)[0] * 2, *right(*xs, **p)[1:]])
+    try:
+        found = accnp.debug.compare(lambda x: lax.sort((x, x), num_keys=1)[0], X[:, 0])
+    finally:
+        object.__setattr__(op, "numpy", right)
+    assert [p.operation for p in found.partings] == ["sort"]
+
+
 def test_what_cannot_be_traced_is_refused():
     with pytest.raises(TypeError):
         accnp.debug.compare(lambda x: x if x > 0 else -x, 1.0)

@@ -1,9 +1,9 @@
 """`debug.compare`: one function computed in several ways, and where their results part.
 
-In: a function and its arguments. Out: a `Comparison`. The function is traced once; its program is
-run eagerly, jitted, and with each operation as a kernel of its own, and the reference function of
-each operation (NumPy) is given the same operands. Operations are looked at in the order of the
-program, so the first that differs is the cause and not a consequence.
+In: a function and its arguments. Out: a `Comparison`. The function is called eagerly, and traced;
+its program is run eagerly, jitted, and with each operation as a kernel of its own, and the
+reference function of each operation (NumPy) is given the same operands. Operations are looked at in
+the order of the program, so the first that differs is the cause and not a consequence.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Comparison:
         for p in self.partings:
             lines.append(f"{p.way}: {p.operation}, recorded at {p.line}, is the first that differs")
             at = _first_difference(p.found, p.expected)
-            lines.append(f"  at {at}: {p.found[at]!r}, unfused {p.expected[at]!r}")
+            shown = [str(x[at] if x.shape == p.expected.shape else x) for x in p[3:]]
+            lines.append(f"  at {at}: {shown[0]}, unfused {shown[1]}")
         return "\n".join(lines)
 
 
@@ -68,7 +69,7 @@ def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Com
     """Compute a function in several ways and find the first operation that makes them differ.
 
     Args:
-        f: a function that can be jitted; effects such as prints are left out.
+        f: a function that can be jitted; it runs several times, with its prints and callbacks.
         *args: its arguments, trees of arrays and numbers.
         rtol: how far values may be from NumPy's, relative to the largest element; by default 2e-2
             for 16-bit dtypes, 2e-5 for float32 and 1e-12 for float64.
@@ -97,9 +98,23 @@ def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Com
     arrays = [np.asarray(wrap(x)) for x in nodes]
     with scope("fusion_limit", 0):
         alone = _values(graph, steps, arrays, "jit")
-    partings = [_parting_of_bits(graph, steps, arrays, alone, way) for way in WAYS]
+    results = f(*tree_unflatten(tree, [wrap(x) for x in nodes]))
+    called = [np.asarray(_array_of(y)) for y in flatten_arrays(results)[0]]
+    partings = [
+        _parting_of_bits(graph, steps, arrays, alone, way, called if way == "eager" else None)
+        for way in WAYS
+    ]
     partings.append(_parting_from_numpy(graph, steps, arrays, alone, rtol))
     return Comparison(len(steps), [p for p in partings if p is not None])
+
+
+def _array_of(x: Any) -> Any:
+    return wrap(as_node(x, "debug.compare"))
+
+
+def _name(x: Node) -> str:
+    """The name of an operation; that of the whole for one of several results."""
+    return x.inputs[0].op.name if x.op.kind == "item" else x.op.name
 
 
 def _values(
@@ -119,20 +134,26 @@ def _parting_of_bits(
     arrays: Sequence[np.ndarray],
     alone: Sequence[np.ndarray],
     way: str,
+    called: Sequence[np.ndarray] | None = None,
 ) -> Parting | None:
-    """The first operation whose result, asked for alone, has other bits."""
+    """The first operation whose result, asked for alone, has other bits; `called` are the results
+    of the function itself."""
     places = {id(x): i for i, x in enumerate(steps)}
     wanted = [x for x in graph.outputs if id(x) in places]
     found = _values(graph, wanted, arrays, way)
+    if called is not None and all(
+        _same_bits(y, alone[places[id(x)]]) for x, y in zip(wanted, found, strict=True)
+    ):
+        found = [y for x, y in zip(graph.outputs, called, strict=True) if id(x) in places]
     if all(_same_bits(y, alone[places[id(x)]]) for x, y in zip(wanted, found, strict=True)):
         return None
     for x, expected in zip(steps, alone, strict=True):
         (value,) = _values(graph, [x], arrays, way)
         if not _same_bits(value, expected):
-            return Parting(way, x.op.name, site_text(x), value, expected)
-    # Only all results together differ: the first of them.
+            return Parting(way, _name(x), site_text(x), value, expected)
+    # Only all results together differ, or those of the call: the first of them.
     return next(
-        Parting(way, x.op.name, site_text(x), y, alone[places[id(x)]])
+        Parting(way, _name(x), site_text(x), y, alone[places[id(x)]])
         for x, y in zip(wanted, found, strict=True)
         if not _same_bits(y, alone[places[id(x)]])
     )
@@ -157,7 +178,7 @@ def _parting_from_numpy(
             continue
         value, expected = np.asarray(value, x.aval.dtype), known[id(x)]
         if not _near(value, expected, rtol):
-            return Parting("NumPy", x.op.name, site_text(x), value, expected)
+            return Parting("NumPy", _name(x), site_text(x), value, expected)
     return None
 
 
@@ -165,10 +186,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether values are the same, signs of zeros included; one nan is as good as another."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    whole = (a == b) | ((a != a) & (b != b))
-    if a.dtype.kind == "f":
-        whole &= (np.signbit(a) == np.signbit(b)) | (a != a)
-    return bool(np.all(whole))
+    return not np.any(_distances(a, b))
 
 
 def _near(a: np.ndarray, b: np.ndarray, rtol: float | None) -> bool:
@@ -185,10 +203,22 @@ def _near(a: np.ndarray, b: np.ndarray, rtol: float | None) -> bool:
         return bool(np.all(same | (finite & (np.abs(a - b) <= limit * scale))))
 
 
+def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How far elements are apart; the least number where only the signs of zeros differ."""
+    if a.dtype.kind == "c":
+        return np.maximum(_distances(a.real, b.real), _distances(a.imag, b.imag))
+    if a.dtype.kind in "biu":
+        return np.abs(a.astype(object) - b.astype(object)).astype(np.float64)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        size = np.where((a == b) | ((a != a) & (b != b)), 0.0, np.abs(a - b))
+    size = np.where(size != size, np.inf, size)
+    signs = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+    return np.where(signs, np.nextafter(0, 1), size)
+
+
 def _first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...]:
     """The index of the element that differs most."""
-    wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    with np.errstate(invalid="ignore"):
-        size = np.abs(a.astype(wide) - b.astype(wide))
-    size = np.where(np.isnan(size), np.inf, size)
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(size)), a.shape))
+    if a.shape != b.shape or not a.size:
+        return ()
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(_distances(a, b))), a.shape))
