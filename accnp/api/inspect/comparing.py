@@ -206,7 +206,8 @@ def _near(a: np.ndarray, b: np.ndarray, rtol: float | None) -> bool:
 def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """How far elements are apart; the least number where only the signs of zeros differ."""
     if a.dtype.kind == "c":
-        return np.maximum(_distances(a.real, b.real), _distances(a.imag, b.imag))
+        parts = [_distances(part(a), part(b)) for part in (np.real, np.imag)]
+        return np.maximum(*parts)
     if a.dtype.kind in "biu":
         return np.abs(a.astype(object) - b.astype(object)).astype(np.float64)
     a, b = a.astype(np.float64), b.astype(np.float64)
