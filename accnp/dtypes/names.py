@@ -139,7 +139,8 @@ def as_dtype(x: Any) -> DType:
     Dtypes of the other byte order stand for those of the machine's, which all arrays have.
     """
     if isinstance(x, np.dtype):
-        return x if x.isnative else x.newbyteorder("=")
+        # The dtype that NumPy has, and no copy of it, which would not count as built in.
+        return x if x.isnative else np.dtype(x.newbyteorder("=").str)
     if isinstance(x, ExtendedDType):
         return x
     if isinstance(x, str):

@@ -299,7 +299,9 @@ def test_traced_once_with_its_name() -> None:
 
     f = accnp.vmap(square)
     np.testing.assert_allclose(f(V), V * V)
-    assert (f.__name__, f.__doc__, f.__wrapped__) == ("square", "Square it.", square)
+    assert (f.__name__, f.__wrapped__) == ("square", square)
+    assert f.__doc__.startswith("Vectorized version of square.")
+    assert f.__doc__.endswith("Square it.")
     assert len(traces) == 1
     assert traces[0].shape == ()
     with pytest.raises(accnp.errors.UnexpectedTracerError):
