@@ -328,9 +328,9 @@ def test_the_type_of_bfloat16_has_instances():
     assert accnp.numpy.ones(2, dtypes.bfloat16).dtype == dtypes.bfloat16
 
 
-@pytest.mark.parametrize("code", ["f4", "i2", "c8", "u4"])
+@pytest.mark.parametrize("code", ["f4", "i2", "c8"])
 def test_the_other_byte_order_leaves_numpys_own_dtypes(code):
     """A copy of a dtype is equal to it, but not built in: it got into arrays made later."""
     x = accnp.numpy.asarray(np.arange(3, dtype=f">{code}"))
     for dtype in (x.dtype, accnp.numpy.zeros(2, f">{code}").dtype, np.asarray(x).dtype):
-        assert dtype is np.dtype(code)
+        assert (dtype, dtype.isbuiltin) == (np.dtype(code), 1)
