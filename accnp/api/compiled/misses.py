@@ -36,7 +36,7 @@ _WARNING, _DEBUG = 30, 10  # of `logging`
 
 
 def _level() -> int:
-    """The level of records about compiling, 0 where nobody reads them."""
+    """The logging level of compilation records; 0 if no handler reads them."""
     if config.log_compiles:
         return _WARNING
     logging = sys.modules.get("logging")  # a program that reads records has loaded it
@@ -73,7 +73,7 @@ def compiling(graph: Graph, n_closed: int) -> Iterator[bool]:
     yield True
     code = counters.seconds - before
     plan = max(perf_counter() - began - code, 0.0)
-    # There is no MLIR and no XLA: these are the plan of kernels, and their machine code.
+    # In place of MLIR and XLA: the plan of kernels, and their machine code.
     log(level, "Finished jaxpr to MLIR module conversion jit(%s) in %.9f sec", name, plan)
     log(level, "Finished XLA compilation of jit(%s) in %.9f sec", name, code)
 

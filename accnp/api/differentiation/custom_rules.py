@@ -166,7 +166,7 @@ def resolve(
 ) -> tuple[Any, ...]:
     """Turn keyword arguments into positional ones and fill in defaults.
 
-    Keywords that a `functools.partial` binds are no arguments of the call, unless it names them.
+    Keywords bound by a `functools.partial` are not arguments of the call unless it names them.
 
     Raises:
         TypeError: they do not fit the function, or it has keyword-only ones.

@@ -80,7 +80,7 @@ def read_json(packed: bytes) -> Any:
     """What compressed JSON says; its size, its depth and its numbers are bounded.
 
     Raises:
-        ValueError: it is no such thing.
+        ValueError: it is not of this form.
     """
     unpacking = zlib.decompressobj()
     try:

@@ -211,7 +211,7 @@ def number_at(names: Sequence[str], sizes: Mapping[str, int], v: Mapping[str, An
     """What a merged number is at these sizes.
 
     Raises:
-        ValueError: it is no polynomial in the symbols.
+        ValueError: it is not a polynomial in the symbols.
     """
     ((kind, terms),) = v.items()
     total = Fraction(0)

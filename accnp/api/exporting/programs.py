@@ -222,7 +222,7 @@ def decoded(program: Mapping[str, Any], arrays: Sequence[np.ndarray], number: Nu
     it are checked.
 
     Raises:
-        ValueError: it is no valid program.
+        ValueError: it is not a valid program.
     """
     with only_value_errors():
         return _decoded(program, arrays, number)
