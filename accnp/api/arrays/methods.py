@@ -428,6 +428,7 @@ LATER = {
     "cumprod": "folds.cumulative",
     "cumsum": "folds.cumulative",
     "__getitem__": "indexes.indexing",
+    "_repr_html_": "inspect.notebook",
     "nonzero": "indexes.taking",
     "repeat": "arrays.joining",
     "searchsorted": "indexes.taking",
