@@ -1,8 +1,7 @@
-"""`python -m accnp`: what accnp found on this machine, and how fast it is there beside others.
+"""The commands `accnp` and `python -m accnp`: facts about this machine, timings, cache, help.
 
-In: the command line. Out: text.
-
-The exit status is 2 for an unknown command.
+In: the words of the command line. Out: text, and an exit status, which is 2 for a command or a name
+that does not exist.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ import importlib
 import importlib.metadata
 import os
 import platform
+import pydoc
 import shutil
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,17 @@ from accnp.engine.describe import bytes_text
 from accnp.runtime import compile as kernels
 from accnp.runtime.diskcache import DiskCache
 
-__all__ = ["info", "main"]
+__all__ = ["clear_cache", "documentation", "info", "main"]
 
-USAGE = """usage: python -m accnp COMMAND
+USAGE = """usage: accnp COMMAND    (or python -m accnp COMMAND)
 
 commands:
     info          the machine, threads, vectors, caches, BLAS, the kernel cache, GPU, versions
     bench         measure a dozen expressions beside the peers that are installed (--help)
     clear-cache   remove the compiled kernels from the disk
+    docs [NAME]   open the documentation, or print that of a public name (docs lax.scan)
+    --version     print the version
+    --help        print this message
 """
 _LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "ml_dtypes", "threadpoolctl")
 
@@ -197,21 +201,69 @@ def clear_cache() -> str:
     return f"removed {cache.prune()} files from {cache.place}"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run a command; returns the exit status."""
-    if list(arguments) == ["info"]:
-        print(info())
-        return 0
-    if list(arguments) == ["clear-cache"]:
-        print(clear_cache())
-        return 0
-    if arguments and arguments[0] == "bench":
-        # By name: argparse and what measures are for this command only.
-        return importlib.import_module("accnp.bench.command").main(arguments[1:])
-    helping = not arguments or arguments[0] in ("-h", "--help", "help")
-    print(USAGE, end="", file=sys.stdout if helping else sys.stderr)
-    return 0 if helping else 2
+def documentation() -> str:
+    """Return the address or the path of the documentation; "" if neither is known.
+
+    The address is the project URL "Documentation" of the installed package. A source checkout has
+    the folder `docs`, with the site in it if that was built.
+    """
+    try:
+        links = importlib.metadata.metadata("accnp").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        links = []
+    for link in links:
+        label, _, address = link.partition(",")
+        if label.strip().lower() == "documentation":
+            return address.strip()
+    folder = Path(accnp.__file__).parent.parent / "docs"
+    site = folder / "_build" / "html" / "index.html"
+    found = [str(place) for place in (site, folder) if place.exists()]
+    return found[0] if found else ""
+
+
+def _docs(names: Sequence[str]) -> int:
+    """Open the documentation, or print that of the named functions and classes."""
+    if not names:
+        place = documentation()
+        print(place or "no address of the documentation is known; try: accnp docs NAME")
+        if place and sys.stdout.isatty():
+            webbrowser.open(place if "://" in place else Path(place).as_uri())
+        return 0 if place else 1
+    for name in names:
+        found: Any = accnp
+        path = name.removeprefix("accnp.")
+        try:
+            for part in path.split("."):
+                found = getattr(found, part)
+        except AttributeError as error:
+            print(f"accnp docs: {error}", file=sys.stderr)
+            return 2
+        print(pydoc.plain(pydoc.render_doc(found, f"accnp.{path}: %s")))
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command (by default that of the process's arguments); returns the exit status."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    match words:
+        case ["info"]:
+            print(info())
+        case ["clear-cache"]:
+            print(clear_cache())
+        case ["--version" | "-V" | "version"]:
+            print(f"accnp {accnp.__version__}")
+        case ["docs", *names]:
+            return _docs(names)
+        case ["bench", *options]:
+            # By name: argparse and what measures are for this command only.
+            return importlib.import_module("accnp.bench.command").main(options)
+        case [] | ["-h" | "--help" | "help"]:
+            print(USAGE, end="")
+        case _:
+            print(f"accnp: unknown command: {' '.join(words)}\n\n{USAGE}", end="", file=sys.stderr)
+            return 2
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

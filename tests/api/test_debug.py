@@ -450,7 +450,7 @@ def test_commands(capsys, tmp_path):
     assert main(["info"]) == 0
     assert capsys.readouterr().out.startswith("machine\n    system ")
     assert main(["nonsense"]) == 2
-    assert "usage: python -m accnp" in capsys.readouterr().err
+    assert "usage: accnp COMMAND" in capsys.readouterr().err
     assert main([]) == 0
     (tmp_path / "a.obj").write_bytes(b"x")
     (tmp_path / "mine.txt").write_bytes(b"x")
