@@ -16,12 +16,15 @@ import numpy as np
 
 from accnp.config import config
 from accnp.forks import renewed
+from accnp.runtime.machine_load import Load, machine_load
 
-__all__ = ["bandwidth", "streaming_copy"]
+__all__ = ["bandwidth", "limit_load", "streaming_copy"]
 
 _MOVED = 256 << 20  # the halves are larger than most caches
 _ROUNDS = 7
+_BUSY_ROUNDS = 21  # beside other work it takes longer to find a moment without it
 _found: dict[Any, float] = {}
+_loads: dict[Any, Load] = {}  # of the machine, while these were measured
 _lock = renewed(threading.Lock())
 
 
@@ -53,7 +56,7 @@ def streaming_copy(moved: int) -> Callable[[], Any]:
 
 def bandwidth(device: Any = None) -> float:
     """Bytes a second that a streaming copy moves with this number of threads, or inside a GPU;
-    measured once per process (0.2 s), on the first call."""
+    measured once per process (0.2 s, 0.6 s on a busy machine), on the first call."""
     with _lock:
         if device is not None:
             return _of_gpu(device)
@@ -62,12 +65,22 @@ def bandwidth(device: Any = None) -> float:
             copy = streaming_copy(_MOVED)
             copy()
             times = []
-            for _ in range(_ROUNDS):
+            before = machine_load()
+            for _ in range(_BUSY_ROUNDS if before.busy else _ROUNDS):
                 start = perf_counter()
                 copy()
                 times.append(perf_counter() - start)
+            _loads[config.threads] = before.or_worse(machine_load())
             found = _found[config.threads] = _MOVED / min(times)
     return found
+
+
+def limit_load(device: Any = None) -> Load | None:
+    """The load of the machine while `bandwidth` was measured; None for a GPU."""
+    if device is not None:
+        return None
+    bandwidth()
+    return _loads[config.threads]
 
 
 def _of_gpu(device: Any) -> float:

@@ -17,6 +17,7 @@ from accnp.api.compiled.jit import JitFunction
 from accnp.api.environment.waiting import block_until_ready
 from accnp.api.inspect.inspection import plural
 from accnp.api.observe.advice import advice
+from accnp.api.observe.limits import limit_text
 from accnp.api.observe.page import page
 from accnp.api.observe.pictures import Picture
 from accnp.api.observe.session import Event, Session
@@ -24,9 +25,9 @@ from accnp.engine.steps import Plan
 from accnp.errors import api_boundary
 from accnp.forks import aside
 from accnp.passes.program import Program
-from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.compile import counters as kernels
 from accnp.runtime.compile import settle
+from accnp.runtime.machine_load import Load, machine_load
 from accnp.trace_fn import function_place
 
 __all__ = ["Explanation", "explain"]
@@ -58,14 +59,15 @@ class Explanation:
     """What happened: `print` it, `save_html` it, or look at one part.
 
     `plans` are the programs that ran (`steps` with bytes, seconds and share of a streaming copy,
-    `boundaries` with reasons, `svg`), `looks` who forced values, `traces`, `compiles`, and `advice`
-    what to do.
+    `boundaries` with reasons, `svg`), `looks` who forced values, `traces`, `compiles`, `advice`
+    what to do, and `load` what else the machine did: on a busy machine the times are marked.
     """
 
     def __init__(self, title: str = "a block of code") -> None:
         self.title = title
         self.seconds: list[float] = []  # of the calls, for a function
         self.result: Any = None
+        self.load: Load | None = None  # the worse one of before and after
         self._session = _Pictures()
         self._known: dict[Any, Plan] = {}
         self._counts: dict[str, int] = dict.fromkeys(_counts(), 0)  # of the block, at its end
@@ -77,6 +79,7 @@ class Explanation:
         self._known = dict(engine._plans)
         engine._plans.clear()
         self._before = _counts()
+        self.load = machine_load()
         self._session.start()
         return self
 
@@ -91,12 +94,14 @@ class Explanation:
     def _end(self) -> None:
         self._session.stop()
         self._ended = True
+        self.load = machine_load().or_worse(self.load)
         self._counts = {name: n - self._before[name] for name, n in _counts().items()}
         for e in self.events:
             if e.kind == "step" and not e.more["depth"]:
                 number = e.more["plan"].steps.index(e.more["step"])
                 facts = self._session.of(e.more["plan"]).steps[number]
                 facts.device = e.more["plan"].device
+                facts.reliable = not self.load.busy
                 facts.ran(e.seconds)
             elif e.kind == "run":
                 self._session.of(e.more["plan"]).runs += 1
@@ -192,7 +197,8 @@ class Explanation:
         out["traces"] = self.traces or ["none"]
         out["compiles"] = self.compiles or ["none"]
         out["caches"] = [self.caches]
-        out["limit"] = [f"a streaming copy moves {bandwidth() / 1e9:.1f} GB/s; more is a cache's"]
+        out["limit"] = [limit_text()]
+        out["machine"] = [str(self.load)]
         return out
 
     @property
@@ -204,7 +210,8 @@ class Explanation:
             return f"{1e3 * (self._session.ended - self._session.began) / 1e9:.3g} ms"
         first, *rest = self.seconds
         text = f"first call {1e3 * first:.3g} ms"
-        return text + (f", then {1e3 * min(rest):.3g} ms" if rest else "")
+        text += f", then {1e3 * min(rest):.3g} ms" if rest else ""
+        return text + (" (unreliable: busy machine)" if self.load and self.load.busy else "")
 
     def __str__(self) -> str:
         if not self._ended:

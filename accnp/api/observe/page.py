@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from accnp.api.observe.limits import limit_text
 from accnp.ir.svg import escape
-from accnp.runtime.bandwidth import bandwidth
 
 if TYPE_CHECKING:
     from accnp.api.observe.explain import Explanation
@@ -27,6 +27,7 @@ _STYLE = """
 .accnp code,.accnp td.code{font:13px/1.45 ui-monospace,monospace;overflow-wrap:anywhere}
 .accnp .advice li{background:#fef3c7;border-left:4px solid #d97706;padding:.35rem .7rem;
   list-style:none;margin-left:-1.3rem}
+.accnp .busy{background:#fee2e2;border-left:4px solid #dc2626;padding:.35rem .7rem}
 .accnp .good{background:#dcfce7;border-left:4px solid #16a34a;padding:.35rem .7rem}
 .accnp table{border-collapse:collapse;width:100%}
 .accnp th,.accnp td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e2e8f0;
@@ -46,8 +47,9 @@ def page(e: Explanation) -> str:
     """The page of an explanation."""
     body = [
         f"<h1>{escape(e.title)}</h1>",
-        f'<p class="quiet">{escape(e.status)}; a streaming copy moves '
-        f"{bandwidth() / 1e9:.1f} GB/s, the limit that kernels are held against</p>",
+        f'<p class="quiet">{escape(e.status)}; {escape(limit_text())}; '
+        "this is the limit that kernels are compared with</p>",
+        _warning(e),
         "<h2>Advice</h2>",
         _list(e.advice, "advice") or '<p class="good">Nothing stands out.</p>',
     ]
@@ -72,6 +74,13 @@ def page(e: Explanation) -> str:
     )
 
 
+def _warning(e: Explanation) -> str:
+    """A box that says that the times are not to be trusted, on a busy machine."""
+    if e.load is None or not e.load.busy:
+        return ""
+    return f'<p class="busy">Unreliable times, {escape(str(e.load))}.</p>'
+
+
 def _plan(p: Picture) -> list[str]:
     out = [
         f"<h2>{escape(p.title)}</h2>",
@@ -92,7 +101,7 @@ def _step(s: StepFacts) -> list[str]:
         return [*cells, _number("-"), _number("-"), "<td>not run</td>"]
     rate = s.nbytes / s.seconds / 1e9
     width = min(100, round(100 * s.share))
-    bar = f'<span class="bar"><i style="width:{width}%"></i></span>{s.share:.0%}'
+    bar = f'<span class="bar"><i style="width:{width}%"></i></span>{s.share:.0%}{escape(s.mark)}'
     return [
         *cells,
         _number(f"{1e3 * s.seconds:.3g}"),

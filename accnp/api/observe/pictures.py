@@ -11,14 +11,16 @@ from typing import Any
 from accnp.api.inspect.drawing import draw
 from accnp.engine.describe import clusters_of
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.traffic import LARGE
 from accnp.ir.node import site_text
 from accnp.passes.describe import cluster_parts, why_stored
 from accnp.passes.program import Program, Value
 from accnp.passes.reasons import OUTPUT
-from accnp.runtime.bandwidth import bandwidth
+from accnp.runtime.bandwidth import bandwidth, limit_load
 
 __all__ = ["Boundary", "Picture", "StepFacts"]
 
+_FASTER = 1.1  # of a copy's bandwidth, from which operands do not come from memory
 _LARGE = 300  # operations, from which the picture of a graph says nothing any more
 
 
@@ -52,6 +54,7 @@ class StepFacts:
         self.device: Any = None  # a GPU, where it runs on one
         self.seconds: float | None = None
         self.runs = 0
+        self.reliable = True  # False if the machine was busy meanwhile
 
     def ran(self, seconds: float) -> None:
         """Take a run's time."""
@@ -72,7 +75,21 @@ class StepFacts:
         if not self.seconds or self.share is None:
             return f"{moved}, not run"
         rate = self.nbytes / self.seconds / 1e9
-        return f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s, {self.share:.0%} of a copy"
+        text = f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s, {self.share:.0%} of a copy"
+        return f"{text}{self.mark}"
+
+    @property
+    def mark(self) -> str:
+        """What the share does not say by itself: where its figures are not to be trusted."""
+        if not self.reliable:
+            return " (unreliable: busy machine)"
+        load = limit_load(self.device)
+        if self.share is None or self.share <= _FASTER:
+            return ""
+        if self.nbytes < 2 * LARGE:
+            return " from memory (its operands were in a cache)"
+        busy = load is not None and load.busy
+        return f" (unreliable: the copy was slow{', on a busy machine' if busy else ''})"
 
 
 class Picture:

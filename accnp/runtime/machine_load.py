@@ -1,0 +1,90 @@
+"""Whether other work uses the machine: what times measured here and now are worth.
+
+In: nothing. Out: a `Load`. All threads compute checksums of the same bytes for a few milliseconds,
+which takes the same time each time on an idle machine. What it takes above the shortest time went
+to other processes, to other guests of the same host (steal, shared cores), or to a change of clock
+rate; all of these falsify timings. The load average of the last minute is looked at as well.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from dataclasses import dataclass
+from time import perf_counter
+
+from accnp.config import config
+
+__all__ = ["Load", "machine_load"]
+
+_BLOCK = bytes(512 << 10)  # some 0.1 to 0.3 ms; zlib gives the interpreter lock back meanwhile
+_WINDOW = 0.02  # seconds
+# On two virtual CPUs of a Zen 4 the loops lost 1 to 4 % on a quiet host, 22 to 51 % beside one busy
+# process (two threads), and 20 to 60 % for minutes in which only the host was busy: a copy moved 31
+# instead of 56 GB/s then (2026-11-28).
+MOST_LOST = 0.15
+# The process that is measured has at most one running thread for each CPU.
+MOST_RUNNING = 1.25  # processes that run or wait, for each CPU
+
+_shortest: dict[int, float] = {}  # number of threads -> seconds of a block
+
+
+@dataclass(frozen=True)
+class Load:
+    """What else the machine does.
+
+    `lost` is the share (0 to 1) of the time of spin loops above their shortest, `average` the load
+    average of the last minute (None where the system does not tell), and `cpus` the number of CPUs.
+    """
+
+    lost: float
+    average: float | None
+    cpus: int
+
+    @property
+    def busy(self) -> bool:
+        """Whether times measured meanwhile are unreliable."""
+        return self.lost > MOST_LOST or (self.average or 0.0) > MOST_RUNNING * self.cpus
+
+    def __str__(self) -> str:
+        slower = 1.0 / (1.0 - self.lost) - 1.0
+        text = f"a fixed loop takes {slower:.0%} longer than at best"
+        if self.average is not None:
+            text += f", load average {self.average:.1f} on {self.cpus} CPUs"
+        return f"{'busy' if self.busy else 'quiet'} machine: {text}"
+
+    def or_worse(self, other: Load | None) -> Load:
+        """The one of two loads that makes times less reliable."""
+        if other is None:
+            return self
+        return max(self, other, key=lambda load: (load.busy, load.lost))
+
+
+def machine_load(threads: int | None = None) -> Load:
+    """Measure the load of the machine, with as many threads as kernels use; takes 20 ms."""
+    threads = config.threads if threads is None else threads
+    seconds: list[float] = []
+    helpers = [
+        threading.Thread(target=_spin, args=(seconds,), daemon=True) for _ in range(threads - 1)
+    ]
+    for helper in helpers:
+        helper.start()
+    _spin(seconds)
+    for helper in helpers:
+        helper.join()
+    shortest = _shortest[threads] = min(*seconds, _shortest.get(threads, seconds[0]))
+    lost = 1.0 - shortest * len(seconds) / sum(seconds)
+    average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return Load(max(0.0, lost), average, os.cpu_count() or 1)
+
+
+def _spin(seconds: list[float]) -> None:
+    """Append the time of each block, for as long as the window lasts."""
+    now = perf_counter()
+    end = now + _WINDOW
+    while now < end:
+        begun = now
+        zlib.crc32(_BLOCK)
+        now = perf_counter()
+        seconds.append(now - begun)
