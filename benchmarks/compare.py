@@ -10,7 +10,15 @@ import sys
 import traceback
 from pathlib import Path
 
-from benchmarks.harness import Row, machine, markdown_table, text_table, use_cpus, write_json
+from benchmarks.harness import (
+    Row,
+    machine,
+    markdown_table,
+    marked,
+    text_table,
+    use_cpus,
+    write_json,
+)  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"measuring {group.name}/{name} ...", file=sys.stderr, flush=True)
         rounds = options.process_rounds if name in group.slow else options.rounds
         try:
-            rows += group.rows[name](rounds)
+            rows += marked(group.rows[name], rounds)
         except Exception:  # a row that fails must not take the others' figures with it
             failed.append(f"{group.name}/{name}")
             traceback.print_exc()

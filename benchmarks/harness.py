@@ -1,17 +1,17 @@
-"""What the rows are made of: timing and tables (`accnp.bench` has them), and fresh processes.
+"""What the rows are made of: timing, tables and fresh processes (`accnp.bench` has them).
 
 `fresh_process` times work that needs an interpreter of its own: the code prints a number of seconds
 as its last line.
 """
 
 import os
-import subprocess
-import sys
 
+from accnp.bench.processes import fresh_process
 from accnp.bench.tables import (
     COLUMNS,
     Row,
     markdown_table,
+    marked,
     milliseconds,
     row,
     text_table,
@@ -21,19 +21,9 @@ from accnp.bench.timing import Call, Timing, busy, interleave, machine, paced
 
 __all__ = [
     "COLUMNS", "Call", "Row", "Timing", "busy", "fresh_process", "interleave", "machine",
-    "markdown_table", "milliseconds", "paced", "row", "text_table", "use_cpus", "write_json",
+    "markdown_table", "marked", "milliseconds", "paced", "row", "text_table", "use_cpus",
+    "write_json",
 ]  # fmt: skip
-
-
-def fresh_process(code: str, **environment: str) -> float:
-    """Run code in a new interpreter; the seconds that it prints last."""
-    command = [sys.executable, "-c", code]
-    # Installed packages come with byte code; a checkout must be allowed to write its own.
-    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"fresh_process: the code failed; got\n{done.stderr}\nfor\n{code}")
-    return float(done.stdout.split()[-1])
 
 
 def use_cpus(count: int | None) -> int:

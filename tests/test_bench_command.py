@@ -1,4 +1,4 @@
-"""`python -m accnp bench` and `info`: a table, a chart, and that it runs without any peer."""
+"""`accnp bench` and `info`: a table, a chart, the cold row, busy machines, and no peer at all."""
 
 import json
 import subprocess
@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 from accnp.__main__ import info
-from accnp.bench.command import chart, main
+from accnp.bench import command, processes, tables
+from accnp.bench.command import ROWS, chart, main
 from accnp.bench.expressions import NUMPY
 from accnp.bench.suite import SUITE
-from accnp.bench.tables import Row
+from accnp.bench.tables import Row, markdown_table, marked, text_table
 from accnp.bench.timing import busy
 from accnp.config import scope
 from accnp.runtime import driver
+from accnp.runtime.machine_load import Load
+
+BUSY = Load(0.5, 0.1, 2)
+QUIET = Load(0.01, 0.1, 2)
 
 
 def run(*words, code="import sys; from accnp.__main__ import main; sys.exit(main(sys.argv[1:]))"):
@@ -122,3 +127,77 @@ def test_info_says_why_there_is_no_gpu():
 
 def test_busy_counts_processors():
     assert 0 <= busy(lambda: time.sleep(0.01), 0.05) < 0.5
+
+
+def test_the_cold_row_takes_fresh_processes_with_empty_caches(monkeypatch):
+    folders = []
+
+    def seconds(code, ACCNP_CACHE_DIR):
+        folders.append(ACCNP_CACHE_DIR)
+        return 1.0 if "import accnp" in code else 0.5
+
+    monkeypatch.setattr(processes, "process_seconds", seconds)
+    (row,) = ROWS["cold"].measure(15)
+    assert row.ratio == 2.0
+    assert row.medians["accnp"] == 1.0
+    assert row.medians["numpy"] == 0.5
+    assert "fresh process, empty cache" in row.note
+    assert len(folders) == len(set(folders)) == processes.COLD_ROUNDS * len(ROWS["cold"].programs())
+
+
+def test_cold_programs_compute_the_same():
+    found = {name: processes.fresh_process(code) for name, code in ROWS["cold"].programs().items()}
+    assert {"accnp", "numpy"} <= set(found)
+    assert list(found.values()) == pytest.approx([found["numpy"]] * len(found), rel=1e-5)
+
+
+def test_rows_of_a_busy_machine_are_marked(monkeypatch):
+    row = Row("a", "jax", None, 0.5, {"accnp": 1e-3, "jax": 2e-3})
+    loads = iter([QUIET, QUIET, QUIET, BUSY])
+    monkeypatch.setattr(tables, "machine_load", lambda: next(loads))
+    assert not marked(lambda rounds: [row], 1)[0].unreliable
+    assert "?" not in text_table([row])
+    assert marked(lambda rounds: [row], 1)[0].unreliable
+    for table in (text_table([row]), markdown_table([row])):
+        assert "0.500 ?" in table
+        assert table.splitlines()[-1] == tables.UNRELIABLE
+
+
+def test_a_busy_machine_can_be_refused(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(command, "_same_threads", lambda count: None)
+    monkeypatch.setattr(command, "machine_load", lambda: BUSY)
+    words = [
+        "--only",
+        "small",
+        "--rounds",
+        "1",
+        "--refuse-busy",
+        "--chart",
+        str(tmp_path / "c.png"),
+    ]
+    assert main(words) == 3
+    assert "nothing was measured, busy machine" in capsys.readouterr().err
+    monkeypatch.setattr(command, "machine_load", lambda: QUIET)
+    monkeypatch.setattr(tables, "machine_load", lambda: BUSY)
+    assert main(words) == 3
+    told = capsys.readouterr().out
+    assert "refused, since the machine was busy: small" in told
+    assert "5 operations" not in told
+    assert "no chart: there are no figures" in told
+
+
+def test_the_chart_names_the_machine_and_units(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [
+        Row("a thing", "numpy", None, 0.5, {"accnp": 2e-4, "numpy": 4e-4}),
+        Row("another", "numpy", None, 0.5, {"accnp": 2.5, "numpy": 4e-1}, unreliable=True),
+    ]
+    facts = {"cpu": "A Processor", "numpy": "2.4", "jax": "not installed", "threads": 2}
+    chart(rows, tmp_path / "c.svg", facts)
+    text = (tmp_path / "c.svg").read_text()
+    found = {line.strip() for line in text.split("<!--")}
+    said = " ".join(line.split("-->")[0].strip() for line in found)
+    for words in ("A Processor, 2 threads", "numpy 2.4", "relative to accnp", "accnp: 200 µs",
+                  "accnp: 2.5 s", "time of the peer / time of accnp", "pale bars"):  # fmt: skip
+        assert words in said
+    assert "jax" not in said

@@ -1,6 +1,7 @@
-"""`python -m accnp bench`: this machine's table, beside the peers that are installed.
+"""`accnp bench`: this machine's table, beside the peers that are installed.
 
 In: words of the command line. Out: a table, and a bar chart (PNG) where matplotlib is installed.
+Rows that were measured on a busy machine are marked, or refused with `--refuse-busy`.
 """
 
 from __future__ import annotations
@@ -10,17 +11,31 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accnp.bench.expressions import Expression
+from accnp.bench.processes import COLD, Cold
 from accnp.bench.suite import SUITE
-from accnp.bench.tables import COLUMNS, Row, markdown_table, text_table, write_json
+from accnp.bench.tables import (
+    COLUMNS,
+    UNRELIABLE,
+    Row,
+    markdown_table,
+    marked,
+    text_table,
+    write_json,
+)  # fmt: skip
 from accnp.bench.timing import busy, machine
 from accnp.config import config
 from accnp.runtime.bandwidth import bandwidth
+from accnp.runtime.machine_load import machine_load
 
-__all__ = ["chart", "main"]
+__all__ = ["ROWS", "chart", "main"]
+
+ROWS: dict[str, Expression | Cold] = {"cold": COLD, **SUITE}
+BUSY = 3  # exit status of --refuse-busy
 
 PEERS = ("jax", "numexpr", "torch")
 _PICTURES = (".png", ".svg", ".pdf")
@@ -28,14 +43,14 @@ _COLORS = {"numpy": "#64748b", "jax": "#d97706", "numexpr": "#16a34a", "torch": 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, draw; 2 for words that are not understood."""
+    """Measure, print, draw; 2 for words that are not understood, 3 for figures refused."""
     parser = argparse.ArgumentParser(
-        prog="python -m accnp bench",
+        prog="accnp bench",
         description="Time accnp beside the peers that are installed (NumPy, JAX, numexpr, torch), "
         "print the table and draw it (with matplotlib).",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    names = ", ".join(SUITE)
+    names = ", ".join(ROWS)
     parser.add_argument("--only", nargs="*", metavar="NAME", help=f"rows of {names}")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what computes")
     parser.add_argument("--size", type=float, default=1.0, help="of the work on a GPU")
@@ -45,36 +60,52 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--chart", type=_picture, default="accnp-bench.png", help="a file (PNG)")
     parser.add_argument("--json", type=Path, help="a file for the rows")
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+    parser.add_argument(
+        "--refuse-busy", action="store_true", help="no figures from a busy machine (exit status 3)"
+    )
     options = parser.parse_args(arguments)
     gpu: Any = importlib.import_module("accnp.bench.gpu") if options.device == "gpu" else None
-    known = SUITE if gpu is None else gpu.ROWS
+    known = ROWS if gpu is None else gpu.ROWS
     unknown = [name for name in options.only or () if name not in known]
     if unknown:
         parser.error(f"--only: there is no {', '.join(unknown)}; choose from {', '.join(known)}")
+    _same_threads(options.threads or config.threads)
+    load = machine_load()
+    if load.busy and options.refuse_busy:
+        print(f"nothing was measured, {load}", file=sys.stderr)
+        return BUSY
     if gpu is not None:
         seconds = 0.2 * options.size * options.rounds / 15
         print(gpu.main(options.only, options.size, seconds, options.json, options.within))
+        print(load.or_worse(machine_load()))
         return 0
-    _same_threads(options.threads or config.threads)
     missing = [p for p in PEERS if importlib.util.find_spec(p) is None]
     rows: list[Row] = []
-    for name in options.only or SUITE:
+    refused: list[str] = []
+    for name in options.only or ROWS:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        (row,) = SUITE[name].measure(options.rounds)
-        row.note = f"{busy(SUITE[name].ours(), 0.1):.1f} CPUs busy"
+        work = ROWS[name]
+        (row,) = marked(work.measure, options.rounds)
+        if row.unreliable and options.refuse_busy:
+            refused.append(name)
+            continue
+        if isinstance(work, Expression):
+            row.note = f"uses {busy(work.ours(), 0.1):.1f} CPUs"
         rows.append(row)
-    facts: dict[str, Any] = machine() | {"threads": config.threads}
+    facts: dict[str, Any] = machine() | {"threads": config.threads, "load": str(load)}
     print("  ".join(f"{name} {value}" for name, value in facts.items()))
     print(f"a streaming copy moves {bandwidth() / 1e9:.1f} GB/s")
-    print("milliseconds, medians; ratio: accnp's time over the best peer's\n")
+    print("times in milliseconds, medians; ratio: accnp's time over the best peer's\n")
     print(markdown_table(rows) if options.markdown else text_table(rows))
+    if refused:
+        print(f"\nrefused, since the machine was busy: {', '.join(refused)}")
     if missing:
         print(f"\nnot installed: {', '.join(missing)}")
     if options.json:
         write_json(options.json, rows, facts)
         print(f"wrote {options.json}")
-    print(chart(rows, options.chart))
-    return 0
+    print(chart(rows, options.chart, facts))
+    return BUSY if refused else 0
 
 
 def _count(text: str) -> int:
@@ -105,35 +136,65 @@ def _same_threads(count: int) -> None:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
-def chart(rows: Sequence[Row], path: Path) -> str:
-    """Draw how many times accnp's time each peer takes; returns what was done, in words."""
+def chart(rows: Sequence[Row], path: Path, facts: Mapping[str, Any] | None = None) -> str:
+    """Draw how many times accnp's time each peer takes; returns what was done, in words.
+
+    The title names the machine of `facts`. Bars of rows that were measured on a busy machine are
+    pale, and the title says so.
+    """
     if importlib.util.find_spec("matplotlib") is None:
         return "no chart: matplotlib is not installed (pip install matplotlib)"
+    if not rows:
+        return "no chart: there are no figures"
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     plots: Any = importlib.import_module("matplotlib.pyplot")
     peers = [p for p in _COLORS if any(p in row.medians for row in rows)]
     height = 0.8 / max(1, len(peers))
-    size = 9, 1.1 + 0.2 * (len(peers) + 1) * len(rows)
+    size = 9, 2.2 + 0.2 * (len(peers) + 1) * len(rows)
     figure, axes = plots.subplots(figsize=size, layout="constrained")
     for k, peer in enumerate(peers):
         mine = [(i, row) for i, row in enumerate(rows) if peer in row.medians]
         times = [row.medians[peer] / row.medians["accnp"] for _, row in mine]
         places = [i + (k - (len(peers) - 1) / 2) * height for i, _ in mine]
         bars = axes.barh(places, times, height, color=_COLORS[peer], label=COLUMNS[peer])
-        axes.bar_label(
-            bars, [f"{t:.0f}" if t >= 10 else f"{t:.2g}" for t in times], fontsize=7, padding=2
-        )
+        for bar, (_, row) in zip(bars, mine, strict=True):
+            bar.set_alpha(0.35 if row.unreliable else 1.0)
+        axes.bar_label(bars, [_times(t) for t in times], fontsize=7, padding=2)
     axes.axvline(1.0, color="#1d4ed8", linewidth=1.5, label="accnp")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("time over accnp's (right of the line: accnp is faster)")
-    axes.set_yticks(range(len(rows)), [row.work for row in rows])
+    axes.set_xlabel("time of the peer / time of accnp (right of 1: accnp is faster)")
+    labels = [f"{row.work}\naccnp: {_time_text(row.medians['accnp'])}" for row in rows]
+    axes.set_yticks(range(len(rows)), labels, fontsize=8)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.12, y=0.01)
+    figure.suptitle(_title(facts or machine(), any(row.unreliable for row in rows)), fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(peers) + 1, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plots.close(figure)
     return f"wrote {path}"
+
+
+def _title(facts: Mapping[str, Any], unreliable: bool) -> str:
+    """What the chart shows, on which machine, with which versions."""
+    named = {name: value for name, value in facts.items() if value != "not installed"}
+    threads = f", {named.pop('threads')} threads" if "threads" in named else ""
+    cpu = named.pop("cpu", "unknown processor")
+    named.pop("load", None)
+    versions = ", ".join(f"{name} {value}" for name, value in named.items())
+    lines = ["Time of each library, relative to accnp", f"{cpu}{threads}", versions]
+    return "\n".join([*lines, UNRELIABLE.replace("?", "pale bars:")] if unreliable else lines)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2g}×"
+
+
+def _time_text(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from accnp.bench.timing import Timing
+from accnp.runtime.machine_load import machine_load
 
-__all__ = ["COLUMNS", "Row", "markdown_table", "milliseconds", "row", "text_table", "write_json"]
+__all__ = [
+    "COLUMNS",
+    "UNRELIABLE",
+    "Row",
+    "markdown_table",
+    "marked",
+    "milliseconds",
+    "row",
+    "text_table",
+    "write_json",
+]  # fmt: skip
+
+UNRELIABLE = "? measured on a busy machine: not reliable, measure again on a quiet one"
 
 
 @dataclass
@@ -24,6 +37,7 @@ class Row:
     medians: dict[str, float]
     note: str = ""
     extra_ok: bool = True
+    unreliable: bool = False  # measured on a busy machine
 
     @property
     def met(self) -> bool:
@@ -52,6 +66,16 @@ def row(
         if column is not None:
             medians.setdefault(column, timings[name].median)
     return Row(work, text, bar, timings[ours].ratio(timings[best]), medians, **more)
+
+
+def marked(measure: Callable[[int], list[Row]], rounds: int) -> list[Row]:
+    """Measure rows; mark them if the machine was busy before or after."""
+    before = machine_load()
+    rows = measure(rounds)
+    busy = before.or_worse(machine_load()).busy
+    for found in rows:
+        found.unreliable = busy
+    return rows
 
 
 # Columns of the table: how they are headed, and the names of timings that stand in them.
@@ -84,7 +108,8 @@ def _cells(rows: Sequence[Row]) -> list[list[str]]:
         figures = [milliseconds(row.medians.get(n)) for n in columns]
         verdict = "pass" if row.met else "FAIL"
         bars = ["-" if row.bar is None else f"{row.bar:.2f}", verdict] if held else []
-        cells.append([row.work, *figures, f"{row.ratio:.3f}", *bars, row.peer, row.note])
+        ratio = f"{row.ratio:.3f}{' ?' if row.unreliable else ''}"
+        cells.append([row.work, *figures, ratio, *bars, row.peer, row.note])
     return cells
 
 
@@ -98,7 +123,8 @@ def text_table(rows: Sequence[Row]) -> str:
         pairs = enumerate(zip(line, widths))
         text = [c.rjust(w) if i in numbers else c.ljust(w) for i, (c, w) in pairs]
         lines.append("  ".join(text).rstrip())
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+    notes = [UNRELIABLE] if any(row.unreliable for row in rows) else []
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], *notes])
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
@@ -106,7 +132,9 @@ def markdown_table(rows: Sequence[Row]) -> str:
     cells = [[c.replace("|", "\\|") for c in line] for line in _cells(rows)]
     numbers = cells[0].index("peer") - ("bar" in cells[0]) - 1
     rule = ["---", *["---:"] * numbers, *["---"] * (len(cells[0]) - numbers - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [cells[0], rule, *cells[1:]])
+    notes = ["", UNRELIABLE] if any(row.unreliable for row in rows) else []
+    lines = [f"| {' | '.join(line)} |" for line in [cells[0], rule, *cells[1:]]]
+    return "\n".join([*lines, *notes])
 
 
 def write_json(path: Path, rows: Sequence[Row], facts: Mapping[str, Any]) -> None:

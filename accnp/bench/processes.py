@@ -1,0 +1,97 @@
+"""Work in fresh processes: what a user waits for who starts Python anew.
+
+In: a program as text. Out: the seconds that it prints, or those that the whole process takes; and
+`COLD`, the row of `accnp bench` for a fresh process that finds no compiled kernels.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from time import perf_counter
+
+from accnp.bench.tables import Row, row
+from accnp.bench.timing import Timing
+
+__all__ = ["COLD", "Cold", "fresh_process", "process_seconds", "run_python"]
+
+COLD_ROUNDS = 3  # a process of accnp or JAX takes one to two seconds
+
+
+def run_python(code: str, **environment: str) -> str:
+    """Run code in a new interpreter; returns what it prints.
+
+    Raises:
+        RuntimeError: the code failed; the text has what it wrote to stderr.
+    """
+    command = [sys.executable, "-c", code]
+    # Installed packages come with byte code; a checkout must be allowed to write its own.
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"fresh_process: the code failed; got\n{done.stderr}\nfor\n{code}")
+    return done.stdout
+
+
+def fresh_process(code: str, **environment: str) -> float:
+    """Run code in a new interpreter; the seconds that it prints last."""
+    return float(run_python(code, **environment).split()[-1])
+
+
+def process_seconds(code: str, **environment: str) -> float:
+    """Seconds from the start of a new interpreter that runs the code to its end."""
+    start = perf_counter()
+    run_python(code, **environment)
+    return perf_counter() - start
+
+
+_SELU = """
+{imports}
+x = np.linspace(-1.0, 1.0, 1_000_000, dtype={float32})
+def selu(x):
+    return 1.05 * np.where(x > 0, x, 1.67 * np.exp(x) - 1.67)
+print(float({call}[0]))
+"""
+_NUMEXPR = 'numexpr.evaluate("1.05 * where(x > 0, x, 1.67 * exp(x) - 1.67)")'
+
+
+@dataclass(frozen=True)
+class Cold:
+    """One expression in a fresh process, from start to end; the kernel cache is empty."""
+
+    title: str = "cold: SELU, 1e6, whole process"
+
+    @staticmethod
+    def programs() -> dict[str, str]:
+        """The program of each library that is installed."""
+
+        def program(imports: str, call: str = "selu(x)", float32: str = '"float32"') -> str:
+            return _SELU.format(imports=imports, call=call, float32=float32)
+
+        found = {
+            "accnp": program("import accnp, accnp.numpy as np", "accnp.jit(selu)(x)"),
+            "numpy": program("import numpy as np"),
+            "jax": program("import jax, jax.numpy as np", "jax.jit(selu)(x)"),
+            "torch": program("import torch as np", float32="np.float32"),
+            "numexpr": program("import numexpr, numpy as np", _NUMEXPR),
+        }
+        return {name: code for name, code in found.items() if importlib.util.find_spec(name)}
+
+    def measure(self, rounds: int) -> list[Row]:
+        """The row; libraries take turns, and each process has an empty cache folder."""
+        programs = self.programs()
+        timings = {name: Timing() for name in programs}
+        for _ in range(min(rounds, COLD_ROUNDS)):
+            for name, code in programs.items():
+                with tempfile.TemporaryDirectory() as empty:
+                    seconds = process_seconds(code, ACCNP_CACHE_DIR=empty)
+                timings[name].seconds.append(seconds)
+        peers = [name for name in programs if name != "accnp"]
+        return [row(self.title, None, timings, "accnp", peers, note="fresh process, empty cache")]
+
+
+COLD = Cold()
