@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.forks import imported
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, derived, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
@@ -21,7 +21,17 @@ from accnp.ir.trace import state
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
-__all__ = ["CONSTANTS", "call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
+__all__ = [
+    "CONSTANTS",
+    "call",
+    "check_mapped_carry",
+    "keep",
+    "leading",
+    "split",
+    "spread",
+    "with_outputs",
+    "zeros_for",
+]
 
 # For ops whose programs take constants in front: how many operands come before these, and the
 # parameter that counts them.
@@ -101,6 +111,18 @@ def leading(size: int, x: Node, batched: bool) -> Node:
         return x
     shape = x.aval.shape
     return broadcast_to(x, (size, *shape), tuple(range(1, len(shape) + 1)))
+
+
+def check_mapped_carry(name: str, carry: Sequence[Node], outs: Sequence[Aval]) -> None:
+    """Refuse a mapped loop whose body returns a carry of another type than it gets: a batching rule
+    of the user's may do so, which is not checked against the function."""
+    for i, (x, a) in enumerate(zip(carry, outs, strict=False)):
+        if (x.aval.shape, x.aval.dtype) != (a.shape, a.dtype):
+            raise TypeError(
+                f"{name} body function carry input and carry output must have equal types, but "
+                f"mapped by vmap they differ for carry {i}; got {x.aval} and {a}; let the batching "
+                "rule of custom_vmap return values of its function's type"
+            )
 
 
 def does_io(graph: Graph) -> bool:

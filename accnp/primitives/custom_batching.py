@@ -1,8 +1,8 @@
 """The op `custom_vmap_call`: a program with a batching rule of the user's. In: the program and the
 rule as parameters. Out: the op record.
 
-Everybody but the batching looks through it. Forward derivatives of it are another such call, whose
-rule is the derivative of the rule; reverse mode takes the program alone.
+All but the batching look through it. A forward derivative of it is another such call, whose rule is
+the derivative of the rule. It has no reverse derivative.
 """
 
 from __future__ import annotations
@@ -10,15 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.ir.aval import Aval
-from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
 from accnp.ir.node import Node
-from accnp.ir.op import OPS, Op, register
-from accnp.primitives.control import call, keep, leading
+from accnp.ir.op import CALLS, Op, o, register
+from accnp.primitives.control import call, keep
 
-__all__ = ["BatchRule"]
+__all__ = ["BatchRule", "has_batching_rule"]
 
 Nodes = list[Node]
+
+
+def has_batching_rule(nodes: Sequence[Node]) -> bool:
+    """Whether there is a function with a batching rule among nodes, or in programs that they
+    hold."""
+    for node in nodes:
+        if node.op.name == "custom_vmap_call":
+            return True
+        if node.op.kind in CALLS and any(map(_holds_batching_rule, graphs_in(node.params))):
+            return True
+    return False
+
+
+def _holds_batching_rule(graph: Graph) -> bool:
+    found = graph.extra.get("batching rule")
+    if found is None:
+        found = graph.extra["batching rule"] = has_batching_rule(graph.nodes)
+    return found
 
 
 class BatchRule:
@@ -47,10 +65,21 @@ def _run(*arrays: Any, call: Graph, **_: Any) -> list[Any]:
 
 
 def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
-    return params["rule"].apply(size, xs, [bool(b) for b in batched])
+    rule = params["rule"]
+    outs, flags = rule.apply(size, xs, [bool(b) for b in batched])
+    for i, (x, f) in enumerate(zip(outs, flags, strict=True)):
+        if f and x.aval.shape[:1] != (size,):
+            raise ValueError(
+                f"custom_vmap: the rule {getattr(rule.shown, '__name__', rule)} says that result "
+                f"{i} is batched, so its leading axis must have length {size}; got shape "
+                f"{x.aval.shape}; put the mapped axis in front, or return False for this result"
+            )
+    return outs, flags
 
 
 def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    if tools.reverse:
+        raise ValueError(_REVERSE)
     nonzero = tuple(t is not None for t in ts)
     graph = params["call"]
     n_in, n_out = len(xs), len(graph.outputs)
@@ -58,24 +87,37 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     pushed = tools.jvp_graph(graph, nonzero, every)[0]
 
     def apply(size: int, operands: Sequence[Node], flags: Sequence[bool]) -> Any:
-        """A tangent is batched if its primal is, or the other way round."""
+        """As in jax, the rule is told of an operand that is mapped together with its tangent. Where
+        only one of the two is mapped, the derivative of the rule for one example is mapped."""
         of = dict(zip(keep(nonzero, range(n_in)), range(n_in, len(operands)), strict=True))
-        joint = [flags[i] or (i in of and flags[of[i]]) for i in range(n_in)]
-
-        def taken(i: int, k: int) -> Node:
-            return leading(size, operands[k], flags[k]) if joint[i] else operands[k]
-
-        primals = [taken(i, i) for i in range(n_in)]
-        tangents = [taken(i, k) for i, k in of.items()]
+        joint = [flags[i] and i in of and flags[of[i]] for i in range(n_in)]
+        alone = [
+            flags[k] and not joint[i]
+            for i, k in [*zip(range(n_in), range(n_in), strict=True), *of.items()]
+        ]
         outs: list[bool] = []
 
         def rule(nodes: Nodes) -> Nodes:
             results, outs[:] = params["rule"].apply(size, nodes, joint)
             return results
 
-        whole = build(rule, [x.aval for x in primals], graph.name)
+        avals = [_of_example(x.aval) if f else x.aval for x, f in zip(operands, alone, strict=True)]
+        whole = build(rule, avals[:n_in], graph.name)
         derived = tools.jvp_graph(whole, nonzero, every)[0]
-        return evaluate(derived, [*primals, *tangents]), [*outs, *outs]
+        if not any(alone):
+            return evaluate(derived, operands), [*outs, *outs]
+        wide, mapped = tools.batch_graph(derived, size, tuple(alone))
+        # A rule may say that all is batched, where nothing of this call is.
+        real = [
+            f and x.aval.ndim > one.aval.ndim
+            for f, x, one in zip(outs, whole.outputs, graph.outputs, strict=True)
+        ]
+        # What is mapped in both ways gets the new axis in front of the rule's.
+        results = [
+            _diagonal(x) if m and f else x
+            for x, m, f in zip(evaluate(wide, operands), mapped, [*real, *real], strict=True)
+        ]
+        return results, [m or f for m, f in zip(mapped, [*outs, *outs], strict=True)]
 
     rule = BatchRule(params["rule"].shown, apply)
     made = call(
@@ -84,12 +126,31 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     return made[:n_out], made[n_out:]
 
 
-def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
-    inner = {"name": params["call"].name, "jaxpr": params["call"]}
-    rule = OPS["jit"].linearize
-    assert rule is not None
-    return rule(ts, y, xs, inner, tools)
+def _of_example(aval: Aval) -> Aval:
+    return make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
 
+
+def _diagonal(x: Node) -> Node:
+    """Return x[i, i] for each i, of a value whose first two axes have one length."""
+    n, rest = x.aval.shape[0], x.aval.shape[2:]
+    flat = o.reshape(x, new_sizes=(n * n, *rest), dimensions=None)
+    return o.slice(
+        flat,
+        start_indices=(0,) * (1 + len(rest)),
+        limit_indices=(n * n, *rest),
+        strides=(n + 1,) + (1,) * len(rest),
+    )
+
+
+def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    raise ValueError(_REVERSE)
+
+
+_REVERSE = (
+    "custom_vmap: Linearization failed to produce known values for all output primals: functions "
+    "with a batching rule have no reverse-mode derivative; use jvp or jacfwd, or give the function "
+    "a derivative rule, with custom_vjp around custom_vmap"
+)
 
 register(
     Op(

@@ -84,11 +84,100 @@ def test_constant_tangents_under_vmap() -> None:
         np.testing.assert_allclose(g, w, rtol=1e-5)
 
 
-def test_reverse_mode_takes_the_function() -> None:
-    """jax refuses; without a mapped axis the function is what it says."""
+Derivative = Callable[[Any, Any], Any]
+
+
+def one(m: Any, log: Log, linear: bool = False) -> Any:
+    """A function of one argument, with a batching rule of other values."""
+    f = m.custom_batching.custom_vmap((lambda x: x * 2) if linear else m.numpy.sin)
+
+    @f.def_vmap
+    def rule(axis_size: int, in_batched: Any, x: Any) -> Any:
+        log.append((axis_size, in_batched, x.shape))
+        return (x * 3 if linear else m.numpy.cos(x)), in_batched[0]
+
+    return f
+
+
+FORWARD: dict[str, Derivative] = {
+    "jvp": lambda m, f: m.jvp(f, (V,), (V,)),
+    "only the tangent": lambda m, f: m.vmap(
+        lambda x, t: m.jvp(f, (x,), (t,)), (None, 0), out_axes=(None, 0)
+    )(np.float32(1), V),
+    "only the primal": lambda m, f: m.vmap(lambda x, t: m.jvp(f, (x,), (t,)), (0, None))(
+        V, np.float32(1)
+    ),
+    "both": lambda m, f: m.vmap(lambda x, t: m.jvp(f, (x,), (t,)))(V, V),
+    "nested": lambda m, f: m.vmap(lambda t: m.vmap(lambda x, t: m.jvp(f, (x,), (t,)))(V, t))(
+        np.outer(V, V)
+    ),
+    "jvp of jvp": lambda m, f: m.vmap(
+        lambda t: m.jvp(lambda x: m.jvp(f, (x,), (t,))[1], (V[0],), (t,))
+    )(V),
+    "jacfwd": lambda m, f: m.jacfwd(f)(V),
+    "jit of jacfwd": lambda m, f: m.jit(m.jacfwd(f))(V),
+    "jacfwd of jit": lambda m, f: m.jacfwd(m.jit(f))(V),
+    "jacfwd of vmap": lambda m, f: m.jacfwd(m.vmap(f))(V),
+    "vmap of jacfwd": lambda m, f: m.vmap(m.jacfwd(f))(M),
+    "chain": lambda m, f: m.jacfwd(lambda x: f(f(x)) * x)(V),
+    "scan": lambda m, f: m.jacfwd(
+        lambda x: m.lax.scan(lambda c, _: (f(c), c), x, None, length=2)[0]
+    )(V),
+    "cond": lambda m, f: m.jacfwd(lambda x: m.lax.cond(x.sum() > 0, f, lambda y: y, x))(V),
+    "checkpoint": lambda m, f: m.jacfwd(m.checkpoint(f))(V),
+    "jacfwd of jacfwd": lambda m, f: m.jacfwd(m.jacfwd(lambda x: f(x).sum()))(V),
+    "gradient of jacfwd": lambda m, f: m.grad(lambda x: m.jacfwd(f)(x).sum())(V),
+    "two arguments": lambda m, f: m.jacfwd(lambda x, y: f(x) * y, (0, 1))(V, np.float32(2)),
+    "aux": lambda m, f: m.jacfwd(lambda x: (f(x), x), has_aux=True)(V),
+    "gradient of vmap": lambda m, f: m.grad(lambda x: m.vmap(f)(x).sum())(V),
+    "other argument": lambda m, f: m.grad(lambda x, y: x * f(y))(2.0, 1.0),
+    "value that stops": lambda m, f: m.grad(lambda x: x * f(m.lax.stop_gradient(x)))(1.0),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_derivatives_use_the_rule(name: str) -> None:
+    logs: tuple[Log, Log] = ([], [])
+    want = leaves(FORWARD[name](jax, one(jax, logs[0])))
+    got = leaves(FORWARD[name](accnp, one(accnp, logs[1])))
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-6)
+        assert g.dtype == w.dtype
+    # The batched branch of a cond is recorded once to find out which results are batched.
+    assert set(map(str, logs[0])) == set(map(str, logs[1]))
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda m, f: m.grad(f)(1.0),
+        lambda m, f: m.jit(m.grad(f))(1.0),
+        lambda m, f: m.grad(m.jit(f))(1.0),
+        lambda m, f: m.vmap(m.grad(f))(V),
+        lambda m, f: m.jacrev(f)(V),
+        lambda m, f: m.hessian(f)(1.0),
+        lambda m, f: m.linearize(f, 1.0),
+        lambda m, f: m.vjp(f, 1.0),
+        lambda m, f: m.grad(m.checkpoint(f))(1.0),
+        lambda m, f: m.grad(lambda x: m.lax.scan(lambda c, _: (f(c), c), x, None, 2)[0])(1.0),
+    ],
+)
+def test_no_reverse_mode(derivative: Derivative, linear: bool) -> None:
+    """Reverse mode would ignore the rule."""
+    for m in (jax, accnp):
+        with pytest.raises(ValueError, match="Linearization failed to produce known values"):
+            derivative(m, one(m, [], linear))
+
+
+def test_some_mapped_together() -> None:
+    """One primal is mapped without its tangent, another one with it: the result has one axis."""
     f = function(accnp, [])
-    np.testing.assert_allclose(accnp.grad(f)(2.0, 3.0), np.cos(2.0) * 3, rtol=1e-6)
-    np.testing.assert_allclose(accnp.vmap(accnp.grad(f))(V, V), np.cos(V) * V, rtol=1e-5)
+    value, slope = accnp.vmap(
+        lambda x, y, u: accnp.jvp(f, (x, y), (np.float32(1), u)), in_axes=(0, 0, 0)
+    )(V, V, V)
+    np.testing.assert_allclose(value, np.cos(V) * V * 10, rtol=1e-5)
+    np.testing.assert_allclose(slope, 10 * (np.cos(V) - np.sin(V)) * V, rtol=1e-5)
 
 
 def tree_function(m: Any, log: Log) -> Any:
@@ -165,9 +254,9 @@ def test_jaxpr() -> None:
     [
         (lambda n, b, x: x, ValueError, "pair"),
         (lambda n, b, x: ((x, x), True), ValueError, "structure"),
-        (lambda n, b, x: (x[:2], True), ValueError, r"shape \(4,\).*batched; got shape \(2,\)"),
-        (lambda n, b, x: (x, False), ValueError, "not batched"),
-        (lambda n, b, x: (x, (True, True)), ValueError, "prefix"),
+        (lambda n, b, x: (x[:2], True), ValueError, r"batched.* length 4; got shape \(2,\)"),
+        (lambda n, b, x: (x, (True, True)), ValueError, "structure of output value and output ba"),
+        (lambda n, b, x: (x, (True,)), ValueError, "structure of output value and output ba"),
     ],
 )
 def test_wrong_rules(rule: Any, error: type[Exception], text: str) -> None:
@@ -177,11 +266,58 @@ def test_wrong_rules(rule: Any, error: type[Exception], text: str) -> None:
         accnp.vmap(f)(V)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda n, b, x: (x, False),
+        lambda n, b, x: (x.sum(), False),
+        lambda n, b, x: [x[:, None] * x, True],
+        lambda n, b, x: (2.0, False),
+        lambda n, b, x: (x.astype("int32"), True),
+    ],
+)
+def test_results_of_another_type(rule: Any) -> None:
+    """As in jax, a rule may return other shapes and dtypes than the function."""
+    found = []
+    for m in (jax, accnp):
+        f = m.custom_batching.custom_vmap(lambda x: x)
+        f.def_vmap(rule)
+        found.append([np.asarray(g(V)) for g in (m.vmap(f), m.jit(m.vmap(f)), m.vmap(m.jit(f)))])
+    for w, g in zip(*found, strict=True):
+        np.testing.assert_array_equal(g, w)
+        assert g.dtype == w.dtype
+
+
+@pytest.mark.parametrize(
+    "rule", [lambda n, b, x: (x[:, None] * x, True), lambda n, b, x: (x > 0, True)]
+)
+def test_a_loop_whose_carry_changes(rule: Any) -> None:
+    def scan(m: Any, f: Any) -> Any:
+        return m.vmap(lambda x: m.lax.scan(lambda c, _: (f(c), None), x, None, 2))(V)
+
+    def loop(m: Any, f: Any) -> Any:
+        return m.vmap(
+            lambda x: m.lax.while_loop(
+                lambda c: c[0] < 2, lambda c: (c[0] + 1, f(c[1])), (np.int32(0), x)
+            )
+        )(V)
+
+    for m in (jax, accnp):
+        f = m.custom_batching.custom_vmap(lambda x: x)
+        f.def_vmap(rule)
+        for run in (scan, loop) if m is accnp else (scan,):
+            with pytest.raises(TypeError, match="carry input and carry output must have equal"):
+                run(m, f)
+
+
 def test_no_rule() -> None:
     for m in (jax, accnp):
         f = m.custom_batching.custom_vmap(lambda x: x)
         for call in (f, m.vmap(f)):
-            with pytest.raises(AttributeError, match="def_vmap"):
+            with pytest.raises(
+                AttributeError,
+                match="No batching rule defined for custom_vmap function",
+            ):
                 call(V)
 
 
@@ -224,6 +360,20 @@ def test_sequential() -> None:
 
     for g, w in zip(leaves(run(accnp)), leaves(run(jax)), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-6)
+
+
+def test_jacobian_of_a_sequential_function() -> None:
+    f = accnp.custom_batching.sequential_vmap(accnp.numpy.sin)
+    np.testing.assert_allclose(accnp.jacfwd(f)(V), np.diag(np.cos(V)), rtol=1e-6)
+
+
+def test_keywords_without_places() -> None:
+    for m in (jax, accnp):
+        f = m.custom_batching.custom_vmap(lambda x, *, y=1: x)
+        f.def_vmap(lambda size, batched, x: (x, True))
+        for keywords in ({"y": 2}, {"z": 2}):
+            with pytest.raises(TypeError, match=r"could not be resolved|unexpected key"):
+                f(1.0, **keywords)
 
 
 def test_numbers_become_arrays() -> None:

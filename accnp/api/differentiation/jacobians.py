@@ -24,12 +24,15 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import Trace
+from accnp.primitives.custom_batching import has_batching_rule
 from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
 from accnp.trace_fn import wraps
 from accnp.transforms.batch import batch_nodes, batched_outputs, spread
+from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
-from accnp.transforms.walk import inexact
+from accnp.transforms.walk import inexact, nodes_within, taken_back
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
@@ -61,6 +64,53 @@ def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
             y, batched = env[id(x)]
             rows.append(spread(y, batched, aval.size))
     return rows
+
+
+def _mapped_columns(
+    outputs: list[Node], marks: list[Node], trace: Trace
+) -> list[list[Node | None]] | None:
+    """Return what `_forward_rows` does, for each input, of a function in which there are batching
+    rules: these see one mapped derivative by all unit vectors, as in jax. None if there are none.
+    """
+    if not has_batching_rule(nodes_within(outputs, marks, trace)):
+        return None
+    order = taken_back(outputs, marks, trace)
+    sizes = [m.aval.size for m in marks]
+    total = sum(sizes)
+    live: list[bool] = []
+
+    def push(tangents: list[Node]) -> list[Node]:
+        env: dict[int, Any] = {id(m): (m, t) for m, t in zip(marks, tangents, strict=True)}
+        forward(order, env, TOOLS, trace)
+        found = [env.get(id(x), (x, None))[1] for x in outputs]
+        live.extend(t is not None for t in found)
+        return [t for t in found if t is not None]
+
+    graph = build(push, [m.aval for m in marks], "jacfwd")
+    bases, at = [], 0
+    for m, n in zip(marks, sizes, strict=True):
+        zero = [(0, 0, 0)] * m.aval.ndim
+        padding = ((at, total - at - n, 0), *zero)
+        bases.append(o.pad(_basis(m.aval), full((), 0, m.aval.dtype), padding_config=padding))
+        at += n
+    pairs = iter(batched_outputs(graph, bases, [True] * len(marks), total, TOOLS))
+    whole = [spread(*next(pairs), total) if is_live else None for is_live in live]
+    table: list[list[Node | None]] = []
+    at = 0
+    for n in sizes:
+        table.append([None if x is None else _rows_between(x, at, at + n) for x in whole])
+        at += n
+    return table
+
+
+def _rows_between(x: Node, first: int, end: int) -> Node:
+    shape = x.aval.shape
+    return o.slice(
+        x,
+        start_indices=(first,) + (0,) * (len(shape) - 1),
+        limit_indices=(end, *shape[1:]),
+        strides=None,
+    )
 
 
 def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
@@ -149,7 +199,9 @@ def _jacobian(
                 whole[n] = x
             return fun(*whole, **kwargs)
 
-        lin = linearise_call(function, fun, [args[n] for n in positions], call, has_aux, check)
+        dynamic_args = [args[n] for n in positions]
+        columns = _mapped_columns if forward else None
+        lin = linearise_call(function, fun, dynamic_args, call, has_aux, check, columns)
         for a in lin.out_tree.shown_leaves(lin.out_avals):
             if holomorphic or not forward:
                 check_output(function, a, holomorphic)
@@ -160,7 +212,7 @@ def _jacobian(
                 )
         n_in, n_out = len(lin.in_avals), len(lin.out_avals)
         if forward:
-            by_input = [_forward_rows(lin, k) for k in range(n_in)]
+            by_input = lin.columns or [_forward_rows(lin, k) for k in range(n_in)]
             table = [[by_input[k][i] for k in range(n_in)] for i in range(n_out)]
         else:
             table = [_reverse_rows(lin, i) for i in range(n_out)]

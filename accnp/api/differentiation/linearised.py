@@ -81,12 +81,22 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     return tuple(n % count for n in single)
 
 
-class Linearised:
-    """A function's value and derivative at a point, as recorded over marks."""
+# From outputs, marks, and their trace.
+Columns = Callable[[list[Node], list[Node], Trace], list[list[Node | None]] | None]
 
-    __slots__ = ("aux", "in_avals", "in_tree", "map", "out", "out_avals", "out_tree")
+
+class Linearised:
+    """A function's value and derivative at a point, as recorded over marks.
+
+    Attributes:
+        map: the derivative.
+        columns: its columns, by input and output, where `linearise_call` was asked for these.
+    """
+
+    __slots__ = ("aux", "columns", "in_avals", "in_tree", "map", "out", "out_avals", "out_tree")
 
     map: LinearMap
+    columns: list[list[Node | None]] | None
     out: list[Node]
     aux: Any
 
@@ -98,8 +108,12 @@ def linearise_call(
     call: Callable[[Sequence[Any]], Any],
     has_aux: bool,
     check: Callable[[list[Any]], None] | None = None,
+    columns: Columns | None = None,
 ) -> Linearised:
-    """Record `call(dynamic)` over marks and differentiate it."""
+    """Record `call(dynamic)` over marks and differentiate it.
+
+    `columns` does so where it finds functions with a batching rule, which have no linear map.
+    """
     needs_function(function, fun)
     leaves, tree = flatten_arrays(tuple(dynamic))
     nodes = leaf_nodes(function, leaves)
@@ -115,7 +129,11 @@ def linearise_call(
         aux_leaves, aux_tree = flatten_arrays(aux)
         arrays = [i for i, x in enumerate(aux_leaves) if hasattr(x, "_node")]
         aux_nodes = [aux_leaves[i]._node for i in arrays]
-        self.map = linearise([*outputs, *aux_nodes], marks, t)
+        self.columns = None if columns is None else columns(outputs, marks, t)
+        if self.columns is None:
+            self.map = linearise([*outputs, *aux_nodes], marks, t)
+        else:
+            self.map = LinearMap([], [], [*outputs, *aux_nodes], [])
     count = len(outputs)
     # What was looked at is there; else the walk's own primal shares work with the derivative.
     primals = [

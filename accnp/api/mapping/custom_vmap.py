@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import wrap
 from accnp.api.arguments.values import needs_function, rule_setter
+from accnp.api.differentiation.custom_rules import resolve
 from accnp.api.flow.bodies import as_leaves, close, record_body, values
 from accnp.api.flow.scans import map as map_rows
 from accnp.errors import api_boundary
@@ -17,7 +17,7 @@ from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
 from accnp.ir.trace import own_lines, state
 from accnp.primitives.custom_batching import BatchRule
-from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
+from accnp.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
@@ -34,10 +34,12 @@ class custom_vmap:
     The rule is called with the length of the mapped axis, a list that says for each argument (each
     leaf of it) whether it is mapped, and the arguments, mapped ones with the axis in front. It
     returns the results and, in a tree like theirs, which of them have the axis in front. Forward
-    derivatives under `vmap` are those of the rule; reverse mode takes the function alone.
+    derivatives under `vmap` are those of the rule. There are no reverse derivatives: put
+    `custom_vjp` around `custom_vmap` for these.
 
     Raises:
         AttributeError: a call comes before the rule.
+        ValueError: reverse mode is asked for, or the rule returns a tree of another structure.
 
     Example:
         >>> import accnp as jnp
@@ -75,12 +77,12 @@ class custom_vmap:
         rule = self.vmap_rule
         if rule is None:
             raise AttributeError(
-                f"custom_vmap: the function {_name(self.fun)} has no batching rule; "
-                "set one with def_vmap"
+                "custom_vmap: No batching rule defined for custom_vmap function "
+                f"{_name(self.fun)} using def_vmap; got a call of it; set one with def_vmap"
             )
-        args = self._by_position(args, kwargs)
+        args = resolve("custom_vmap", self.fun, args, kwargs)
         leaves, spec = as_leaves(args, _name(self.fun), "args")
-        if state.abstract is None:  # nobody can map what has values
+        if not state.stack:  # no transformation can see the call
             return self.fun(*values(spec, leaves))
         body = record_body(self.fun, "custom_vmap", [x.aval for x in leaves], spec)
         outer = close([body.graph])
@@ -93,19 +95,6 @@ class custom_vmap:
             "out_tree": body.spec,
         }
         return values(body.spec, items(record(OPS["custom_vmap_call"], tuple(inputs), params)))
-
-    def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        try:
-            bound = inspect.signature(self.fun).bind(*args, **kwargs)
-        except ValueError:  # no signature is known
-            return args
-        bound.apply_defaults()
-        if bound.kwargs:
-            raise TypeError(
-                f"custom_vmap: the function {_name(self.fun)} takes keyword-only arguments; got "
-                f"{sorted(bound.kwargs)}; let it take them by position"
-            )
-        return bound.args
 
 
 def _on_nodes(
@@ -132,33 +121,26 @@ def _on_nodes(
         given = spec.unflatten([wrap(x) for x in xs[n_outer:]])
         with own_lines():
             result = rule(size, batched, *given)
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not isinstance(result, tuple | list) or len(result) != 2:
             raise ValueError(
                 f"custom_vmap: the rule {name} must return a pair: results, and which of them are "
                 f"batched; got {result!r}; return (out, out_batched)"
             )
         outs, found = as_leaves(result[0], name, "output")
+        which, marked = tree_flatten(result[1])
+        if found.shown() != marked:
+            raise ValueError(
+                "custom_vmap: structure of output value and output batching specification "
+                f"returned by custom vmap rule ({name}) do not match; got {found.shown()} and "
+                f"{marked}; return one bool for each result"
+            )
         if found != out_spec:
             raise ValueError(
-                f"custom_vmap: the rule {name} returns another structure than the function "
-                f"{graph.name}; got {found} for {out_spec}; return one value for each result"
+                f"custom_vmap: structure of output returned by custom vmap rule ({name}) does not "
+                f"match that of original custom-vmapped function {graph.name}; got {found} for "
+                f"{out_spec}; return one value for each result"
             )
-        try:
-            which = [bool(b) for b in broadcast_prefix(result[1], result[0], None, "out_batched")]
-        except ValueError as error:
-            raise ValueError(
-                f"custom_vmap: what the rule {name} says about its results must be a tree prefix "
-                f"of them; {error}"
-            ) from None
-        for x, b, one, i in zip(outs, which, graph.outputs, range(len(outs)), strict=True):
-            want = (size, *one.aval.shape) if b else one.aval.shape
-            if x.aval.shape != want:
-                raise ValueError(
-                    f"custom_vmap: the rule {name} must return an array of shape {want} for "
-                    f"result {i}, which it says is {'' if b else 'not '}batched; got shape "
-                    f"{x.aval.shape}; return that shape, or say otherwise"
-                )
-        return outs, which
+        return outs, [bool(b) for b in which]
 
     return apply
 
@@ -184,6 +166,9 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         leaves, structure = tree_flatten(args)
         flags = tree_flatten(tuple(in_batched))[0]
         moving = [i for i, b in enumerate(flags) if b]
+        if not moving:
+            out = f(*args)
+            return out, tree_map(lambda _: False, out)
 
         def one(rows: list[Any]) -> Any:
             whole = list(leaves)
@@ -191,6 +176,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
                 whole[i] = row
             return function(*structure.unflatten(whole))
 
-        return map_rows(one, [leaves[i] for i in moving]), True
+        out = map_rows(one, [leaves[i] for i in moving])
+        return out, tree_map(lambda _: True, out)
 
     return function
