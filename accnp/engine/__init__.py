@@ -41,9 +41,10 @@ from accnp.engine.values import (
     looking,
     promise,
 )
+from accnp.errors import JaxRuntimeError
 from accnp.forks import imported
 from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
+from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const, has_effect
 from accnp.ir.op import ZERO
 from accnp.passes.program import Program, build, from_graph
 from accnp.primitives.unrolled import differentiated
@@ -482,10 +483,12 @@ def _perform_node(node: Node) -> None:
     """Do a callback, or run a program with an effect, as soon as it is recorded.
 
     With operands in flight it joins the stream; its error is raised by `effects_barrier`, then, if
-    nobody waits for its results.
+    nobody waits for its results. A program whose callbacks have no effect waits if it is being
+    differentiated: the rule for its derivative calls them, too.
     """
     if node.op.kind != "callback":
-        materialise([node])
+        if has_effect(node.op, node.params) or not differentiated(node.inputs):
+            materialise([node])
         return
     if node.op.jvp is not ZERO and differentiated(node.inputs):
         node.op.jvp()  # refuses
@@ -496,7 +499,16 @@ def _perform_node(node: Node) -> None:
 
     now = default_stream().idle and all(at_hand(x) is not None for x in node.inputs)
     if now or node.op.name == "check":  # a check fails where it stands
-        work()
+        try:
+            work()
+        except JaxRuntimeError as error:
+            if node.op.name not in ("debug_callback", "debug_print") or error.__cause__ is None:
+                raise
+            # Called at once, a debugging function raises its own error, as in jax.
+            cause = error.__cause__
+            for note in error.__notes__:
+                cause.add_note(note)
+            raise cause from None
     else:
         promise([node], default_stream().submit(work))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.node import Node, arg, record
+from accnp.ir.node import Node, arg, has_effect, record
 from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = [
@@ -28,6 +28,7 @@ class Graph:
     __slots__ = (
         "__weakref__",
         "_order",
+        "calls_python",
         "effects",
         "extra",
         "in_names",
@@ -58,6 +59,7 @@ class Graph:
         # Where given, decides exactly: only nodes of this trace and of those within it belong
         self.trace = trace
         self.effects: tuple[Node, ...] = () if trace is None else tuple(trace.effects)
+        self.calls_python = trace is not None and bool(trace.calls)
         self._order: list[Node] | None = None
         # Derived programs (plan, jvp, batched), cached by their makers.
         self.extra: dict[Any, Any] = {}
@@ -85,6 +87,22 @@ class Graph:
     def drop_effects(self) -> None:
         """Keep only what the outputs need."""
         self.effects, self._order = (), None
+
+    def keep_calls(self) -> None:
+        """Keep callbacks without effects, too: they may raise where nobody uses their results."""
+        if self.trace is None or len(self.trace.calls) == len(self.effects):
+            return
+        mine = set(map(id, self.effects))
+        before: dict[int, list[Node]] = {}  # callbacks by the effect that follows them
+        waiting: list[Node] = []
+        for node in self.trace.calls:
+            if id(node) in mine:
+                before.setdefault(id(node), []).extend(waiting)
+                waiting = []
+            elif not has_effect(node.op, node.params):
+                waiting.append(node)
+        effects = [x for e in self.effects for x in (*before.get(id(e), ()), e)]
+        self.effects, self._order = (*effects, *waiting), None
 
     def detach(self) -> None:
         """Let go of the trace around a program that needs nothing of it, and may outlive it."""

@@ -182,6 +182,15 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
     return False
 
 
+def calls_python(params: dict[str, Any]) -> bool:
+    """Whether one of the programs that a call holds has a callback, with an effect or without."""
+    for value in params.values():
+        for program in value if isinstance(value, tuple) else (value,):
+            if getattr(program, "calls_python", False):
+                return True
+    return False
+
+
 def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
     """Record one operation; infer its aval (memoised), join the traces, and return the new node."""
     trace = state.abstract
@@ -225,7 +234,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
     if state.named and trace is not None:
         trace.recorded.append(node)
-    if effect or op.kind == "callback":
+    if effect or op.kind == "callback" or (op.kind in CALLS and calls_python(params)):
         _act(node, effect)
     elif trace is None and op.takes is not None:
         # Updates wait: once their operand is nobody else's, they are made in its buffer. What comes
@@ -292,13 +301,15 @@ def home(node: Node) -> Trace | None:
 
 
 def _act(node: Node, effect: bool) -> None:
-    """Note an effect in the program that is being recorded, or do it."""
+    """Note a call of a Python function in the program that is being recorded, or do it."""
     trace = node.trace
     if trace is not None and trace.kind == "linear":
         return  # a tangent's: nobody sees it
     owner = state.abstract or trace
-    if effect and owner is not None:
-        owner.effects.append(node)
+    if owner is not None:
+        owner.calls.append(node)
+        if effect:
+            owner.effects.append(node)
     if trace is None or not trace.abstract:
         perform(node)
 

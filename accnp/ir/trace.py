@@ -68,6 +68,7 @@ class Trace:
     __slots__ = (
         "abstract",
         "active",
+        "calls",
         "effects",
         "frame",
         "info",
@@ -101,6 +102,8 @@ class Trace:
         )
         self.start = len(self.recorded)
         self.effects: list[Any] = []  # the nodes recorded in it that have an effect, in order
+        # All that call Python functions, in order: these, and callbacks without side effects.
+        self.calls: list[Any] = []
         # In bodies of loops and branches: the references from outside that are used, by identity.
         self.refs: dict[int, Any] | None = None
 
@@ -133,6 +136,7 @@ class Trace:
             outer.kept.extend(self.kept)
             if self.kind == "grad":
                 outer.effects.extend(self.effects)
+                outer.calls.extend(self.calls)
         else:
             for node in self.kept:
                 node.inputs = ()

@@ -296,7 +296,9 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
         n = len(branches[0].outputs)
         every = (True,) * len(operands)
         masks = imported("accnp.primitives.masked")  # with the first batch, not with accnp
-        inplace = masks.in_place(branches)
+        # Where branches call Python functions, each is done for all rows.
+        calls = any(g.calls_python for g in branches)
+        inplace = {} if calls else masks.in_place(branches)
         made: dict[int, Node] = {}
         if inplace:
             avals = [make_aval((), xs[0].aval.dtype), *branches[0].in_avals]
@@ -308,7 +310,7 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
             graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace))[0]
             made = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
         cases = []
-        for k, g in enumerate(branches if len(made) < n else ()):
+        for k, g in enumerate(branches if calls or len(made) < n else ()):
             here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
             graph = tools.batch_graph(g, size, every, (True,) * n)[0]
             cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))

@@ -87,6 +87,8 @@ def forward(
         start = 0 if owner is None else len(owner.effects)
         done = not again and node.value is not None and has_effect(node.op, node.params)
         y = record(node.op, tuple(xs), node.params) if changed and not done else node
+        if y is not node and not again and owner is not None and node in owner.calls:
+            owner.calls.remove(node)
         if live:
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
         elif isinstance(y.aval, tuple):

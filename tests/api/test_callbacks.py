@@ -228,12 +228,14 @@ def test_errors_name_the_callback_and_the_line(kind, transform):
         "scan": lambda: jnp.lax.scan(lambda c, _: (f(c), None), 1.0, None, length=2),
         "while": lambda: jnp.lax.while_loop(lambda c: c < 3.0, lambda c: f(c) + 1, 1.0),
     }[transform]
-    with pytest.raises(JaxRuntimeError, match="raised KeyError: 'boom'") as caught:
+    own = kind in ("debug", "print") and transform in ("eager", "vmap")  # called at once
+    error, text = (KeyError, "boom") if own else (JaxRuntimeError, "raised KeyError: 'boom'")
+    with pytest.raises(error, match=text) as caught:
         jnp.block_until_ready([call(), jnp.effects_barrier()])
-    assert isinstance(caught.value.__cause__, KeyError)
+    assert own or isinstance(caught.value.__cause__, KeyError)
     notes = "\n".join(getattr(caught.value, "__notes__", []))
     assert f"recorded at {__file__}:" in notes
-    if kind != "print":
+    if kind != "print" and not own:
         assert f"boom ({__file__}:" in str(caught.value)
     assert float(jnp.jit(lambda x: x + 1)(1.0)) == 2.0
     jnp.effects_barrier()
@@ -258,6 +260,79 @@ def test_results_are_checked(host, declared, message):
             ).block_until_ready()
     with pytest.raises(TypeError, match=r"result_shape_dtypes\['a'\]"):
         jnp.pure_callback(host, {"a": 3}, 1.0)
+
+
+def _raising(method):
+    """A function whose callback fails, with what it returns."""
+    return lambda x: jnp.pure_callback(
+        boom, jnp.ShapeDtypeStruct(jnp.shape(x), "float32"), x, vmap_method=method
+    )
+
+
+def _both_branches(f):
+    return lambda x: jnp.lax.cond(x > 0, f, lambda y: y, x)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize(
+    ("transform", "wrap"),
+    [
+        ("vmap", lambda f: f),
+        ("vmap of jit", jnp.jit),
+        ("vmap of cond", _both_branches),
+        ("vmap of scan", lambda f: lambda x: jnp.lax.scan(lambda c, _: (f(c), None), x, None, 2)),
+        ("vmap of vmap", lambda f: lambda x: jnp.vmap(f, axis_size=2, in_axes=None)(x)),
+        ("vmap, not mapped", lambda f: lambda x: f(2.0)),
+    ],
+)
+def test_eager_maps_raise_at_the_call(method, used, transform, wrap):
+    """Whether the results are used or not, as in jax."""
+    f = wrap(_raising(method))
+    with pytest.raises(JaxRuntimeError, match="boom"):
+        jnp.vmap(f if used else lambda x: (f(x), x)[1])(jnp.ones(3))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_eager_loops_raise_at_the_call(method):
+    f = _raising(method)
+    for call in (
+        lambda: jnp.lax.map(f, jnp.ones(2)),
+        lambda: jnp.lax.scan(lambda c, x: (c, f(x)), 0.0, jnp.ones(2)),
+        lambda: jnp.lax.cond(True, f, f, 1.0),
+    ):
+        with pytest.raises(JaxRuntimeError, match="boom"):
+            call()
+
+
+def test_callbacks_that_are_not_used_keep_their_place():
+    seen = []
+
+    def f(x):
+        jnp.debug.callback(lambda: seen.append("a"))
+        jnp.pure_callback(
+            lambda v: (seen.append("b"), v)[1], shape(jnp), x, vmap_method="sequential"
+        )
+        jnp.debug.callback(lambda: seen.append("c"))
+        return x
+
+    jnp.vmap(f)(jnp.ones(1))
+    assert seen == ["a", "b", "c"]
+
+
+def test_branches_without_results_call_back():
+    """Under a mapped predicate all branches are done for all rows, whatever they return."""
+    for result in (lambda x: None, lambda x: x, lambda x: x + 1):
+        seen = []
+
+        def yes(x, result=result, seen=seen):
+            jnp.debug.callback(lambda v: seen.append(float(v)), x)
+            return result(x)
+
+        jnp.vmap(lambda x, yes=yes, result=result: jnp.lax.cond(x > 1, yes, result, x))(
+            jnp.arange(3.0)
+        )
+        assert seen == [0.0, 1.0, 2.0]
 
 
 def test_errors_in_flight_come_up_at_the_wait():

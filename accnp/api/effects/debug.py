@@ -93,7 +93,7 @@ def callback(
 
     Raises:
         JaxRuntimeError: the callback failed; raised where something of the same program is waited
-            for, or by `effects_barrier`.
+            for, or by `effects_barrier`. Outside of programs, the callback's own error is raised.
 
     Example:
         >>> import accnp as jax

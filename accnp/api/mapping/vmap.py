@@ -274,6 +274,7 @@ class Mapping:
         names = [leaf.name for leaf in mapped]
         with bind(self.axis_name, size):
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
+        graph.keep_calls()
         if config.check_tracer_leaks and graph.trace is not None:
             imported("accnp.api.compiled.leaks").check(graph.trace, graph.trace.info, found)
         held = list(closed.values())
