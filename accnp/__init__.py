@@ -1,4 +1,5 @@
 # isort: skip_file
+# ruff: noqa: E402
 """accnp: a lazy NumPy in the manner of jax.numpy, whose kernels are generated through Numba.
 
 `import accnp as jnp` gives the names of `jax.numpy` and, beside them, the top level of `jax`;
@@ -9,7 +10,13 @@
 Array(14, dtype=int32)
 """
 
+import sys
 from typing import TYPE_CHECKING
+
+# What an import left behind that an exception of a signal handler ended: its parts would be mixed
+# with those that are loaded now.
+for _name in [name for name in sys.modules if name.startswith("accnp.")]:
+    del sys.modules[_name]
 
 from accnp import dtypes, errors, numpy
 from accnp.api.compiled.jit import jit

@@ -346,7 +346,14 @@ _global: dict[str, Any] = {}
 # What was made under the switches of all threads looks whether these are the same: another object
 # after each change for the whole process, and what threads have changed for themselves.
 epoch: dict[str, object] = {"now": object()}
-scoped: list[str] = []
+scoped: list[_Setting] = []
+
+
+class _Setting:
+    """The value of one `with` block."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def new_epoch() -> None:
@@ -502,21 +509,32 @@ def scope(name: str, value: Any) -> Iterator[None]:
         _warn_ignored(name, value)
     config.x64  # noqa: B018 - makes this thread's dictionary
     mine = config.__dict__
-    values: list[Any] = mine["_scoped"].setdefault(name, [])
-    values.append(value)
-    scoped.append(name)
-    _write(mine, name, value)
-    _refresh(mine)
-    _tell()
+    setting = _Setting(value)
     try:
+        mine["_scoped"].setdefault(name, []).append(setting)
+        scoped.append(setting)
+        _write(mine, name, value)
+        _refresh(mine)
+        _tell()
         yield
     finally:
-        with _lock:
-            values.pop()
-            _write(mine, name, values[-1] if values else _global[name])
-            _refresh(mine)
-            scoped.remove(name)
-            _tell()
+        try:
+            _take_back(mine, name, setting)
+        except BaseException:  # of a signal handler: a second call finishes what it left
+            _take_back(mine, name, setting)
+            raise
+
+
+def _take_back(mine: dict[str, Any], name: str, setting: _Setting) -> None:
+    with _lock:
+        values: list[_Setting] = mine["_scoped"].get(name, [])
+        if setting in values:
+            values.remove(setting)
+        _write(mine, name, values[-1].value if values else _global[name])
+        _refresh(mine)
+        if setting in scoped:
+            scoped.remove(setting)
+        _tell()
 
 
 _REQUIRED = object()

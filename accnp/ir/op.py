@@ -7,6 +7,7 @@ through which rules record further nodes (`o.mul(t, o.cos(x))`) without importin
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -171,11 +172,19 @@ OPS = Table()
 
 
 def register(op: Op) -> Op:
-    """Put an op into the table; a name can be taken once."""
-    if op.name in OPS:
+    """Put an op into the table; a name can be taken once.
+
+    The module of an op may be loaded again, if an exception of a signal handler ended its import.
+    """
+    if op.name in OPS and not _is_loading(OPS.later.get(op.name)):
         raise ValueError(f"register: op {op.name!r} exists already")
     OPS[op.name] = op
     return op
+
+
+def _is_loading(module: str | None) -> bool:
+    spec = None if module is None else getattr(sys.modules.get(module), "__spec__", None)
+    return getattr(spec, "_initializing", False)
 
 
 class _Late:

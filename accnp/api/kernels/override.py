@@ -78,14 +78,16 @@ class Override(contextlib.ContextDecorator):
         return f"<edited kernel in place of that of step {self.original.step}>"
 
     def __enter__(self) -> Override:
-        before = config.kernel_overrides or ()
-        made = scope("kernel_overrides", (*before, self._entry))
-        made.__enter__()
+        made = self._scope()
         self._scopes.append(made)
+        made.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._scopes.pop().__exit__(*error)
+
+    def _scope(self) -> contextlib.AbstractContextManager[None]:
+        return scope("kernel_overrides", (*(config.kernel_overrides or ()), self._entry))
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """The function, jitted, with the edited kernel in it."""
@@ -94,7 +96,7 @@ class Override(contextlib.ContextDecorator):
         @functools.wraps(func)
         @api_boundary
         def call(*args: Any, **kwargs: Any) -> Any:
-            with self:
+            with self._scope():
                 return function(*args, **kwargs)
 
         return call

@@ -91,6 +91,11 @@ class Explanation:
         finally:  # also where an interrupt comes
             self._session.stop()
 
+    def __del__(self) -> None:
+        session = self.__dict__.get("_session")
+        if session is not None:  # where a signal handler's error kept the block from being left
+            session.stop()
+
     def _end(self) -> None:
         self._session.stop()
         self._ended = True

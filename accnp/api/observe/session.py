@@ -82,17 +82,21 @@ class Session:
         self.kinds = kinds
         self.events: list[Event] = []
         self.began = self.ended = 0
+        self._given_up = False  # whoever began it was interrupted
 
     def start(self) -> None:
         """Look on from here."""
         try:
             aside(self._start)
         except BaseException:  # an interrupt: whoever would end this does not know of it
+            self._given_up = True  # it may not have begun: then it does not
             aside(self._stop)
             raise
 
     def _start(self) -> None:
         with _lock:
+            if self._given_up:
+                return
             if not _open:
                 if not _detours:
                     _detours.extend(_points())

@@ -106,6 +106,11 @@ class Timeline:
         finally:  # also where an interrupt comes
             self._session.stop()
 
+    def __del__(self) -> None:
+        session = self.__dict__.get("_session")
+        if session is not None:  # where a signal handler's error kept the block from being left
+            session.stop()
+
     @property
     def events(self) -> list[Event]:
         """What was seen, in the order in which it ended."""

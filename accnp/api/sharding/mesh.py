@@ -226,7 +226,7 @@ class Mesh(_Grid):
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _in_use.stack.pop()
+        _leave(self)
 
     @property
     def device_ids(self) -> np.ndarray:
@@ -440,7 +440,7 @@ class within:
         return self._mesh
 
     def __exit__(self, *exc: object) -> None:
-        _in_use.stack.pop()
+        _leave(self._mesh)
 
 
 class use_abstract_mesh(within):
@@ -454,6 +454,16 @@ class use_abstract_mesh(within):
         ...     print(jnp.sharding.get_abstract_mesh().size)
         4
     """
+
+
+def _leave(mesh: Any) -> None:
+    """Use a mesh no longer, nor any that was to be used within its block: a signal handler's error
+    may have come before that was left."""
+    stack = _in_use.stack
+    for place in reversed(range(len(stack))):
+        if stack[place] is mesh:
+            del stack[place:]
+            return
 
 
 def mesh_in_use() -> Any:
