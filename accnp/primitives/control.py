@@ -24,7 +24,7 @@ from accnp.primitives.unrolled import is_unrolled, unrolled
 __all__ = [
     "CONSTANTS",
     "call",
-    "check_mapped_carry",
+    "check_carry",
     "keep",
     "leading",
     "split",
@@ -113,15 +113,15 @@ def leading(size: int, x: Node, batched: bool) -> Node:
     return broadcast_to(x, (size, *shape), tuple(range(1, len(shape) + 1)))
 
 
-def check_mapped_carry(name: str, carry: Sequence[Node], outs: Sequence[Aval]) -> None:
-    """Refuse a mapped loop whose body returns a carry of another type than it gets: a batching rule
-    of the user's may do so, which is not checked against the function."""
-    for i, (x, a) in enumerate(zip(carry, outs, strict=False)):
-        if (x.aval.shape, x.aval.dtype) != (a.shape, a.dtype):
+def check_carry(name: str, carry: Sequence[Aval], outs: Sequence[Aval]) -> None:
+    """Refuse a loop whose body returns a carry of another type than it gets. The API has checked
+    the user's body; a batching or derivative rule of the user's may return other types."""
+    for i, (a, b) in enumerate(zip(carry, outs, strict=False)):
+        if a is not b and (a.shape, a.dtype) != (b.shape, b.dtype):
             raise TypeError(
                 f"{name} body function carry input and carry output must have equal types, but "
-                f"mapped by vmap they differ for carry {i}; got {x.aval} and {a}; let the batching "
-                "rule of custom_vmap return values of its function's type"
+                f"they differ for carry {i}; got {a} and {b}; let the rules of custom_vmap and "
+                "custom_vjp return values of the types that their functions have"
             )
 
 
@@ -170,7 +170,16 @@ def with_outputs(graph: Graph, outputs: Sequence[Node]) -> Graph:
 
 
 def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
-    return branches[0].out_avals
+    first, *others = [branch.out_avals for branch in branches]
+    for outs in others:
+        for i, (a, b) in enumerate(zip(first, outs, strict=True)):
+            if a is not b and (a.shape, a.dtype) != (b.shape, b.dtype):
+                raise ValueError(
+                    f"cond: branches have mismatched return types for result {i}; got {a} and {b}; "
+                    "let the rules of custom_vmap and custom_vjp return values of the types that "
+                    "their functions have"
+                )
+    return first
 
 
 def _cond_numpy(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:

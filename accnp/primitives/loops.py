@@ -13,7 +13,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import (
     call,
-    check_mapped_carry,
+    check_carry,
     does_io,
     instantiate,
     keep,
@@ -39,6 +39,7 @@ def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[st
 def _while_infer(
     *xs: Aval, cond_jaxpr: Graph, body_jaxpr: Graph, cond_nconsts: int, body_nconsts: int
 ) -> Any:
+    check_carry("while_loop", xs[cond_nconsts + body_nconsts :], body_jaxpr.out_avals)
     return body_jaxpr.out_avals
 
 
@@ -131,7 +132,6 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
     if not many:
         new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
-        check_mapped_carry("while_loop", k, new_body.out_avals)
         results = call("while", [*a, *b, *k], _while_params(new_cond, new_body, na, nb))
         return results, carry
 

@@ -17,7 +17,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.control import (
     call,
-    check_mapped_carry,
+    check_carry,
     instantiate,
     keep,
     leading,
@@ -58,6 +58,7 @@ def _infer(
     num_carry: int,
 ) -> Any:
     outs = jaxpr.out_avals
+    check_carry("scan", xs[num_consts : num_consts + num_carry], outs[:num_carry])
     return (*outs[:num_carry], *[stacked(a, length) for a in outs[num_carry:]])
 
 
@@ -215,7 +216,6 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     c, k, e = split(xs, nc, nk)
     k = [leading(size, x, b) if f else x for x, b, f in zip(k, flags[1], carry, strict=True)]
     e = [_swap(x) if b else x for x, b in zip(e, flags[2], strict=True)]
-    check_mapped_carry("scan", k, graph.out_avals)
     results = call("scan", [*c, *k, *e], {**params, "jaxpr": graph})
     ys = [_swap(y) if b else y for y, b in zip(results[nk:], outs[nk:], strict=True)]
     return [*results[:nk], *ys], [*carry, *outs[nk:]]

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accnp.api.arguments.convert import as_node, cast, wrap
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
@@ -26,6 +28,7 @@ from accnp.api.flow.bodies import close
 from accnp.array import Array, is_traced
 from accnp.dtypes import float0
 from accnp.errors import UnexpectedTracerError, api_boundary
+from accnp.ir.aval import Aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.trace import own_lines
@@ -104,10 +107,12 @@ class custom_vjp:
         nondiff_argnums, nondiff_argnames: arguments that are no arrays, such as functions; `bwd`
             gets them first.
 
-    Cotangents have the shapes and dtypes of what they belong to.
+    Cotangents have the shapes of what they belong to, and usually the dtypes: one of another dtype
+    is handed on as it is, and the derivatives of other operations do not take it.
 
     Raises:
-        TypeError: `fun` is no function; or a rule returns other structures, shapes or dtypes.
+        TypeError: `fun` is no function; or a rule returns other structures.
+        ValueError: `bwd` returns another shape.
         AttributeError: it is differentiated before the rule is set.
 
     Example:
@@ -323,27 +328,38 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
     paths = call.arrays([keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]])
     out: list[Node | None] = []
     for ct, a, path in zip(flat, call.avals, paths, strict=True):
-        if ct is None or not inexact(a.dtype) or getattr(ct, "dtype", None) == float0:
+        if ct is None or not inexact(a.dtype):
+            out.append(None)
+        elif getattr(ct, "dtype", None) == float0:
+            if np.shape(ct) != a.shape:
+                raise ValueError(_other_type(path, f"float0[{_sizes(np.shape(ct))}]", a))
             out.append(None)
         elif isinstance(ct, SymbolicZero):
             if (tuple(ct.shape), ct.dtype) != (a.shape, a.dtype):
                 raise ValueError(
-                    "custom_vjp: a SymbolicZero of bwd has the type of its argument's tangent; "
+                    "custom_vjp: Custom VJP bwd rule produced a SymbolicZero with a shape/dtype "
+                    "that does not match the corresponding input tangent shape/dtype; "
                     f"got {ct.aval} at output{path} for {tangent_aval(a)}; return None there"
                 )
             out.append(None)
         else:
             node = as_node(ct, "custom_vjp")
             if node.aval.shape != a.shape:
-                raise ValueError(
-                    "custom_vjp: Custom VJP bwd rule must produce an output with the same type as "
-                    "the args tuple of the primal function, but at output"
-                    f"{path} the bwd rule produced {node.aval} for an input of type {a}; sum over "
-                    "what was broadcast"
-                )
-            # As in jax, another dtype is taken.
-            out.append(node if node.aval.dtype == a.dtype else cast(node, a.dtype))
+                raise ValueError(_other_type(path, str(node.aval), a))
+            out.append(node)  # as in jax, of whatever dtype the rule chose
     return out
+
+
+def _other_type(path: str, got: str, a: Aval) -> str:
+    return (
+        "custom_vjp: Custom VJP bwd rule must produce an output with the same type as the args "
+        f"tuple of the primal function, but at output{path} the bwd rule produced an output of "
+        f"type {got} corresponding to an input of type {a}; sum over what was broadcast"
+    )
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return ",".join(map(str, shape))
 
 
 # --- custom_gradient, closure_convert ------------------------------------------------------------

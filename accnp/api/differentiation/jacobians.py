@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import wrap
+from accnp.api.arguments.convert import cast, wrap
 from accnp.api.arguments.values import needs_function
 from accnp.api.differentiation.linearised import (
     Linearised,
@@ -145,7 +145,7 @@ def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
         return wrap(full(shape, 0, (into if not inexact(into.dtype) else out).dtype))
     if rows is None:
         return wrap(full(shape, 0, of.dtype, of.weak_type))
-    block: Node = rows
+    block: Node = cast(rows, of.dtype)  # a rule of custom_vjp may return another dtype
     rank = block.aval.ndim
     if forward and rank > 1:
         block = o.transpose(block, permutation=(*range(1, rank), 0))

@@ -1,0 +1,106 @@
+"""Types of the cotangents that rules of `custom_vjp` return, against jax: another dtype than the
+argument's is handed on, another shape is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import accnp
+
+BOTH = (jax, accnp)
+Program = Callable[[Any, Any, Any], Any]
+
+
+def widened(m: Any, dtype: str) -> Any:
+    """A conversion to float32 whose cotangents have a dtype of their own."""
+    f = m.custom_vjp(lambda x: x.astype("float32"))
+    f.defvjp(lambda x: (x.astype("float32"), None), lambda _, ct: ((ct * 1.25).astype(dtype),))
+    return f
+
+
+PROGRAMS: dict[str, Program] = {
+    "vjp": lambda m, f, x: m.vjp(f, x)[1](m.numpy.ones(2)),
+    "grad": lambda m, f, x: m.grad(lambda x: f(x).sum())(x),
+    "jit of grad": lambda m, f, x: m.jit(m.grad(lambda x: f(x).sum()))(x),
+    "grad of jit": lambda m, f, x: m.grad(lambda x: m.jit(f)(x).sum())(x),
+    "sum of two": lambda m, f, x: m.grad(lambda x: (f(x) + f(x)).sum())(x),
+    "vmap": lambda m, f, x: m.vmap(m.grad(lambda x: f(x).sum()))(x * m.numpy.ones((3, 1))),
+    "checkpoint": lambda m, f, x: m.grad(m.checkpoint(lambda x: f(x).sum()))(x),
+    "after a conversion": lambda m, f, x: m.grad(lambda x: f(x.astype("float16")).sum())(
+        x.astype("float32")
+    ),
+    "jacrev": lambda m, f, x: m.jacrev(f)(x),
+    "scan over rows": lambda m, f, x: m.grad(
+        lambda x: m.lax.scan(lambda c, r: (c + f(r).sum(), None), np.float32(0), x)[0]
+    )(x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_another_dtype_is_handed_on(name: str, dtype: str) -> None:
+    found = []
+    for m in BOTH:
+        x = m.numpy.array([1.0, 2.0], "bfloat16")
+        (leaf,) = jax.tree.leaves(PROGRAMS[name](m, widened(m, dtype), x))
+        found.append((leaf.dtype.name, np.asarray(leaf.astype("complex64"))))
+    np.testing.assert_array_equal(found[1][1], found[0][1])
+    assert found[1][0] == found[0][0]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda m, f, x: m.grad(lambda x: f(x * 2).sum())(x),
+        lambda m, f, x: m.grad(lambda x: f(x).sum() + x.sum().astype("float32"))(x),
+        lambda m, f, x: m.grad(
+            lambda x: m.lax.fori_loop(0, 3, lambda i, c: f(c).astype(c.dtype), x)[0].astype(
+                "float32"
+            )
+        )(x),
+    ],
+)
+def test_other_operations_do_not_take_it(program: Program) -> None:
+    for m in BOTH:
+        with pytest.raises(TypeError, match=r"same dtypes|equal types"):
+            program(m, widened(m, "float32"), m.numpy.ones(2, "bfloat16"))
+
+
+def test_branches_with_other_cotangents() -> None:
+    for m in BOTH:
+        f = widened(m, "float32")
+
+        def run(x: Any, m: Any = m, f: Any = f) -> Any:
+            return m.lax.cond(x[0] > 0, f, lambda x: x.astype("float32"), x).sum()
+
+        with pytest.raises(ValueError, match="mismatched return types"):
+            m.jit(m.grad(run))(m.numpy.ones(2, "bfloat16"))
+
+
+@pytest.mark.parametrize("argument", [1.0, [1.0, 2.0], "complex"])
+@pytest.mark.parametrize("cotangent", [(3,), (1, 2), "float0"])
+def test_another_shape_is_refused(argument: Any, cotangent: Any) -> None:
+    for m in BOTH:
+        x = m.numpy.ones(2, "complex64") if argument == "complex" else m.numpy.array(argument)
+        if cotangent == "float0":
+            ct: Any = np.zeros((4,), m.dtypes.float0)
+        else:
+            ct = m.numpy.ones(cotangent)
+        f = m.custom_vjp(lambda x: x)
+        f.defvjp(lambda x: (x, None), lambda _, g, ct=ct: (ct,))
+        with pytest.raises(ValueError, match=r"same type as the args.*at output\[0\]"):
+            m.vjp(f, x)[1](x)
+
+
+def test_a_symbolic_zero_of_another_type() -> None:
+    for m in BOTH:
+        zero = m.custom_derivatives.SymbolicZero(m.core.ShapedArray((3,), np.dtype("float32")))
+        f = m.custom_vjp(lambda x: x)
+        f.defvjp(lambda x: (x, None), lambda _, g, zero=zero: (zero,))
+        with pytest.raises(ValueError, match="produced a SymbolicZero with a shape/dtype"):
+            m.vjp(f, 1.0)[1](1.0)
