@@ -293,6 +293,29 @@ def test_einsum_takes_the_product_that_libraries_hand_it():
 # --- what libraries do with types, programs and rules --------------------------------------------
 
 
+def test_types_may_be_operands_in_eval_shape():
+    """As in jax, also of jitted functions and of transformations; `jnp.add` and its like only
+    here."""
+    struct = accnp.ShapeDtypeStruct((3,), "float32")
+    jnp, lax = accnp.numpy, accnp.lax
+    for call, shape in (
+        (lambda: accnp.jit(lambda x: x + 1)(struct), (3,)),
+        (lambda: jnp.sin(struct), (3,)),
+        (lambda: lax.add(struct, struct), (3,)),
+        (lambda: jnp.sum(struct), ()),
+        (lambda: accnp.vmap(jnp.sin)(struct), (3,)),
+        (lambda: accnp.grad(jnp.sum)(struct), (3,)),
+        (lambda: lax.scan(lambda c, x: (c + x, x), 0.0, struct)[1], (3,)),
+        (lambda: jnp.concatenate([struct, struct]), (6,)),
+    ):
+        found = accnp.eval_shape(call)
+        assert (found.shape, found.dtype) == (shape, np.float32)
+        with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+            call()
+        with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+            accnp.jit(call)()
+
+
 def test_types_may_be_among_the_results_of_eval_shape():
     struct = accnp.ShapeDtypeStruct((2, 3), "complex64")
     found = accnp.eval_shape(lambda x: (x * 2, {"s": struct}), accnp.numpy.float32(1))

@@ -79,6 +79,10 @@ def _check_int(value: int, dtype: np.dtype) -> None:
 canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
 
 
+# Types that stand for arrays without values, with the functions that make nodes of them.
+WITHOUT_VALUE: dict[type, Callable[[Any, str], Node]] = {}
+
+
 def as_node(x: Any, name: str = "jnp function") -> Node:
     """Return the node of an array, a Python or NumPy scalar, or a NumPy array.
 
@@ -107,6 +111,8 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return as_node(x.__jax_array__(), name)
     if type(x) in canonicalize_dtype_handlers:
         return numpy_node(np.asarray(canonicalize_dtype_handlers[type(x)](x)), name)
+    if type(x) in WITHOUT_VALUE:
+        return WITHOUT_VALUE[type(x)](x, name)
     if isinstance(x, Array):
         raise KeyArrayError(
             f"{name} does not accept dtype {x.dtype.name}, of random keys; got shape {x.shape}; "

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from accnp import dtypes, errors
-from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference
@@ -127,6 +127,23 @@ def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
     return PRNGKeyArray, dtype, (add(words),)
 
 
+def _unknown(x: ShapeDtypeStruct, name: str) -> Node:
+    """The node of a type among the operands of a function: `eval_shape` needs no more."""
+    trace = state.abstract
+    if trace is None:
+        raise TypeError(
+            f"{name}: Argument {x} of type {type(x)} is not a valid JAX type; pass an array, or "
+            "call the function in eval_shape"
+        )
+    if getattr(trace.info, "transform", None) != "eval_shape":
+        raise TypeError(
+            f"{name}: A ShapeDtypeStruct does not have a value and cannot be used as a constant in "
+            f"a JAX function; got {x}; pass an array, or pass the type to eval_shape"
+        )
+    return arg(x.aval, trace)
+
+
+WITHOUT_VALUE[ShapeDtypeStruct] = _unknown
 INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 
