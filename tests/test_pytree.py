@@ -406,3 +406,22 @@ def test_the_registry_says_none_of_leaves():
     assert registry.flatten_one_level(3) is None
     assert registry.flatten_one_level_with_keys("leaf") is None
     assert tuple(registry.flatten_one_level([1, 2])[0]) == (1, 2)
+
+
+def test_structures_as_protocol_buffers():
+    """The bytes are jax's."""
+    for value in ((), [], {}, None, 1, (1, 2), {"a": {"b": 1}}, [{"a": 1, "é": (2, None)}] * 2,
+                 {"a": [1] * 200}):  # fmt: skip
+        structure = tree.structure(value)
+        data = structure.serialize_using_proto()
+        assert data == theirs.tree_structure(value).serialize_using_proto()
+        assert type(structure).deserialize_using_proto(None, data) == structure
+    for value in ({1: 2}, ours.Partial(print)):
+        with pytest.raises(ValueError, match=r"Only string keys|User-defined nodes"):
+            tree.structure(value).serialize_using_proto()
+    read = type(tree.structure(1)).deserialize_using_proto
+    for data in (b"", b"\n\x02\x10\t", b"\n\x02\x10\x01" * 2, b"\n\x04\x08\x05\x10\x04"):
+        with pytest.raises(ValueError, match="Malformed"):
+            read(None, data)
+    with pytest.raises(jnp.errors.JaxRuntimeError, match="Could not deserialize"):
+        read(None, b"abc")

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.errors import api_boundary, hide_frames
+from accnp.forks import imported
 
 IsLeaf = Callable[..., bool] | None
 
@@ -79,6 +80,15 @@ def is_namedtuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
+def _no_pair(kind: type, made: Any) -> ValueError:
+    pair = isinstance(made, tuple) and len(made) == 2
+    want = "tuple where 'children' is iterable" if pair else "tuple"
+    return ValueError(
+        "tree_flatten: The to_iterable function for a custom PyTree node should return a "
+        f"(children, aux_data) {want}, got {made!r}, of {kind.__name__}; return such a pair"
+    )
+
+
 def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
     """Children and static data of the top node, or None for a leaf."""
     kind = type(tree)
@@ -91,8 +101,10 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
         return (), None
     rules = NODES.get(kind)
     if rules is not None:
-        children, data = rules.flatten(tree)
-        return tuple(children), data
+        made = rules.flatten(tree)
+        if not isinstance(made, tuple) or len(made) != 2 or not hasattr(made[0], "__iter__"):
+            raise _no_pair(kind, made)
+        return tuple(made[0]), made[1]
     if is_namedtuple(kind):
         return tree, None
     return None
@@ -356,6 +368,18 @@ class PyTreeDef:
     def shown_leaves(self, arrays: Iterable[Any]) -> list[Any]:
         """What users see of what stands for arrays: of types, the types of keys."""
         return tree_leaves(self.unflatten(arrays))
+
+    @api_boundary
+    def serialize_using_proto(self) -> bytes:
+        """The structure as a protocol buffer, in jax's format; a ValueError for other nodes than
+        tuples, lists, None and dictionaries with string keys."""
+        return imported("accnp.pytree.protocol_buffers").serialize(self)
+
+    @staticmethod
+    @api_boundary
+    def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
+        """The structure that `serialize_using_proto` made bytes of."""
+        return imported("accnp.pytree.protocol_buffers").deserialize(data)
 
     def __eq__(self, other: object) -> bool:
         return self._node == other._node if isinstance(other, PyTreeDef) else NotImplemented
