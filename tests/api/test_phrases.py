@@ -54,6 +54,11 @@ def names(jax: Any) -> dict[str, Any]:
         made.defjvp(rule)
         return made
 
+    def flattening(made: Any) -> Any:
+        node = type("Node", (), {})
+        jax.tree_util.register_pytree_node(node, lambda x: made, lambda aux, children: node())
+        return jax.tree.leaves(node())
+
     def sorted_dtypes(call: Callable[[], Any]) -> None:
         """jax lists dtypes in the order of a set."""
         try:
@@ -73,8 +78,8 @@ def names(jax: Any) -> dict[str, Any]:
     return {
         "jax": jax, "jnp": jnp, "lax": jax.lax, "random": jax.random, "np": np, "v": jnp.ones(3),
         "f": f, "needs_value": needs_value, "escaped": escaped, "custom_vjp": custom_vjp,
-        "custom_jvp": custom_jvp, "sorted_dtypes": sorted_dtypes, "raising": raising,
-        "warned": warned, "operator": operator, "pickle": pickle,
+        "custom_jvp": custom_jvp, "flattening": flattening, "sorted_dtypes": sorted_dtypes,
+        "raising": raising, "warned": warned, "operator": operator, "pickle": pickle,
     }  # fmt: skip
 
 

@@ -21,10 +21,18 @@ import numpy as np
 from accnp import engine, errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled import misses
-from accnp.api.compiled.statics import Call, Options, Watched, resolve_static, result_node
+from accnp.api.compiled.statics import (
+    Call,
+    Options,
+    Watched,
+    resolve_static,
+    result_node,
+    unknown_compiler_options,
+    unknown_option_error,
+)
 from accnp.api.flow.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
 from accnp.array import Array, is_traced, wrap
-from accnp.config import config, new_epoch, warn_once
+from accnp.config import config, new_epoch
 from accnp.engine.steps import often
 from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
@@ -461,6 +469,16 @@ def _outer(node: Node) -> bool:
 
 
 @errors.api_boundary
+def _refusing(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
+    """In place of a function with a compiler option that XLA does not have."""
+
+    @wraps(fun)
+    def refused(*_: Any, **__: Any) -> Any:
+        raise unknown_option_error(option)
+
+    return refused
+
+
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
@@ -497,6 +515,7 @@ def jit(
         device, backend: the device of both, or the platform whose first one it is.
         abstracted_axes, inline: accepted as in jax; they change nothing.
         compiler_options: options of XLA; they change nothing, which a warning says once for each.
+            With other options the first call raises a JaxRuntimeError.
         fastmath: allow the compiler to reorder and contract arithmetic.
 
     Raises:
@@ -511,8 +530,7 @@ def jit(
         >>> float(f(jnp.arange(4.0)))
         14.0
     """
-    for name in compiler_options or ():
-        warn_once(f"jit: the compiler option {name!r} has no effect in accnp", f"compiler {name}")
+    unknown = unknown_compiler_options(compiler_options)
     options = Options(
         static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath, keep_unused
     )
@@ -530,6 +548,8 @@ def jit(
                 f"jit: Expected a function, got a generator function: {f!r}; return the values, "
                 "in a list or stacked"
             )
+        if unknown:
+            f = _refusing(f, unknown[0])
         place = devices.devices(backend)[0] if device is None and backend else device
         ends = [place if x is None else x for x in (in_shardings, out_shardings)]
         if ends != [None, None]:

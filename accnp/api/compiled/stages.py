@@ -12,6 +12,7 @@ from typing import Any
 from accnp import engine
 from accnp.api.arguments.convert import cast
 from accnp.api.arrays.placement import put_node
+from accnp.api.compiled.statics import unknown_compiler_options, unknown_option_error
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import Array, wrap
 from accnp.config import scope
@@ -231,8 +232,10 @@ class Lowered(_Stage):
         }
 
     @api_boundary
-    def compile(self, *_: Any, **__: Any) -> Compiled:
-        """Make (or load) the machine code of every kernel."""
+    def compile(self, compiler_options: dict[str, Any] | None = None, **_: Any) -> Compiled:
+        """Make (or load) the machine code of every kernel; options as for `jit`."""
+        if unknown := unknown_compiler_options(compiler_options):
+            raise unknown_option_error(unknown[0])
         engine.compile_plan(self._plan)
         return Compiled(self)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -17,13 +17,18 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference, ref_contents, result_node
 from accnp.array import Array, wrap
+from accnp.config import warn_once
+from accnp.errors import JaxRuntimeError
 from accnp.ir.node import Node
 from accnp.ir.op import static_key
 from accnp.ir.trace import Deleted
 from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
-__all__ = ["Call", "Options", "Watched", "resolve_static", "result_node"]
+__all__ = [
+    "Call", "Options", "Watched", "resolve_static", "result_node", "unknown_compiler_options",
+    "unknown_option_error",
+]  # fmt: skip
 
 
 class Options:
@@ -101,6 +106,11 @@ def resolve_static(
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
+        if options.donate_names:
+            raise ValueError(
+                f"jit: Getting the signature of function {fun} failed. Pass donate_argnums instead "
+                f"of donate_argnames; got {sorted(options.donate_names)}"
+            ) from None
         return tuple(sorted(numbers)), frozenset(names)
     positional = [
         p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
@@ -143,6 +153,38 @@ def resolve_static(
             f"{', '.join(sorted(both))} in both; drop one"
         )
     return tuple(sorted(numbers)), frozenset(names)
+
+
+# Options of XLA's compiler without its prefix.
+_COMPILER_OPTIONS = frozenset(
+    ("exec_time_optimization_effort", "fdo_profile", "memory_fitting_effort",
+     "memory_fitting_level", "optimization_level")
+)  # fmt: skip
+
+
+def unknown_compiler_options(given: Mapping[str, Any] | None) -> list[str]:
+    """Return the names of options that XLA does not have, and warn that the others are ignored."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(
+            f"jit: compiler_options must be a dictionary of names and values; got {given!r}; "
+            "pass one, or None"
+        )
+    unknown = []
+    for name in given or ():
+        if str(name).startswith("xla_") or name in _COMPILER_OPTIONS:
+            text = f"jit: the compiler option {name!r} has no effect in accnp"
+            warn_once(text, f"compiler {name}")
+        else:
+            unknown.append(name)
+    return unknown
+
+
+def unknown_option_error(name: str) -> JaxRuntimeError:
+    """The exception for a compiler option that XLA does not have."""
+    return JaxRuntimeError(
+        f"INVALID_ARGUMENT: No such compile option: {name!r}; got it in compiler_options; leave it "
+        "out, since accnp ignores the options of XLA"
+    )
 
 
 class Watched:
