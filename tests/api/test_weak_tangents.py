@@ -9,3 +9,26 @@ def test_weak_tangent_of_a_strong_primal():
         value, tangent = jax.jvp(f, [jnp.float32(1)], [jnp.array(4.0)])
         assert not jax.typeof(value).weak_type
         assert not jax.typeof(tangent).weak_type
+
+
+def test_strong_tangent_of_a_weak_primal():
+    """The derivative is weak where the value is; a tangent that is handed through is unchanged."""
+    for f, weak in (
+        (lambda x: 7.0 * x, True),
+        (jnp.sin, True),
+        (lambda x: x + x, True),
+        (lambda x: x, False),
+        (jnp.sum, False),
+        (lambda x: jnp.float32(2) * x, False),
+    ):
+        _, tangent = jax.jvp(f, [jnp.array(4.0)], [jnp.float32(1)])
+        assert jax.typeof(tangent).weak_type == weak
+
+
+def test_iterative_solvers_keep_weak_types():
+    solvers = jax.scipy.sparse.linalg
+    for solve, kept in ((solvers.bicgstab, True), (solvers.gmres, True), (solvers.cg, False)):
+        for b, weak in ((1.0, kept), (jnp.float32(1), False)):
+            found = solve(lambda x: x, b)[0]
+            assert jax.typeof(found).weak_type == weak
+            assert float(found) == 1

@@ -241,7 +241,14 @@ def jvp(
         forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
     value = tree_unflatten(out_tree, [wrap(p) for p, _ in pairs])
-    slope = tree_unflatten(out_tree, gradients([t for _, t in pairs], [p.aval for p, _ in pairs]))
+    made = [
+        # Computed tangents are weak where values are; one that is handed through stays as it is.
+        with_weak_type(t, True)
+        if t is not None and p.aval.weak_type and not any(t is given for given in ts)
+        else t
+        for p, t in pairs
+    ]
+    slope = tree_unflatten(out_tree, gradients(made, [p.aval for p, _ in pairs]))
     return (value, slope, aux) if has_aux else (value, slope)
 
 

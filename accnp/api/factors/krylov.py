@@ -15,6 +15,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.norms import norm
 from accnp.api.algebra.products import matmul, tensordot, vdot
+from accnp.api.arguments.convert import cast
 from accnp.api.arrays.creation import asarray, eye, ones_like, zeros, zeros_like
 from accnp.api.arrays.joining import stack
 from accnp.api.elements.parts import ldexp
@@ -36,7 +37,7 @@ from accnp.api.factors.scipy_linalg import solve_triangular
 from accnp.api.flow.loops import fori_loop, while_loop
 from accnp.api.flow.solving import custom_linear_solve
 from accnp.api.strict.lax import rsqrt
-from accnp.array import Array
+from accnp.array import Array, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.pytree import tree_flatten, tree_map
 
@@ -110,6 +111,17 @@ def _plus(x: Tree, factor: Any, y: Tree) -> Tree:
 
 def _minus(x: Tree, y: Tree) -> Tree:
     return tree_map(lambda a, b: a - b, x, y)
+
+
+def _weak_as(b: Tree, x: Tree) -> Tree:
+    """A solution that is weak where the right side is."""
+    return tree_map(
+        lambda given, found: (
+            wrap(cast(found._node, found.dtype, True)) if given.weak_type else found
+        ),
+        b,
+        x,
+    )
 
 
 def _dtype(x: Tree) -> np.dtype:
@@ -319,7 +331,8 @@ def bicgstab(
         start = (scaled.x0, r, r, one, one, one, r, r, 0)
         return scaled.result(while_loop(more, step, start)[0])
 
-    return custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve), None
+    x = custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve)
+    return _weak_as(system.b, x), None
 
 
 # --- GMRES ---------------------------------------------------------------------------------------
@@ -512,4 +525,4 @@ def gmres(
         return scaled.result(while_loop(more, step, (scaled.x0, 0, first, error))[0])
 
     x = custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve)
-    return x, where(isnan(_norm(x)), -1, 0)
+    return _weak_as(system.b, x), where(isnan(_norm(x)), -1, 0)
