@@ -45,8 +45,9 @@ class _State(threading.local):
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.named = False
         self.ruled = False  # a derivative rule of the user's has been run: it may close over values
-        # The user's frame of which `belongs` has found out that it records into `abstract`.
-        self.verified: FrameType | None = None
+        # The frames of which `belongs` has found out that they record into `abstract`, each called
+        # from the one before, if by way of others; the last one is the user's.
+        self.verified: list[FrameType] = []
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 
@@ -119,7 +120,7 @@ class Trace:
             frame = frame.f_back  # the function with the `with` statement
         self.frame = frame
         self.previous = state.abstract
-        state.verified = None
+        state.verified = []
         self.active = True
         state.stack.append(self)
         if self.kind == "jit":
@@ -154,7 +155,7 @@ class Trace:
         if self in stack:
             del stack[stack.index(self) :]
         state.abstract = self.previous
-        state.verified = None
+        state.verified = []
 
     def again(self) -> AbstractContextManager[Any]:
         """Record within it once more where it has ended: something closes over its values."""
@@ -193,9 +194,10 @@ def belongs(frame: FrameType) -> bool:
         own = OWN.get(package)
         if not (is_own(package) if own is None else own):
             # A user's frame; while it runs, the answer that it has been given holds.
-            return at is state.verified or _find_out(frame, at)
+            known = state.verified
+            return (bool(known) and at is known[-1]) or _find_out(at)
         at = at.f_back
-    return at is not None or _find_out(frame, None)
+    return at is not None or _find_out(frame)
 
 
 OWN: dict[str | None, bool] = {}
@@ -207,18 +209,18 @@ def is_own(package: str | None) -> bool:
     return own
 
 
-def _find_out(frame: FrameType, user: FrameType | None) -> bool:
+def _find_out(frame: FrameType) -> bool:
     while (trace := state.abstract) is not None:
-        outer, within = trace.frame, False
+        outer, known, new = trace.frame, state.verified, []
         at: FrameType | None = frame
-        while at is not outer and at is not None:
-            within = within or at is user
+        while at is not outer and at is not None and at not in known:
             if _is_handler(at):
                 return False
+            if not at.f_code.co_flags & _SUSPENDED:
+                new.append(at)
             at = at.f_back
         if at is not None:
-            if within and user is not None and not user.f_code.co_flags & _SUSPENDED:
-                state.verified = user
+            state.verified = [*known[: known.index(at) + 1 if at in known else 0], *reversed(new)]
             break
         trace._leave()
     return True
@@ -248,7 +250,9 @@ def _is_handler(frame: FrameType) -> bool:
     code = frame.f_code
     if code.co_argcount < 2 and not code.co_flags & _VARIADIC:
         return False
-    if is_own(frame.f_globals.get("__package__")):
+    package = frame.f_globals.get("__package__")
+    own = OWN.get(package)
+    if is_own(package) if own is None else own:
         return False
     given, back = frame.f_locals, frame.f_back
     for name in code.co_varnames[: code.co_argcount + 1]:
