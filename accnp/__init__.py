@@ -81,6 +81,9 @@ if TYPE_CHECKING:  # loaded on first use
         make_array_from_single_device_arrays,
     )  # fmt: skip
     from accnp.api.sharding.specs import NamedSharding, P
+    from accnp.bench.magic import load_ipython_extension as load_ipython_extension
+    from accnp.bench.magic import unload_ipython_extension as unload_ipython_extension
+    from accnp.bench.measure import timeit
     from accnp.experimental import checkify
     from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 
@@ -220,6 +223,7 @@ __all__ = [
     "thread_guard",
     "threads",
     "threefry_partitionable",
+    "timeit",
     "transfer_guard",
     "transfer_guard_device_to_device",
     "transfer_guard_device_to_host",
@@ -272,6 +276,8 @@ _FROM = {
     "accnp.api.sharding.shards": "Shard make_array_from_callback "
     "make_array_from_process_local_data make_array_from_single_device_arrays",
     "accnp.api.sharding.specs": "NamedSharding P",
+    "accnp.bench.magic": "load_ipython_extension unload_ipython_extension",
+    "accnp.bench.measure": "timeit",
     "accnp.experimental": "checkify",
     "accnp.version": "__version_info__",
     "accnp.numpy": " ".join(numpy.LATER),

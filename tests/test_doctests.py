@@ -24,6 +24,8 @@ PARTS = (
     "api",
     "config",
     "array",
+    "bench.magic",
+    "bench.measure",
     "dtypes",
     "pytree",
     "runtime.device",

@@ -27,7 +27,7 @@ from accnp.bench.tables import (
     text_table,
     write_json,
 )  # fmt: skip
-from accnp.bench.timing import busy, machine
+from accnp.bench.timing import busy, machine, seconds_text
 from accnp.config import config
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.machine_load import machine_load
@@ -165,7 +165,7 @@ def chart(rows: Sequence[Row], path: Path, facts: Mapping[str, Any] | None = Non
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("time of the peer / time of accnp (right of 1: accnp is faster)")
-    labels = [f"{row.work}\naccnp: {_time_text(row.medians['accnp'])}" for row in rows]
+    labels = [f"{row.work}\naccnp: {seconds_text(row.medians['accnp'])}" for row in rows]
     axes.set_yticks(range(len(rows)), labels, fontsize=8)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
@@ -191,10 +191,3 @@ def _title(facts: Mapping[str, Any], unreliable: bool) -> str:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2g}×"
-
-
-def _time_text(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"

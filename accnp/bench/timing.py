@@ -14,7 +14,7 @@ import platform
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +24,17 @@ from typing import Any
 import accnp
 from accnp.runtime.compile import settle
 
-__all__ = ["Call", "Timing", "busy", "interleave", "machine", "paced"]
+__all__ = [
+    "Call",
+    "Timing",
+    "busy",
+    "interleave",
+    "machine",
+    "middle_half",
+    "pace",
+    "paced",
+    "seconds_text",
+]
 
 Call = Callable[[], Any]
 
@@ -39,9 +49,31 @@ class Timing:
     def median(self) -> float:
         return statistics.median(self.seconds)
 
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """The width of the middle half of the rounds, as a share of the median."""
+        low, high = middle_half(self.seconds)
+        return (high - low) / self.median
+
+    def ratios(self, peer: Timing) -> list[float]:
+        """Our time over the peer's, for each round."""
+        return [a / b for a, b in zip(self.seconds, peer.seconds)]
+
     def ratio(self, peer: Timing) -> float:
         """The median over the rounds of our time over the peer's."""
-        return statistics.median(a / b for a, b in zip(self.seconds, peer.seconds))
+        return statistics.median(self.ratios(peer))
+
+
+def middle_half(values: Sequence[float]) -> tuple[float, float]:
+    """The first and the third quartile."""
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def interleave(
@@ -126,8 +158,16 @@ def _others() -> float:
 
 
 def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[str, Timing]:
-    """`interleave` with numbers that fit the calls: samples of 1 ms or more where a call is short,
-    five times the rounds where there is time for them, all of it in about so many seconds."""
+    """`interleave` with numbers that fit the calls, as `pace` finds them."""
+    rounds, number = pace(calls, 5 * rounds, seconds)
+    return interleave(calls, rounds, number, warm=1)
+
+
+def pace(
+    calls: Mapping[str, Call], most: int, seconds: float, least: int = 5, known: int | None = None
+) -> tuple[int, int]:
+    """How many rounds of how many calls fit into so many seconds: samples of 1 ms or more where a
+    call is short (of `known` calls where that is said), and from `least` to `most` rounds."""
     took, rested = [], 0.0
     for call in calls.values():
         for _ in range(2):  # the first one compiles
@@ -137,9 +177,9 @@ def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[
         took.append(once)
         _rest()
         rested += perf_counter() - start - once
-    number = max(1, round(1e-3 / min(took)))
+    number = max(1, round(1e-3 / min(took))) if known is None else known
     turn = (number + 1) * sum(took) + rested
-    return interleave(calls, max(5, min(5 * rounds, int(seconds / turn))), number, warm=1)
+    return max(least, min(most, int(seconds / turn))), number
 
 
 def busy(call: Call, seconds: float = 0.3) -> float:
@@ -169,3 +209,11 @@ def machine() -> dict[str, str]:
         except PackageNotFoundError:
             facts[package] = "not installed"
     return facts
+
+
+def seconds_text(seconds: float) -> str:
+    """Seconds in the unit that suits them, with three significant digits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

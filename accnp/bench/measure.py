@@ -1,0 +1,237 @@
+"""`accnp.timeit`: how long a call takes, its result computed, alone or beside peers.
+
+In: a function and its arguments; peers as calls without arguments. Out: a `Measurement`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from accnp.api.environment.waiting import block_until_ready, counters
+from accnp.bench.timing import Call, Timing, interleave, middle_half, pace, seconds_text
+from accnp.bench.waiting import waiting
+from accnp.runtime.compile import settle
+from accnp.runtime.machine_load import Load, machine_load
+
+__all__ = ["Measurement", "Ratio", "timeit"]
+
+_OURS = ""  # among the names of peers
+MOST_ROUNDS = 200
+FEWEST_ROUNDS = 3
+LONG = 0.2  # seconds of a call that is not made once more, outside the clock, before each sample
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of two times: the median over the rounds, and the ends of the middle half."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Times of one function, and of its peers. `print` it; its figures are in seconds.
+
+    `first` is the first call (with what it traced and compiled in `traces` and `compiles`),
+    `seconds` has the time of a call in each round, `loops` how many calls a round has, `peers` the
+    times of the others, and `load` what else the machine did.
+    """
+
+    name: str
+    first: float
+    timing: Timing
+    loops: int
+    traces: int = 0
+    compiles: int = 0
+    peers: Mapping[str, Timing] = field(default_factory=dict)
+    load: Load | None = None
+
+    @property
+    def seconds(self) -> list[float]:
+        """The seconds of a call, for each round."""
+        return self.timing.seconds
+
+    @property
+    def best(self) -> float:
+        """The least of the rounds, in seconds."""
+        return self.timing.best
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds, in seconds."""
+        return self.timing.median
+
+    @property
+    def spread(self) -> float:
+        """The width of the middle half of the rounds, as a share of the median."""
+        return self.timing.spread
+
+    @property
+    def reliable(self) -> bool:
+        """False if the machine was busy before or after."""
+        return self.load is None or not self.load.busy
+
+    def ratio(self, peer: str) -> Ratio:
+        """The time of the function over that of a peer: below 1 the function is faster.
+
+        Rounds are compared one by one, as a change of the machine's load falls on a whole round.
+
+        Raises:
+            KeyError: there is no such peer.
+        """
+        ratios = self.timing.ratios(self.peers[peer])
+        return Ratio(statistics.median(ratios), *middle_half(ratios))
+
+    @property
+    def ratios(self) -> dict[str, Ratio]:
+        """The ratio over each peer."""
+        return {peer: self.ratio(peer) for peer in self.peers}
+
+    def __repr__(self) -> str:
+        counted = [
+            f"{n} {word}{'s' * (n != 1)}"
+            for n, word in ((self.traces, "trace"), (self.compiles, "compile"))
+            if n
+        ]
+        work = f" ({', '.join(counted)})" if counted else ""
+        rounds = len(self.seconds)
+        lines = [
+            f"{self.name}: best {seconds_text(self.best)}, median {seconds_text(self.median)} "
+            f"(spread {self.spread:.0%}), {rounds} round{'s' * (rounds != 1)} of {self.loops} "
+            f"call{'s' * (self.loops != 1)}; first call {seconds_text(self.first)}{work}"
+        ]
+        for name, timing in self.peers.items():
+            lines.append(
+                f"  {name}: median {seconds_text(timing.median)} (spread {timing.spread:.0%}); "
+                f"time of {self.name} / time of {name}: {self.ratio(name)}"
+            )
+        if not self.reliable:
+            lines.append(f"  unreliable, {self.load}")
+        return "\n".join(lines)
+
+
+def timeit(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    peers: Mapping[str, Callable[[], Any]] | None = None,
+    rounds: int | None = None,
+    number: int | None = None,
+    seconds: float = 1.0,
+) -> Measurement:
+    """Time calls of a function until their results are computed.
+
+    accnp computes results when they are used, so that `%timeit f(x)` alone times how long the
+    operations take to record. This function waits for all arrays of the result.
+
+    Parameters
+    ----------
+    f : callable
+        The function. Jit it first if that is how it is used.
+    *args
+        Its arguments. Those that are pending are computed before the clock starts.
+    peers : mapping of names to callables, optional
+        Calls to compare with, without arguments: each with operands of its own library. They take
+        turns with the function, and JAX's arrays are waited for as well.
+    rounds : int, optional
+        How many samples are taken; by default as many as fit into `seconds`, 3 to 200.
+    number : int, optional
+        How many calls a sample has; by default enough for a millisecond.
+    seconds : float
+        About how long to measure. It takes longer if three rounds do.
+
+    Returns
+    -------
+    Measurement
+        Its `best`, `median`, `first` (the first call, which may trace and compile) and `seconds`
+        (of each round) are in seconds; `spread`, `loops`, `ratio(peer)`, and `load`. `print` shows
+        them.
+
+    Raises
+    ------
+    TypeError
+        `f` is no function.
+    ValueError
+        `rounds` or `number` is less than 1.
+
+    See Also
+    --------
+    explain : What a function does with the time.
+
+    Notes
+    -----
+    Before each sample the other threads of the process must rest, and calls of less than 0.2 s are
+    made once outside the clock, so that operands and code are in the caches, as in a loop. Garbage
+    is collected between the rounds. The call itself and waiting add about 0.3 us.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import accnp as jnp
+    >>> a = np.ones(1000, np.float32)
+    >>> f = jnp.jit(lambda x: jnp.tanh(x) * 2)
+    >>> t = jnp.timeit(f, jnp.asarray(a), peers={"numpy": lambda: np.tanh(a) * 2}, seconds=0.1)
+    >>> t.best <= t.median <= max(t.seconds)
+    True
+    >>> t.ratio("numpy").median > 0
+    True
+    """
+    if not callable(f):
+        raise TypeError(
+            f"timeit: the first argument must be a function; got {type(f).__name__} (f); pass the "
+            "function and its arguments, or lambda: EXPRESSION"
+        )
+    for name, value in (("rounds", rounds), ("number", number)):
+        if value is not None and value < 1:
+            raise ValueError(
+                f"timeit: {name} must be 1 or more; got {value} ({name}); leave it out"
+            )
+    block_until_ready(args)
+    calls: dict[str, Call] = {_OURS: partial(waiting(f), *args)}
+    calls |= {name: waiting(peer) for name, peer in (peers or {}).items()}
+    load = machine_load()
+    before = counters()
+    first = _time_of(calls[_OURS])
+    after = counters()
+    settle()
+    timings, loops = _sample(calls, rounds, number, seconds)
+    return Measurement(
+        getattr(f, "__name__", type(f).__name__),
+        first,
+        timings.pop(_OURS),
+        loops,
+        after["traces"] - before["traces"],
+        after["compiles"] - before["compiles"],
+        timings,
+        load.or_worse(machine_load()),
+    )
+
+
+def _sample(
+    calls: Mapping[str, Call], rounds: int | None, number: int | None, seconds: float
+) -> tuple[dict[str, Timing], int]:
+    """The times of the calls in turns, and how many calls a sample has."""
+    once = _time_of(calls[_OURS])
+    most, least = (MOST_ROUNDS, FEWEST_ROUNDS) if rounds is None else (rounds, rounds)
+    if once > LONG:
+        fit = int(seconds / once / len(calls))
+        loops = number or 1
+        return interleave(calls, max(least, min(most, fit)), loops, warm=0), loops
+    paced, loops = pace(calls, most, seconds, least, number)
+    return interleave(calls, paced, loops, warm=1), loops
+
+
+def _time_of(call: Call) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start

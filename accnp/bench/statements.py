@@ -1,0 +1,39 @@
+"""Code as text to a function that can be timed. In: statements. Out: a function of no arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["function_of"]
+
+_NAME = "__timed__"
+
+
+def function_of(code: str, namespace: dict[str, Any], setup: str = "") -> Callable[[], Any]:
+    """Return a function that runs the code with the names of a namespace, after the setup code.
+
+    It returns the value of the last expression and the variables that the code assigns, so that
+    whoever times it can wait for all of them. The variables are local ones: the namespace keeps its
+    values.
+
+    Raises:
+        SyntaxError: the code is no Python, or empty.
+    """
+    body = ast.parse(code.strip()).body
+    if not body:
+        raise SyntaxError("there is no code to be timed")
+    last = body[-1]
+    found: ast.expr = last.value if isinstance(last, ast.Expr) else ast.Constant(None)
+    kept = body[:-1] if isinstance(last, ast.Expr) else body
+    if kept:  # there are variables
+        names = ast.Call(ast.Name("locals", ast.Load()), [], [])
+        found = ast.Tuple([found, names], ast.Load())
+    timed = ast.parse(f"def {_NAME}(): pass").body[0]
+    assert isinstance(timed, ast.FunctionDef)
+    timed.body = [*kept, ast.Return(found)]
+    module = ast.Module([*ast.parse(setup).body, timed], [])
+    scope = dict(namespace)
+    exec(compile(ast.fix_missing_locations(module), "<timed code>", "exec"), scope)
+    return scope[_NAME]

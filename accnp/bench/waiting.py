@@ -1,0 +1,51 @@
+"""Functions that return when their results are computed. In: a function. Out: one that waits.
+
+accnp and JAX hand out results before they are computed, so that timing a call alone gives the time
+of recording it. Waiting must itself cost next to nothing, also for results that hold no arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from typing import Any
+
+import numpy as np
+
+from accnp.api.environment.waiting import block_until_ready
+from accnp.array import Array
+from accnp.pytree import tree_leaves
+
+__all__ = ["is_pending", "waiting"]
+
+# There is nothing to wait for in these; looking into a tree takes 1 us and 0.2 us for each leaf.
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.ndarray, np.float32, np.float64)
+
+
+def waiting(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls `f` and waits for the arrays of its result, a pytree.
+
+    It waits for all leaves with a method `block_until_ready`, those of JAX too. A result without
+    any is looked through once; later results of the same type and length are not.
+    """
+    plain: set[tuple[type, int]] = {(kind, -1) for kind in _PLAIN}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = f(*args, **kwargs)
+        kind = type(result)
+        if kind is Array:
+            result.block_until_ready()
+        elif (kind, -1) not in plain:
+            key = kind, len(result) if isinstance(result, Sized) else 0
+            if key not in plain:
+                if any(hasattr(leaf, "block_until_ready") for leaf in tree_leaves(result)):
+                    block_until_ready(result)
+                else:
+                    plain.add(key)
+        return result
+
+    return call
+
+
+def is_pending(result: Any) -> bool:
+    """Whether an accnp array of a result, a pytree, is not computed yet."""
+    return any(isinstance(x, Array) and not x.is_ready() for x in tree_leaves(result))
