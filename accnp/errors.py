@@ -194,6 +194,17 @@ class JaxRuntimeError(RuntimeError):
     """
 
 
+class PendingResultWarning(UserWarning):
+    """A timed function returned an array that was not computed: its figures mean little.
+
+    The pytest plugin warns where waiting for results is turned off.
+
+    >>> import accnp as jnp
+    >>> issubclass(jnp.errors.PendingResultWarning, UserWarning)
+    True
+    """
+
+
 class Provenance:
     """Where a traced value comes from: the traced function, and its arguments or operations."""
 

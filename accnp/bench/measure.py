@@ -55,6 +55,7 @@ class Measurement:
     compiles: int = 0
     peers: Mapping[str, Timing] = field(default_factory=dict)
     load: Load | None = None
+    quick: bool = False  # one call each, where nothing was to be measured
 
     @property
     def seconds(self) -> list[float]:
@@ -78,8 +79,8 @@ class Measurement:
 
     @property
     def reliable(self) -> bool:
-        """False if the machine was busy before or after."""
-        return self.load is None or not self.load.busy
+        """False if the machine was busy before or after, or nothing was to be measured."""
+        return not self.quick and (self.load is None or not self.load.busy)
 
     def ratio(self, peer: str) -> Ratio:
         """The time of the function over that of a peer: below 1 the function is faster.
@@ -116,7 +117,7 @@ class Measurement:
                 f"time of {self.name} / time of {name}: {self.ratio(name)}"
             )
         if not self.reliable:
-            lines.append(f"  unreliable, {self.load}")
+            lines.append(f"  unreliable, {'one call each' if self.quick else self.load}")
         return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,9 +16,11 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from accnp.bench.tables import Row, row
-from accnp.bench.timing import Timing
+from accnp.bench.timing import Timing, seconds_text
 
-__all__ = ["COLD", "Cold", "fresh_process", "process_seconds", "run_python"]
+__all__ = [
+    "COLD", "Cold", "ColdTimes", "cold_process", "fresh_process", "process_seconds", "run_python",
+]  # fmt: skip
 
 COLD_ROUNDS = 3  # a process of accnp or JAX takes one to two seconds
 
@@ -47,6 +50,52 @@ def process_seconds(code: str, **environment: str) -> float:
     start = perf_counter()
     run_python(code, **environment)
     return perf_counter() - start
+
+
+_COLD_PROCESS = """
+from time import perf_counter as now
+start = now()
+names = {{}}
+exec({setup!r}, names)
+ready = now()
+from accnp.bench.statements import function_of
+from accnp.bench.waiting import waiting
+call = waiting(function_of({statement!r}, names))
+begun = now()
+call()
+first = now()
+call()
+print(ready - start, first - begun, now() - first)
+"""
+
+
+@dataclass(frozen=True)
+class ColdTimes:
+    """Seconds in fresh processes, medians: the imports and the setup, then two calls.
+
+    `first` is the first call, with what it loads, traces and compiles; `again` is the second one.
+    """
+
+    setup: float
+    first: float
+    again: float
+
+    def __str__(self) -> str:
+        return (
+            f"fresh process, empty cache: setup {seconds_text(self.setup)}, first call "
+            f"{seconds_text(self.first)}, second call {seconds_text(self.again)}"
+        )
+
+
+def cold_process(statement: str, setup: str = "", rounds: int = 1) -> ColdTimes:
+    """Time a statement in fresh processes, each with an empty cache folder."""
+    code = _COLD_PROCESS.format(statement=statement, setup=setup)
+    samples: list[list[float]] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as empty:
+            printed = run_python(code, ACCNP_CACHE_DIR=empty).split()
+        samples.append([float(word) for word in printed[-3:]])
+    return ColdTimes(*(statistics.median(column) for column in zip(*samples)))
 
 
 _SELU = """

@@ -131,6 +131,12 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
             mine.end()
 
 
+def forget_plans() -> None:
+    """Forget how pending graphs were computed before: they are planned anew."""
+    _plans.clear()
+    _repeats.clear()
+
+
 def _known(
     found: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
 ) -> tuple[Plan | None, tuple[int, ...], Any]:

@@ -1,0 +1,185 @@
+"""What the pytest plugin does with accnp: waiting, counting, cold caches, comparisons.
+
+In: functions that tests time. Out: pytest-benchmark's figures, `extra_info["accnp"]`, and
+`Measurement`s. `pytest_accnp` imports this module when a test needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accnp import engine
+from accnp.api.environment.process import clear_caches
+from accnp.api.environment.waiting import block_until_ready, counters
+from accnp.api.observe.session import Session
+from accnp.bench.measure import Measurement, timeit
+from accnp.bench.processes import ColdTimes, cold_process
+from accnp.bench.timing import seconds_text
+from accnp.bench.waiting import is_pending, waiting
+from accnp.config import config
+from accnp.errors import PendingResultWarning
+from accnp.pytree import tree_leaves
+from accnp.runtime.bandwidth import bandwidth
+from accnp.runtime.compile import clear_kernels
+from accnp.runtime.machine_load import machine_load
+
+__all__ = ["Cold", "compare", "lines", "timed"]
+
+Measure = Callable[[Callable[..., Any]], Any]
+Again = Callable[[Callable[..., Any]], None]
+
+
+def timed(
+    fixture: Any,
+    function: Callable[..., Any],
+    measure: Measure,
+    again: Again | None,
+    *,
+    wait: bool,
+    counts: bool,
+) -> Any:
+    """Let pytest-benchmark measure a function; returns the function's result.
+
+    The function waits for its result, or a warning says that the result stayed pending. With
+    `counts`, `extra_info["accnp"]` gets `traces` and `compiles` of all calls, `launches` and
+    `bytes` of one call, `memory_share` (those bytes in the least time, of what a copy moves) and
+    `busy` (whether the machine was). `again` calls the function once more.
+    """
+    load = machine_load() if counts and fixture.enabled else None
+    before = counters()
+    result = measure(waiting(function) if wait else function)
+    if not fixture.enabled:
+        return result
+    after = counters()
+    pending = not wait and is_pending(result)
+    if pending:
+        fixture.accnp_node.warn(
+            PendingResultWarning(
+                "the result of the timed function is pending: the figures are those of recording "
+                "it; return a computed array (x.block_until_ready()), or let the benchmark wait "
+                "(without --accnp-no-wait, accnp_wait = false and accnp(wait=False))"
+            )
+        )
+    if counts and load is not None:
+        found: dict[str, Any] = {
+            name: after[name] - before[name] for name in ("traces", "compiles")
+        }
+        if again is None:  # it was called once
+            found["launches"] = after["launches"] - before["launches"]
+        else:
+            with suppress(Exception):  # a function that cannot be called again has no counts
+                found |= _work(fixture, waiting(function), again)
+        if pending:  # its bytes were not moved in the time that was measured
+            found["memory_share"] = None
+        found["busy"] = load.or_worse(machine_load()).busy
+        fixture.extra_info["accnp"] = found
+    return result
+
+
+def _work(fixture: Any, call: Callable[..., Any], again: Again) -> dict[str, Any]:
+    """Launches and bytes of one call, from two more calls: the second one is observed."""
+    before = counters()["launches"]
+    again(call)
+    launches = counters()["launches"] - before
+    session = Session(frozenset(["step"]))
+    session.start()
+    try:
+        again(call)
+    finally:
+        session.stop()
+    steps = [e for e in session.events if not e.more["depth"]]
+    nbytes = sum(e.more["step"].nbytes for e in steps)
+    share = None
+    if nbytes:
+        share = nbytes / fixture.stats.stats.min / bandwidth(steps[0].more["plan"].device)
+    return {"launches": launches, "bytes": nbytes, "memory_share": share}
+
+
+# --- cold caches ---
+
+
+class Cold:
+    """Empty caches while it is open, as a context manager; `clear` empties them again."""
+
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._before = ""
+        self.folder: Path | None = None
+
+    def __enter__(self) -> Cold:
+        self._before = config.cache_dir
+        self.clear()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        config.update("cache_dir", self._before)
+
+    def clear(self) -> None:
+        """Forget traces, plans and kernels, and use a new, empty folder for kernels."""
+        self.folder = self._new_folder()
+        config.update("cache_dir", str(self.folder))
+        clear_caches()
+        engine.forget_plans()
+        clear_kernels()
+
+    def process(self, statement: str, setup: str = "", rounds: int = 1) -> ColdTimes:
+        """Run a statement in fresh processes whose cache folders are empty; its times.
+
+        `setup` has the imports and the arguments. The statement's result is waited for.
+        """
+        return cold_process(statement, setup, rounds)
+
+
+# --- comparisons ---
+
+
+def compare(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    peers: Mapping[str, Callable[[], Any]],
+    rtol: float | None,
+    atol: float,
+    quick: bool,
+    options: Mapping[str, Any],
+) -> Measurement:
+    """Measure, and check the results; one call of each if `quick`.
+
+    Raises:
+        AssertionError: a peer has another result.
+    """
+    if quick:
+        options = {"rounds": 1, "number": 1}
+    found = timeit(f, *args, peers=peers, **options)
+    if rtol is not None:  # after the clock: the first call is a cold one
+        ours = _values(f(*args))
+        for name, peer in peers.items():
+            theirs = _values(peer())
+            if len(theirs) != len(ours):
+                raise AssertionError(
+                    f"accnp_compare: {len(ours)} arrays in the result, {len(theirs)} in {name}'s"
+                )
+            for a, b in zip(ours, theirs):
+                said = f"accnp_compare: {name} has another result"
+                np.testing.assert_allclose(a, b, rtol, atol, err_msg=said)
+    return replace(found, quick=quick)
+
+
+def _values(result: Any) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in tree_leaves(block_until_ready(result))]
+
+
+def lines(found: Measurement) -> list[str]:
+    """A comparison as lines of text."""
+    mark = "" if found.reliable else "?  "
+    out = [f"{mark}{found.name}: {seconds_text(found.median)} (spread {found.spread:.0%})"]
+    for name, ratio in found.ratios.items():
+        out.append(f"{mark}{name}: {seconds_text(found.peers[name].median)}, ratio {ratio}")
+    if not found.reliable:
+        out.append(f"?  unreliable, {found.load}")
+    return out

@@ -1,0 +1,240 @@
+"""The pytest plugin of accnp: timings that include the results, cold caches, comparisons.
+
+In: tests that use the fixtures `benchmark` of pytest-benchmark, `accnp_cold` or `accnp_compare`.
+Out: pytest-benchmark's figures with the work in `extra_info`, and a table of comparisons.
+
+pytest loads this module wherever accnp is installed, so it imports the standard library and pytest
+only. accnp (`accnp.bench.pytest_support`) is imported when a fixture needs it, or when the program
+under test has imported it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from accnp.bench.measure import Measurement
+    from accnp.bench.pytest_support import Cold
+
+__all__ = ["accnp_cold", "accnp_compare"]
+
+COMPARED = "accnp_compare"  # the name of a test's property that holds a comparison
+_MARKER = (
+    "accnp(wait=True, counts=True): whether timed functions wait for accnp's results, and whether "
+    "traces, compiles, launches and bytes are put into extra_info."
+)
+_OPTIONS = ("wait", "counts")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, for the command line and the ini file."""
+    group = parser.getgroup("accnp", "accnp: timed functions of pytest-benchmark")
+    group.addoption(
+        "--accnp-no-wait",
+        action="store_true",
+        help="do not wait for accnp's results in functions that are timed",
+    )
+    group.addoption(
+        "--accnp-no-counts",
+        action="store_true",
+        help="do not call timed functions twice more to count launches and bytes",
+    )
+    parser.addini("accnp_wait", "wait for accnp's results in timed functions", "bool", True)
+    parser.addini("accnp_counts", "count traces, compiles, launches and bytes", "bool", True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker, and collect what tests compare."""
+    config.addinivalue_line("markers", _MARKER)
+    config.pluginmanager.register(_Comparisons(), "accnp-comparisons")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse what the marker cannot have, and say which plugin is missing."""
+    marker = item.get_closest_marker("accnp")
+    if marker is None:
+        return
+    wrong = [repr(value) for value in marker.args]
+    wrong += [name for name in marker.kwargs if name not in _OPTIONS]
+    if wrong:
+        raise pytest.UsageError(
+            f"pytest.mark.accnp takes wait=... and counts=...; got {', '.join(wrong)}"
+        )
+    names = getattr(item, "fixturenames", ())
+    if "benchmark" in names and not item.config.pluginmanager.has_plugin("benchmark"):
+        pytest.fail(
+            "the fixture 'benchmark' comes with pytest-benchmark, which is not installed or not "
+            "loaded: pip install pytest-benchmark (accnp_compare and accnp_cold do without it)",
+            pytrace=False,
+        )
+
+
+def _wanted(node: pytest.Item, name: str) -> bool:
+    """What an option says for a test: its marker, the command line, the ini file."""
+    marker = node.get_closest_marker("accnp")
+    if marker is not None and name in marker.kwargs:
+        return bool(marker.kwargs[name])
+    if node.config.getoption(f"accnp_no_{name}"):
+        return False
+    return bool(node.config.getini(f"accnp_{name}"))
+
+
+# --- pytest-benchmark's fixture ---
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, None]:
+    """Let pytest-benchmark's fixture wait for accnp's results."""
+    outcome = yield
+    if fixturedef.argname != "benchmark" or outcome.excinfo is not None:
+        return
+    made = sys.modules.get("pytest_benchmark.fixture")
+    fixture = outcome.get_result()
+    if made is not None and type(fixture) is made.BenchmarkFixture:
+        fixture.__class__ = _waiting_fixture(made.BenchmarkFixture)
+        fixture.accnp_node = request.node
+
+
+_classes: dict[type, type] = {}
+
+
+def _waiting_fixture(base: Any) -> type:
+    """The class of pytest-benchmark's fixture, whose timed functions wait for accnp's results."""
+    if base in _classes:
+        return _classes[base]
+
+    class WaitingBenchmark(base):
+        accnp_node: pytest.Item
+
+        def __call__(self, function_to_benchmark: Any, *args: Any, **kwargs: Any) -> Any:
+            def measure(function: Any) -> Any:
+                return base.__call__(self, function, *args, **kwargs)
+
+            def again(function: Any) -> None:
+                function(*args, **kwargs)
+
+            return _timed(self, function_to_benchmark, measure, again)
+
+        def pedantic(
+            self,
+            target: Any,
+            args: Any = (),
+            kwargs: Any = None,
+            setup: Any = None,
+            teardown: Any = None,
+            rounds: int = 1,
+            warmup_rounds: int = 0,
+            iterations: int = 1,
+        ) -> Any:
+            def measure(function: Any) -> Any:
+                return base.pedantic(
+                    self, function, args, kwargs, setup, teardown, rounds, warmup_rounds, iterations
+                )
+
+            def again(function: Any) -> None:
+                found = (setup() if setup is not None else None) or (args, kwargs or {})
+                function(*found[0], **found[1])
+                if teardown is not None:
+                    teardown(*found[0], **found[1])
+
+            once = rounds == 1 and iterations == 1 and not warmup_rounds
+            return _timed(self, target, measure, None if once else again)
+
+    _classes[base] = WaitingBenchmark
+    return WaitingBenchmark
+
+
+def _timed(
+    fixture: Any,
+    function: Callable[..., Any],
+    measure: Callable[[Callable[..., Any]], Any],
+    again: Callable[[Callable[..., Any]], None] | None,
+) -> Any:
+    """Measure a function, with accnp's help if the program has imported it."""
+    if "accnp" not in sys.modules:
+        return measure(function)
+    wait, counts = (_wanted(fixture.accnp_node, name) for name in _OPTIONS)
+    return _support().timed(fixture, function, measure, again, wait=wait, counts=counts)
+
+
+def _support() -> Any:
+    """What needs accnp. An import by name, as it is for tests that use accnp only."""
+    return importlib.import_module("accnp.bench.pytest_support")
+
+
+# --- our fixtures ---
+
+
+@pytest.fixture
+def accnp_cold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cold]:
+    """Cold caches: an empty folder for compiled kernels, and empty caches in memory.
+
+    `accnp_cold.clear()` empties them again: pass it as `setup` of `benchmark.pedantic` to time
+    first calls. Numba stays loaded; `accnp_cold.process(statement, setup)` measures in a fresh
+    process, which has nothing loaded and an empty folder. At the end of the test the folder of the
+    session is used again.
+    """
+    with _support().Cold(lambda: tmp_path_factory.mktemp("accnp-cache")) as cold:
+        yield cold
+
+
+@pytest.fixture
+def accnp_compare(request: pytest.FixtureRequest) -> Callable[..., Measurement]:
+    """Compare a function with peers that take turns with it.
+
+    `accnp_compare(f, *args, peers={"numpy": call}, rtol=1e-4)` has the arguments and the result of
+    `accnp.timeit`: a `Measurement`, whose `ratio(peer)` has the median over the rounds and the ends
+    of the middle half. Peers are calls without arguments. Their results must agree within `rtol`
+    and `atol` (`rtol=None`: they are not looked at). The comparison is printed at the end of the
+    session. With `--benchmark-disable`, and under xdist, each call is made once, and the
+    result is not `reliable`: check ratios only if it is.
+    """
+    config = request.config
+    quick = hasattr(config, "workerinput") or config.getoption("benchmark_disable", False)
+
+    def compare(
+        f: Callable[..., Any],
+        /,
+        *args: Any,
+        peers: Mapping[str, Callable[[], Any]],
+        rtol: float | None = 1e-4,
+        atol: float = 1e-5,
+        **options: Any,
+    ) -> Measurement:
+        support = _support()
+        found = support.compare(f, args, peers, rtol, atol, quick, options)
+        if not quick:
+            request.node.user_properties.append((COMPARED, support.lines(found)))
+        return found
+
+    return compare
+
+
+class _Comparisons:
+    """Collects what tests compared, and prints it at the end."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, list[str]]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            for name, lines in report.user_properties:
+                if name == COMPARED and isinstance(lines, list):
+                    self.found.append((report.nodeid, lines))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self.found:
+            return
+        terminalreporter.section("accnp: comparisons", sep="-")
+        terminalreporter.write_line("ratio: time of the function over that of the peer, by rounds")
+        for nodeid, lines in self.found:
+            terminalreporter.write_line(nodeid)
+            for line in lines:
+                terminalreporter.write_line(f"    {line}")
