@@ -447,6 +447,10 @@ class Emitter:
             else:
                 sources[f.source] = self.stack(f.dtype)
         scratch = {n: b for n, b in sources.items() if not b.startswith("at(")}
+        # Loads of which only a skipped conversion makes use.
+        used = set(scratch) | {n for _, n in phase.stores}
+        used |= {x for s in phase.full if s.name not in skip for x in s.args}
+        skip |= {s.name for s in phase.full if s.access is not None and s.name not in used}
         needs_loop = bool(scratch or phase.stores or any(s.name not in skip for s in phase.full))
         if needs_loop and len(dims) == 1:
             with self.w.block("for j in range(m):"):
@@ -471,7 +475,10 @@ class Emitter:
                 self.w.add("k += run")
         parts = []
         for f in phase.folds:
-            part = f"block_{f.combine}({sources[f.source]}, m)"
+            source = sources[f.source]
+            widened = f.direct is not None and f.direct.dtype != f.dtype
+            fold = "wide_sum" if widened and source.startswith("at(") else f.combine
+            part = f"block_{fold}({source}, m)"
             acc = accumulator(f.dtype, f.combine)
             parts.append(f"{dtype_code(acc)}({part})" if acc != f.dtype else part)
         return parts

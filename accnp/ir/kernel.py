@@ -104,7 +104,8 @@ class Fold:
         self.source = source
         self.combine = combine
         self.dtype = dtype
-        self.direct = direct  # the source is a plain load: fold straight from memory
+        # The source is a plain load, perhaps widened to float64: fold straight from memory.
+        self.direct = direct
 
 
 class Phase:

@@ -167,6 +167,17 @@ def _block(name: str) -> None:
     define("block_" + name, 2, rule)
 
 
+def _wide_sum(p: Any, n: Any) -> Any:
+    """The sum of a block of float32 in float64: the bits of `block_sum` of a widened copy."""
+    if not isinstance(p, types.CPointer) or p.dtype is not types.float32:
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return block.block_wide_sum(b, *args)
+
+    return types.float64, (p, types.int64), emit
+
+
 def _find(p: Any, n: Any, value: Any) -> Any:
     """The first place of a value among n elements, or n; a NaN finds a NaN."""
     if not isinstance(p, types.CPointer) or isinstance(p.dtype, types.Complex):
@@ -239,6 +250,7 @@ for _name in ("sum", "prod", "max", "min", "and", "or"):
 define("asked", 0, _asked)
 define("at", 2, _at)
 define("block_find", 3, _find)
+define("block_wide_sum", 2, _wide_sum)
 define("block_odd", 2, _odd)
 define("move", 3, _move)
 define("prefetch", 1, _prefetch)

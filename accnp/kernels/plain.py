@@ -379,6 +379,7 @@ NAMESPACE: dict[str, Any] = {
     "block_odd": _first_odd,
     "odd": is_odd,
     "block_sum": _block(np.sum, np.any),
+    "block_wide_sum": lambda a, n: np.sum(a[: int(n)], dtype=np.float64),
     "block_prod": _block(np.prod, np.all),
     "block_max": _block(_extreme("max"), np.any),
     "block_min": _block(_extreme("min"), np.all),

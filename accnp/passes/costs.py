@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from accnp.passes.clusters import Demand
 from accnp.passes.program import Value
 from accnp.passes.spaces import in_kernel, strip_views
@@ -24,10 +26,20 @@ HEAVY = 10  # an operation of more than this cost is never done again
 
 
 def cheap(v: Value) -> bool:
-    return (
+    return _widens(v) or (
         v.op.cost <= CHEAP
         and len(v.inputs) <= 2
         and all(strip_views(x)[0].op.kind in ("leaf", "iota") for x in v.inputs)
+    )
+
+
+def _widens(v: Value) -> bool:
+    """Whether a value is another one in float64: stored, that one takes half the memory."""
+    return (
+        v.op.name == "convert_element_type"
+        and v.aval.dtype == np.float64
+        and v.inputs[0].aval.dtype == np.float32
+        and all(not_expanding(d, v) for d in v.demands)
     )
 
 

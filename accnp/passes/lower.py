@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.passes.fuse import Cluster
 from accnp.passes.gathers import write_gather
@@ -425,10 +427,17 @@ class _Lowering:
     def mark_direct(self, phases: list[Phase]) -> None:
         """A fold of plain contiguous loads needs no scratch; codegen checks the strides."""
         for phase in phases:
-            loads = {s.name: s for s in phase.full if s.access is not None and not s.args}
+            loads = {s.name: s.access for s in phase.full if s.access is not None and not s.args}
+            widened = {
+                s.name: loads[s.args[0]]
+                for s in phase.full
+                if s.text == "{0}" and s.dtype == np.float64 and s.args[0] in loads
+            }
             for f in phase.folds:
-                if f.source in loads:
-                    f.direct = loads[f.source].access
+                f.direct = loads.get(f.source)
+                wide = widened.get(f.source)
+                if wide is not None and f.combine == "sum" and wide.dtype == np.float32:
+                    f.direct = wide
 
     def finish(self, head: list[Statement], phases: list[Phase]) -> KernelSpec:
         # Axes of length 1 in the whole are left out, and those where each cell has the length 1 (a

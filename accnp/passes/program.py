@@ -149,7 +149,7 @@ class _Builder:
     def value_of(self, node: Node, env: _Env) -> Any:
         op = node.op
         ins = tuple([self.get(x, env) for x in node.inputs])
-        if op.kind == "mark":
+        if op.kind == "mark" or op.name == "stop_gradient":
             return ins[0]
         if op.name == "item":
             return ins[0][node.params["index"]]

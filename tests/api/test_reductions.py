@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ DATA = {
     "float32": np.array([[-3, 0.5, 5], [np.inf, 7, 1]], np.float32),
     "complex64": np.array([[-3 + 1j, 0.5, 5j], [1, 7 - 2j, 1]], np.complex64),
 }
+MASK = np.array([[True, False, True], [True, True, True]])
 NAN = np.array([[np.nan, 0.5, 5], [np.nan, -7, 1]], np.float32)
 FOLDS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "count_nonzero"]
 CUMULATIVE = ["cumsum", "cumprod"]
@@ -371,6 +373,48 @@ def test_a_mask_larger_than_what_it_is_of(name):
     x, mask = np.float32([0.3, 1.7, -2.4]), np.array([[True, True, False], [False, True, True]])
     f = getattr(nn, name)
     np.testing.assert_array_equal(f(x, where=mask), f(np.broadcast_to(x, (2, 3)), where=mask))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7])
+@pytest.mark.parametrize("shape", [(900, 70), (70, 900), (3, 5), (40_000, 2)])
+def test_variance_is_the_rounded_one_of_float64(offset: float, shape: tuple[int, int]) -> None:
+    x = (offset + np.random.default_rng(5).random(shape)).astype(np.float32)
+    for axis in (None, 0, 1):
+        for name in ("var", "std"):
+            want = np.asarray(getattr(np, name)(x.astype(float), axis=axis), np.float32)
+            f = partial(getattr(jnp, name), axis=axis)
+            for found in (f(x), accnp.jit(f)(x), accnp.jit(f)(np.asfortranarray(x))):
+                assert (np.abs(np.asarray(found) - want) <= np.spacing(want)).all()
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("options", [{}, {"ddof": 1}, {"where": MASK}])
+def test_second_derivatives_of_deviations(name: str, options: dict[str, Any]) -> None:
+    x = np.float32([[1, 2.5, -3], [0.5, 1, 2]])
+    for dtype in (np.float32, np.complex64):
+        z = (x * (1 + 0.5j) if dtype == np.complex64 else x).astype(dtype)
+        for around in (lambda f: f, accnp.jit):
+            ours = around(lambda s, z: getattr(jnp, name)(z * s + s**2 * z[0], **options).sum())
+
+            def theirs(s: Any, z: Any) -> Any:
+                return getattr(jax.numpy, name)(z * s + s**2 * z[0], **options).sum()
+
+            for order in range(3):
+                f, g = ours, theirs
+                for _ in range(order):
+                    f, g = accnp.grad(f), jax.grad(g)
+                np.testing.assert_allclose(f(1.3, z), g(1.3, z), rtol=3e-5, atol=1e-4)
+    ours, theirs = getattr(jnp, name), getattr(jax.numpy, name)
+    found = accnp.hessian(lambda x: ours(x, **options))(x)
+    want = jax.hessian(lambda x: theirs(x, **options))(x)
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e20, 1e30])
+def test_slopes_of_deviations_have_no_scale(scale: float) -> None:
+    x = np.float32([1, 2.5, -3, 0.5])
+    want = accnp.grad(jnp.std)(x)
+    np.testing.assert_allclose(accnp.grad(jnp.std)(x * np.float32(scale)), want, rtol=1e-5)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7, -1e7, 1e9])

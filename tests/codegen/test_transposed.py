@@ -179,8 +179,8 @@ def test_a_fold_over_turned_axes_reads_them_where_they_lie():
     x = numbers((30, 40, 50))
     fold = plan_of(lambda x: x.transpose(2, 1, 0).sum((1, 2)), x)
     assert len(fold.steps) == 1
-    several = plan_of(lambda x: x.transpose(2, 1, 0).var((1, 2)), x)  # its passes read it again
-    assert len(several.steps) <= 2
+    several = plan_of(lambda x: x.transpose(2, 1, 0).var((1, 2)), x)  # reads it twice
+    assert len(several.steps) == 1
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 6, 7), (40, 50, 60), (2, 1, 40, 3, 5), (100, 3, 1, 4)])

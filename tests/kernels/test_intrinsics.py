@@ -255,6 +255,14 @@ def test_block_sum_has_the_documented_bits(n, dtype):
     assert block("sum", x, 1) == lanes_sum(x[1:])
 
 
+@pytest.mark.parametrize("n", [0, 1, 31, 33, 1000, 1024])
+def test_a_wide_sum_has_the_bits_of_that_of_a_widened_copy(n):
+    x = np.random.default_rng(n).standard_normal(n + 1).astype(np.float32)
+    out = np.zeros(1)
+    run(f"def kernel(lo, hi, x, o):\n    o[0] = block_wide_sum(at(x, 1), {n})\n", 1, x, out)
+    assert out[0] == lanes_sum(x[1:].astype(np.float64))
+
+
 FOLDS = [
     (name, dtype) for name in ("sum", "prod", "max", "min") for dtype in (*INTS, *FLOATS, bool)
 ]

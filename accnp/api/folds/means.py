@@ -113,21 +113,26 @@ def _size_squared(x: Node) -> Node:
 
 
 def _from_mean(
-    x: Node, axes: tuple[int, ...], names: tuple[str, ...], where: Any, name: str
-) -> Node:
-    """The differences from the mean. A large mean has no digits left for them when it is rounded:
-    what was rounded off is taken off, too."""
-    shape, kind = x.aval.shape, x.aval.dtype
-    wide = _NARROW.get(kind)
-    if wide is None:
-        d = o.sub(x, to_shape(_mean_node(x, axes, names, True, where, name), shape, name))
+    x: Node, axes: tuple[int, ...], names: tuple[str, ...], where: Any, refine: bool, name: str
+) -> tuple[Node, Node | None]:
+    """Return the differences from the mean, and the mean less its value: 0, with derivatives.
+
+    With `refine`, the mean of the differences is subtracted as well: what was lost when a large
+    mean was rounded.
+
+    The mean is a constant to derivatives. The sum of the squares does not change to first order
+    with it, so derivatives need no sum for it. The second result, None where nothing is traced,
+    is for second derivatives: n times its square is to be subtracted from the sum.
+    """
+    mean = _mean_node(x, axes, names, False, where, name)
+    traced = x.trace is not None
+    constant = o.stop_gradient(mean) if traced else mean
+    d = o.sub(x, to_shape(keep(constant, x, axes, True), x.aval.shape, name))
+    if refine:
         rest = _mean_node(d, axes, names, True, where, name)
-    else:
-        exact = _mean_node(cast(x, wide), axes, names, True, where, name)
-        high = cast(exact, kind)
-        d = o.sub(x, to_shape(high, shape, name))
-        rest = cast(o.sub(exact, cast(high, wide)), kind)
-    return o.sub(d, to_shape(rest, shape, name))
+        rest = o.stop_gradient(rest) if traced else rest
+        d = o.sub(d, to_shape(rest, x.aval.shape, name))
+    return d, o.sub(mean, constant) if traced else None
 
 
 def _var_node(
@@ -150,35 +155,43 @@ def _var_node(
         x, result, weak = cast(given, dtype), dtypes.default_float(), True
     else:
         x, result, weak = _computed(given, dtype, name)
-        if dtype_kind(given.aval.dtype) in "iu" and x.aval.dtype == F32 and not state.named:
-            x = cast(given, _WIDE)  # float32 does not hold large integers
+    plain = whole or state.named  # jaxprs show it as jax does
+    refine = x.aval.dtype not in _NARROW and dtype_kind(given.aval.dtype) not in "iu"
+    if not plain and x.aval.dtype in _NARROW:
+        # It has digits for differences from a large mean, and the range of squares.
+        wide = _NARROW[x.aval.dtype]
+        x = cast(given if dtype_kind(given.aval.dtype) in "iu" else x, wide)
     axes, names = named_axes(axis, x.aval.ndim, name)
+    moved = None
     if mean is not None:
         d = o.sub(x, to_shape(cast(as_node(mean, name), x.aval.dtype), x.aval.shape, name))
-    elif whole or state.named:  # jaxprs show it as jax does
+    elif plain:
         centre = _mean_node(x, axes, names, True, where, name)
         d = o.sub(x, to_shape(centre, x.aval.shape, name))
     else:
-        d = _from_mean(x, axes, names, where, name)
+        d, moved = _from_mean(x, axes, names, where, refine, name)
     if where is not None:  # before the square, whose derivative at a nan left out would be nan
         mask = to_shape(as_mask(where, name), x.aval.shape, name)
         d = rules.select(mask, d, like(d, 0))
-    if root and not state.named and x.aval.dtype in _NARROW:
-        d = cast(d, _NARROW[x.aval.dtype])  # which has the range of squares
     squares = _size_squared(d)
+    total, kind = _total(squares, axes, names), squares.aval.dtype
+    count: Any = _count(x, axes, names)
+    if where is not None:
+        count = _total(cast(mask, kind), axes, names)
+    if moved is not None:
+        n = like(total, count) if where is None else count
+        total = o.sub(total, o.mul(_size_squared(moved), n))
     result = dtypes.real_part(result) if dtype is None else result
     if where is None and not isinstance(ddof, Array):
-        n = _count(x, axes, names) - (int(ddof) if whole else ddof)
+        n = count - (int(ddof) if whole else ddof)
         by = n if whole else float(n) or math.nan  # the slope is as unknown as the value
-        y = o.div(_total(squares, axes, names), like(squares, by))
+        y = o.div(total, like(total, by))
         if n < 0 or (whole and not n):
             y = rules.filled(cast(y, result) if whole else y, math.nan)
     else:
-        kind = squares.aval.dtype
-        n = scalar_node(_count(x, axes, names), kind, False)
-        n = n if where is None else _total(cast(mask, kind), axes, names)
+        n = scalar_node(count, kind, False) if where is None else count
         n = o.sub(n, cast(as_node(ddof, name), kind))
-        y = o.div(_total(squares, axes, names), n)
+        y = o.div(total, n)
         y = cast(y, result) if whole else y
         y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
     y = o.sqrt(y) if root else y  # before it is narrowed: squares have a larger range

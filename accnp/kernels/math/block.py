@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .ir import I32, I64, V, below, is_float, masked_load
+from .ir import F32, F64, I32, I64, V, below, is_float, masked_load
 from .products import apart, constant, is_odd, raised, times, whole
 
 LANES = 32
@@ -81,6 +81,17 @@ def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any
     if name == "prod" and is_float(t):
         return _float_product(b, p, n, start, fold)
     return _folded(b, p, n, start, fold)
+
+
+def block_wide_sum(b: Any, p: Any, n: Any) -> Any:
+    """Sum of n float32 at p, each of which is widened to float64 as it is loaded."""
+    fold, _ = folds("sum", F64, True)
+    wide, narrow = (ir.VectorType(t, LANES) for t in (F64, F32))
+    start, pad = (ir.Constant(t, [ir.Constant(t.element, 0.0)] * LANES) for t in (wide, narrow))
+    (acc,) = _lanes(
+        b, p, n, pad, [start], lambda s, x: [fold(V(b, s[0]), V(b, b.fpext(x, wide))).v]
+    )
+    return b.extract_element(_halve(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
 def _folded(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
