@@ -122,6 +122,33 @@ def test_advice_on_an_accidental_float64(x):
     assert asked.advice == []
 
 
+OWN_WIDE = {
+    "var": lambda x: jnp.var(x),
+    "std": lambda x: jnp.std(x, 0),
+    "grad of std": jnp.grad(lambda x: jnp.std(x)),
+    "normalised": lambda x: (x - x.mean()) / jnp.sqrt(x.var() + 1e-5),
+    "norm": lambda x: jnp.linalg.norm(x),
+    "cov": lambda x: jnp.cov(x[:50]),
+    "quantile": lambda x: jnp.quantile(x[:50], 0.3),
+}
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_no_advice_on_conversions_within_functions(x, x64):
+    x = jnp.asarray(x, jnp.float32)
+    with jnp.enable_x64(x64):
+        for name, f in OWN_WIDE.items():
+            for g in (f, jnp.jit(f)):
+                assert not [t for t in jnp.explain(g, x).advice if "became" in t], name
+        if x64:
+            asked = jnp.explain(lambda x: jnp.sum(x.astype(float) ** 2).astype(x.dtype), x)
+            assert not [t for t in asked.advice if "became" in t]
+            wide = jnp.linspace(0, 1, x.size, dtype=jnp.float64)
+            e = jnp.explain(jnp.jit(lambda x, y: (jnp.std(x) * y).astype(jnp.float32)), x, wide)
+            (text,) = e.advice
+            assert "float32 became float64" in text
+
+
 def test_advice_on_updates_that_copy(x):
     with jnp.explain() as e:
         y = x + 1

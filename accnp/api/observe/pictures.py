@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api.inspect.drawing import draw
+from accnp.config import config
 from accnp.engine.describe import clusters_of
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.traffic import LARGE
@@ -154,17 +155,35 @@ def _line(v: Value) -> str:
     return site_text(v.node) if v.node is not None and v.node.site is not None else ""
 
 
+_WIDE = ("float64", "complex128")
+
+
+def _is_wide(v: Value) -> bool:
+    return not isinstance(v.aval, tuple) and v.aval.dtype.name in _WIDE
+
+
 def _widened(program: Program) -> list[str]:
-    """The lines at which values of 32 bits became values of 64 although no 64-bit type was asked
-    for by `astype`."""
+    """The lines at which values of 32 bits became values of 64 because of the user's program.
+
+    Functions that compute in 64 bits to return 32 are left out: a conversion counts if an output of
+    64 bits depends on it, or if it meets what depends on an argument of 64 bits.
+    """
+    if not config.x64:  # no program can ask for 64 bits
+        return []
+    given = {id(v) for v in program.leaves if _is_wide(v) and v.op.name == "arg"}
+    wide = [v for v in program.values if _is_wide(v)]
+    for v in wide:
+        if any(id(x) in given for x in v.inputs):
+            given.add(id(v))
+    asked = given | {id(v) for v in program.outputs if _is_wide(v)}
     found = []
-    for v in program.values:
-        if isinstance(v.aval, tuple) or v.aval.dtype.name not in ("float64", "complex128"):
-            continue
-        narrow = [x for x in v.inputs if x.aval.dtype.name in ("float32", "complex64")]
-        if narrow and _line(v):
-            found.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")
-    return list(dict.fromkeys(found))
+    for v in reversed(wide):
+        if id(v) in asked:
+            asked.update(id(x) for x in v.inputs if _is_wide(x))
+            narrow = [x for x in v.inputs if x.aval.dtype.name in ("float32", "complex64")]
+            if narrow and _line(v):
+                found.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")
+    return list(dict.fromkeys(reversed(found)))
 
 
 def _copies(step: KernelStep) -> list[tuple[str, str, int]]:
