@@ -201,3 +201,15 @@ def test_the_chart_names_the_machine_and_units(tmp_path):
                   "accnp: 2.5 s", "time of the peer / time of accnp", "pale bars"):  # fmt: skip
         assert words in said
     assert "jax" not in said
+
+
+def test_the_libraries_of_a_gpu_keep_their_platforms(monkeypatch, capsys):
+    """JAX_PLATFORMS=cpu is for the comparison on the CPU."""
+    seen = []
+    monkeypatch.setattr(command, "_same_threads", lambda count: seen.append(count))
+    monkeypatch.setattr("accnp.bench.gpu.main", lambda *words: "a table")
+    assert main(["--device", "gpu"]) == 0
+    assert seen == []
+    out = capsys.readouterr().out
+    assert out.startswith("a table\n")
+    assert "machine: a fixed loop takes" in out

@@ -69,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in options.only or () if name not in known]
     if unknown:
         parser.error(f"--only: there is no {', '.join(unknown)}; choose from {', '.join(known)}")
-    _same_threads(options.threads or config.threads)
+    if gpu is None:  # the processes of the GPU's libraries have their own threads and platforms
+        _same_threads(options.threads or config.threads)
     load = machine_load()
     if load.busy and options.refuse_busy:
         print(f"nothing was measured, {load}", file=sys.stderr)
