@@ -1,4 +1,4 @@
-"""What the pytest-benchmark suites share: a library by name and a way to wait for its result."""
+"""What the pytest-benchmark suites share: a library by name. accnp's plugin waits for results."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,27 +10,18 @@ import pytest
 
 import accnp
 
-
-def _ready(f: Callable) -> Callable:
-    return lambda *arguments: f(*arguments).block_until_ready()
-
-
 LIBRARIES = {
     "numpy": SimpleNamespace(np=np, asarray=np.asarray, wrap=lambda f: f),
-    "jax eager": SimpleNamespace(np=jax.numpy, asarray=jax.numpy.asarray, wrap=_ready),
-    "jax jit": SimpleNamespace(
-        np=jax.numpy, asarray=jax.numpy.asarray, wrap=lambda f: _ready(jax.jit(f))
-    ),
-    "accnp eager": SimpleNamespace(np=accnp.numpy, asarray=accnp.numpy.asarray, wrap=_ready),
-    "accnp jit": SimpleNamespace(
-        np=accnp.numpy, asarray=accnp.numpy.asarray, wrap=lambda f: _ready(accnp.jit(f))
-    ),
+    "jax eager": SimpleNamespace(np=jax.numpy, asarray=jax.numpy.asarray, wrap=lambda f: f),
+    "jax jit": SimpleNamespace(np=jax.numpy, asarray=jax.numpy.asarray, wrap=jax.jit),
+    "accnp eager": SimpleNamespace(np=accnp.numpy, asarray=accnp.numpy.asarray, wrap=lambda f: f),
+    "accnp jit": SimpleNamespace(np=accnp.numpy, asarray=accnp.numpy.asarray, wrap=accnp.jit),
 }
 
 
 @pytest.fixture(params=LIBRARIES)
 def library(request: pytest.FixtureRequest) -> Any:
-    """`.np` the array module, `.asarray`, `.wrap(f)` a call that waits for its result."""
+    """`.np` the array module, `.asarray`, `.wrap(f)` the function as it is timed."""
     return LIBRARIES[request.param]
 
 

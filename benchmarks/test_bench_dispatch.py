@@ -14,14 +14,14 @@ class TestCachedCall:
         benchmark.group = "cached jit call: one array"
         f = library_.jit(lambda x: x + 1)
         x = library_.numpy.zeros(4)
-        benchmark(lambda: f(x).block_until_ready())
+        benchmark(f, x)
 
     def test_pytree(self, benchmark, library_):
         benchmark.group = "cached jit call: a tree of four"
         asarray = library_.numpy.asarray
         f = library_.jit(lambda tree: library_.tree_util.tree_map(lambda v: v + 1, tree))
         tree = library_.tree_util.tree_map(asarray, TREE)
-        benchmark(lambda: library_.block_until_ready(f(tree)))
+        benchmark(f, tree)
 
     def test_new_shape(self, benchmark, library_):
         benchmark.group = "jit call with a new shape"
@@ -31,4 +31,4 @@ class TestCachedCall:
         def setup():
             return (library_.numpy.zeros(next(shapes)).block_until_ready(),), {}
 
-        benchmark.pedantic(lambda x: f(x).block_until_ready(), setup=setup, rounds=20)
+        benchmark.pedantic(f, setup=setup, rounds=20)

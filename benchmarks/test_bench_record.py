@@ -5,6 +5,12 @@ import pytest
 
 import accnp
 
+# Recording is what is timed: results stay pending.
+pytestmark = [
+    pytest.mark.accnp(wait=False),
+    pytest.mark.filterwarnings("ignore::accnp.errors.PendingResultWarning"),
+]
+
 OPS = {
     "add": lambda np, x: x + x,
     "add a scalar": lambda np, x: x + 1.0,
