@@ -14,15 +14,15 @@ from typing import Any
 
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval
-from accnp.ir.graph import Graph, build, interpret
+from accnp.ir.graph import Graph, build, graphs_in, interpret
 from accnp.ir.node import Node, items
-from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.op import CALLS, ZERO, Op, o, register
 from accnp.ir.trace import EffectsOf, state
 from accnp.primitives.call import transpose_call
 from accnp.primitives.control import call, instantiate, keep, spread
 from accnp.primitives.kinds import broadcast_to
 
-__all__ = ["JvpRule", "VjpRule", "boundary", "ruled"]
+__all__ = ["JvpRule", "VjpRule", "boundary", "has_symbolic_zeros", "ruled"]
 
 Nodes = list[Node]
 
@@ -292,6 +292,25 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
         ]
 
     return VjpRule(rule.name, fwd, bwd, rule.shown)
+
+
+def has_symbolic_zeros(nodes: Sequence[Node]) -> bool:
+    """Whether among tangents, or in programs of them, there are some whose rule is told which
+    cotangents are zero."""
+    for node in nodes:
+        if node.op.name == "custom_vjp_tangent":
+            if node.params["rule"].shown.get("symbolic_zeros"):
+                return True
+        elif node.op.kind in CALLS and any(map(_holds_symbolic_zeros, graphs_in(node.params))):
+            return True
+    return False
+
+
+def _holds_symbolic_zeros(graph: Graph) -> bool:
+    found = graph.extra.get("symbolic zeros")
+    if found is None:
+        found = graph.extra["symbolic zeros"] = has_symbolic_zeros(graph.nodes)
+    return found
 
 
 def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:

@@ -25,6 +25,7 @@ from accnp.ir.graph import build
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import Trace
+from accnp.primitives.custom import has_symbolic_zeros
 from accnp.primitives.custom_batching import has_batching_rule
 from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
@@ -48,6 +49,17 @@ def _basis(aval: Aval) -> Node:
     cols = o.iota(dtype=_INT, shape=(n, n), dimension=1)
     eye = o.convert_element_type(o.eq(rows, cols), new_dtype=aval.dtype, weak_type=False)
     return o.reshape(eye, new_sizes=(n, *aval.shape), dimensions=None)
+
+
+def _joint_basis(avals: Sequence[Aval]) -> list[Node]:
+    """Return all unit vectors of several values together, along a leading axis of each."""
+    total = sum([a.size for a in avals])
+    bases, at = [], 0
+    for a in avals:
+        padding = ((at, total - at - a.size, 0), *[(0, 0, 0)] * a.ndim)
+        bases.append(o.pad(_basis(a), full((), 0, a.dtype), padding_config=padding))
+        at += a.size
+    return bases
 
 
 def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
@@ -87,12 +99,7 @@ def _mapped_columns(
         return [t for t in found if t is not None]
 
     graph = build(push, [m.aval for m in marks], "jacfwd")
-    bases, at = [], 0
-    for m, n in zip(marks, sizes, strict=True):
-        zero = [(0, 0, 0)] * m.aval.ndim
-        padding = ((at, total - at - n, 0), *zero)
-        bases.append(o.pad(_basis(m.aval), full((), 0, m.aval.dtype), padding_config=padding))
-        at += n
+    bases = _joint_basis([m.aval for m in marks])
     pairs = iter(batched_outputs(graph, bases, [True] * len(marks), total, TOOLS))
     whole = [spread(*next(pairs), total) if is_live else None for is_live in live]
     table: list[list[Node | None]] = []
@@ -116,25 +123,43 @@ def _rows_between(x: Node, first: int, end: int) -> Node:
 def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
     """Return each input's cotangents for all unit vectors of output i, with a leading axis."""
     aval = lin.out_avals[i]
+    return _pulled(lin, [i], [_basis(aval)], aval.size)
+
+
+def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
+    """Return what `_reverse_rows` does for each output. Rules that see which cotangents are zero
+    are called once for all of them, none of which is zero then, as in jax."""
+    if not has_symbolic_zeros(lin.map.order):
+        return [_reverse_rows(lin, i) for i in range(len(lin.out_avals))]
+    smooth = [i for i, a in enumerate(lin.out_avals) if inexact(a.dtype)]
+    avals = [lin.out_avals[i] for i in smooth]
+    total = sum([a.size for a in avals])
+    rows = _pulled(lin, smooth, _joint_basis(avals), total)
+    table: list[list[Node | None]] = [[None] * len(rows) for _ in lin.out_avals]
+    at = 0
+    for i, a in zip(smooth, avals, strict=True):
+        table[i] = [None if x is None else _rows_between(x, at, at + a.size) for x in rows]
+        at += a.size
+    return table
+
+
+def _pulled(
+    lin: Linearised, places: Sequence[int], bases: Sequence[Node], size: int
+) -> list[Node | None]:
+    """Return each input's cotangents for those of some outputs, all with a leading axis."""
     live: list[bool] = []
 
     def pull(leaves: list[Node]) -> list[Node]:
         cts: list[Node | None] = [None] * len(lin.out_avals)
-        cts[i] = leaves[0]
+        for i, x in zip(places, leaves, strict=True):
+            cts[i] = x
         found = lin.map.pull(cts)
         live.extend(x is not None for x in found)
         return [x for x in found if x is not None]
 
-    graph = build(pull, [aval], "jacrev")
-    pairs = iter(batched_outputs(graph, [_basis(aval)], [True], aval.size, TOOLS))
-    rows: list[Node | None] = []
-    for is_live in live:
-        if is_live:
-            x, batched = next(pairs)
-            rows.append(spread(x, batched, aval.size))
-        else:
-            rows.append(None)
-    return rows
+    graph = build(pull, [lin.out_avals[i] for i in places], "jacrev")
+    pairs = iter(batched_outputs(graph, bases, [True] * len(bases), size, TOOLS))
+    return [spread(*next(pairs), size) if is_live else None for is_live in live]
 
 
 def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
@@ -215,7 +240,7 @@ def _jacobian(
             by_input = lin.columns or [_forward_rows(lin, k) for k in range(n_in)]
             table = [[by_input[k][i] for k in range(n_in)] for i in range(n_out)]
         else:
-            table = [_reverse_rows(lin, i) for i in range(n_out)]
+            table = _reverse_table(lin)
         blocks = []
         for row, out in zip(table, lin.out_avals, strict=True):
             parts = [_block(r, out, a, forward) for r, a in zip(row, lin.in_avals, strict=True)]

@@ -1,8 +1,9 @@
-"""Types of the cotangents that rules of `custom_vjp` return, against jax: another dtype than the
+"""Cotangents that rules of `custom_vjp` get and return, against jax: another dtype than the
 argument's is handed on, another shape is refused."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -104,3 +105,49 @@ def test_a_symbolic_zero_of_another_type() -> None:
         f.defvjp(lambda x: (x, None), lambda _, g, zero=zero: (zero,))
         with pytest.raises(ValueError, match="produced a SymbolicZero with a shape/dtype"):
             m.vjp(f, 1.0)[1](1.0)
+
+
+PAIR: dict[str, Callable[[Any, Any], Any]] = {
+    "jacrev": lambda m, f: m.jacrev(f)(2.0),
+    "jacrev of jit": lambda m, f: m.jacrev(m.jit(f))(2.0),
+    "jacrev of a tree": lambda m, f: m.jacrev(m.jit(lambda x: {"a": f(x), "b": x}))(2.0),
+    "jacrev of one": lambda m, f: m.jacrev(m.jit(lambda x: f(x)[0]))(2.0),
+    "jacrev of vmap": lambda m, f: m.jacrev(m.vmap(m.jit(f)))(np.arange(3, dtype=np.float32)),
+    "jacrev of checkpoint": lambda m, f: m.jacrev(m.checkpoint(f))(2.0),
+    "grad": lambda m, f: m.grad(lambda x: m.jit(f)(x)[2])(2.0),
+    "vmap of grad": lambda m, f: m.vmap(m.grad(lambda x: f(x)[0]))(np.arange(3, dtype=np.float32)),
+}
+
+
+def floating(f: Any, x: Any) -> Any:
+    return f(x)[::2]
+
+
+def tripled(m: Any, log: list[list[bool]]) -> Any:
+    zero = m.custom_derivatives.SymbolicZero
+    f = m.custom_vjp(lambda x: (2 * x, m.numpy.int32(3), x * x))
+
+    def fwd(x: Any) -> Any:
+        return (2 * x.value, m.numpy.int32(3), x.value * x.value), x.value
+
+    def bwd(x: Any, cts: Any) -> Any:
+        log.append([type(ct) is zero for ct in cts])
+        terms = [(2, cts[0]), (2 * x, cts[2])]
+        return (sum(a * ct for a, ct in terms if type(ct) is not zero),)
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    return f
+
+
+@pytest.mark.parametrize("name", PAIR)
+def test_which_cotangents_are_zero(name: str) -> None:
+    """What `symbolic_zeros` tells the backward rule; jacrev pulls all results back at once."""
+    logs: tuple[list[list[bool]], list[list[bool]]] = ([], [])
+    values = []
+    for m, log in zip(BOTH, logs, strict=True):
+        f = tripled(m, log)
+        pick = functools.partial(floating, f) if name.startswith("jacrev") else f
+        values.append(jax.tree.leaves(PAIR[name](m, pick)))
+    assert logs[0] == logs[1]
+    for w, g in zip(*values, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-6)
