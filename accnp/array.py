@@ -7,25 +7,27 @@ Operators, methods and indexing are written onto it by `api/arrays/methods.py` f
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accnp import engine
-from accnp.dtypes import canonicalize_dtype
+from accnp.dtypes import canonicalize_dtype, float0
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import CONST, EMPTY, Node, const, home, site_text, user_site
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted
-from accnp.pytree import LEAVES
+from accnp.pytree import INNER, LEAVES, Inner, PyTreeDef
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, traced_repr, unmapped
 
-__all__ = ["Array", "const_of", "from_numpy", "is_traced", "known", "look", "wrap"]
+__all__ = [
+    "Array", "const_of", "from_numpy", "is_traced", "known", "look", "with_float0", "wrap",
+]  # fmt: skip
 
 
 class Array:
@@ -442,6 +444,32 @@ def wrap(node: Node) -> Array:
     a = _new(Array)
     a._node = node
     return a
+
+
+class Float0Leaf:
+    """In structures of results: a value of float0, which users get as a NumPy array."""
+
+
+def _float0_zeros(_: None, x: Any) -> Any:
+    return np.zeros(x.shape, float0) if type(x) is Array else x
+
+
+INNER[Float0Leaf] = Inner(lambda x, add: add(x), _float0_zeros)
+
+
+def with_float0(leaves: Sequence[Any], spec: PyTreeDef) -> PyTreeDef:
+    """Return the structure that makes NumPy arrays of those results that are of float0."""
+    found = [getattr(x, "dtype", None) == float0 for x in leaves]
+    if not any(found):
+        return spec
+    rest = iter(found)
+
+    def put(node: Any) -> Any:
+        if node is None:
+            return (Float0Leaf, None, (None,)) if next(rest) else None
+        return node[0], node[1], tuple([put(x) for x in node[2]])
+
+    return PyTreeDef(put(spec._node), spec.num_leaves)
 
 
 def is_traced(node: Node) -> bool:

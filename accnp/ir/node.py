@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp.dtypes.names import NARROW
+from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
@@ -49,6 +49,7 @@ __all__ = [
     "perform",
     "record",
     "record_known",
+    "refuse_float0",
     "site_text",
     "value_of",
 ]
@@ -227,6 +228,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         form = op.memo.get(key)
         if form is None:
             avals = [x.aval for x in inputs]
+            known = op.kind not in _ARITHMETIC or op.name in _OF_FLOAT0
+            if not known and params.get("new_dtype") != float0:
+                refuse_float0(op.name, avals)
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
             form = op.memo[key] = Form(op, avals, aval)
         aval = form.aval
@@ -248,6 +252,21 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     elif not PENDING_LIMIT and trace is not None and not trace.abstract:
         _on_deep[0](node)  # somebody looks at every value, also under a derivative
     return node
+
+
+_ARITHMETIC = ("map", "reduce")
+_OF_FLOAT0 = frozenset(("select_n", "copy", "name"))
+
+
+def refuse_float0(name: str, avals: Iterable[Aval]) -> None:
+    """Raise a TypeError for arithmetic on tangents of integers."""
+    if any([a.dtype == float0 for a in avals]):
+        raise TypeError(
+            f"Called {name} with a float0 array; float0s do not support any operations by design, "
+            "since the tangents of integers and booleans are no vector space; got such a value, "
+            "perhaps a gradient with respect to an integer argument; use np.zeros_like(x, "
+            "dtype=float) for zeros instead"
+        )
 
 
 def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | None:

@@ -13,7 +13,7 @@ from accnp.array import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import NARROW, SUB_INTS
 from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
-from accnp.ir.node import Node, is_held, literal
+from accnp.ir.node import Node, is_held, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, state
 
@@ -26,6 +26,7 @@ __all__ = [
     "promote",
     "promote_inexact",
     "to_shape",
+    "without_float0",
     "wrap",
 ]
 
@@ -208,6 +209,13 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
 
 
+def without_float0(x: Node, dtype: np.dtype) -> Node:
+    """Return what is to be converted to a dtype: zeros for a tangent of integers."""
+    if x.aval.dtype != dtypes.float0 or dtype == dtypes.float0:
+        return x
+    return to_shape(scalar_node(0, dtype), x.aval.shape, "astype")
+
+
 def cast_safely(name: str, x: Node, dtype: np.dtype) -> Node:
     """Convert a node to a dtype that has all its numbers; others are refused."""
     a = x.aval
@@ -234,7 +242,11 @@ def promote(name: str, *xs: Any) -> list[Node]:
             break
     else:
         return nodes
-    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    try:
+        dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    except TypePromotionError:
+        refuse_float0(name, [n.aval for n in nodes])
+        raise
     return [_to(n, dtype, weak) for n in nodes]
 
 
@@ -276,6 +288,7 @@ def promote_inexact(name: str, *xs: Any) -> list[Node]:
         nodes = _beside_wider(name, xs)
     dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
     if dtype.kind in "biuV":  # V: integers of fewer than 8 bits
+        refuse_float0(name, [n.aval for n in nodes])
         return [cast(n, dtypes.to_inexact(dtype), weak) for n in nodes]
     nodes = promote(name, *map(wrap, nodes))
     a = nodes[0].aval

@@ -125,7 +125,8 @@ def asarray(
         as_node(a)  # raises for a deleted array
         return a
     if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
-        return wrap(numpy_node(a, "jnp.asarray", copy))
+        x = numpy_node(a, "jnp.asarray", copy)
+        return wrap(x) if x.aval.dtype.kind != "V" else made(x, None)
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"asarray: order must be 'K' or 'C'; got {order!r}; "
@@ -242,7 +243,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str
         if x.aval.dtype != like[1]:
             x = to_dtype(x, like[1])
         x = to_shape(cast(x, like[1], like[2] and not x.aval.ndim), new, function)
-    if device is None and type(a) is Array:
+    if device is None and type(a) is Array and x.aval.dtype != dtypes.float0:
         return wrap(put_node(x, a._node.aval.devices))
     return made(x, device)
 

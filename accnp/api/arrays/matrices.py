@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, as_nodes, cast, numpy_node
+from accnp.api.arguments.convert import as_node, as_nodes, cast, numpy_node, without_float0
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, as_diagonal, diagonal_mask
@@ -500,5 +500,5 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
             "or jnp.imag before",
             DeprecationWarning,
         )
-    node = to_dtype(node, kind)
+    node = to_dtype(without_float0(node, kind), kind)
     return made(o.copy(node) if copy else node, device)

@@ -12,7 +12,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from accnp import engine, pytree
+import numpy as np
+
+from accnp import dtypes, engine, pytree
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -61,7 +63,12 @@ def beside(function: str, x: Node, *others: Node) -> Node:
 
 
 def made(x: Node, device: Any) -> Array:
-    """Return a handle on a new value, on a device if one is asked for."""
+    """Return a handle on a new value, on a device if one is asked for.
+
+    Values of float0, which hold nothing, are NumPy arrays.
+    """
+    if x.aval.dtype == dtypes.float0:
+        return np.zeros(x.aval.shape, dtypes.float0)  # type: ignore[return-value]
     if x.op is LITERAL and not state.named:
         engine.ready(x)  # one buffer for all: calls in machine code take what is there
         x = held_literal(x)

@@ -31,7 +31,7 @@ from accnp.api.compiled.statics import (
     unknown_option_error,
 )
 from accnp.api.flow.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, is_traced, with_float0, wrap
 from accnp.config import config, new_epoch
 from accnp.engine.steps import often
 from accnp.errors import api_boundary
@@ -365,6 +365,7 @@ class JitFunction:
             args, kwargs = call.rebuild(values)
             result = self._fun(*args, **kwargs)
             flat, out_spec = flatten_arrays(result)
+            out_spec = with_float0(flat, out_spec)
             outs = [
                 result_node(x, result, i, f"{self.transform}({self._name})")
                 for i, x in enumerate(flat)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp import errors
+import numpy as np
+
+from accnp import dtypes, errors
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
 from accnp.api.flow.bodies import Body, Reference, ref_contents, set_refs, with_refs
@@ -300,7 +302,8 @@ class Mapping:
                     "axis; give the place of the axis"
                 )
             x = self._placed(x, batched, size, axes[i], key)
-            outs.append(_like(found[i], x))
+            float0 = x.aval.dtype == dtypes.float0
+            outs.append(np.zeros(x.aval.shape, dtypes.float0) if float0 else _like(found[i], x))
         return structure.unflatten(outs)
 
     def _put(

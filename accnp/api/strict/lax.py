@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, numpy_node, wrap
+from accnp.api.arguments.convert import as_node, cast, numpy_node, without_float0, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.arrays.bits import bits_of, width_of
+from accnp.api.arrays.placement import made
 from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_kinds import atan2_any
 from accnp.api.strict.lax_texts import op_text
@@ -411,7 +412,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     node = as_node(operand, "lax.convert_element_type")
     if node.aval.dtype.kind == "c" and new.kind == "b":
         node = o.real(node)
-    return wrap(cast(node, new))
+    return made(cast(without_float0(node, new), new), None)
 
 
 def _converted(value: int, dtype: np.dtype) -> np.ndarray:
