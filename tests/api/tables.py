@@ -24,7 +24,7 @@ def compare(
     def evaluated(module: ModuleType, jnp: Any, convert: bool) -> Any:
         names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
         scope = {**{n: getattr(module, n) for n in dir(module)}, "np": np, "jnp": jnp, **names}
-        return _arrays(outcome(lambda: eval(text, scope)))
+        return _arrays(outcome(lambda: eval(text, scope)), jnp)
 
     for convert in (False, True):
         mine = evaluated(ours, accnp.numpy, convert)
@@ -36,11 +36,11 @@ def compare(
         same(mine, other, scale)
 
 
-def _arrays(x: Any) -> Any:
-    """Results that jax leaves as NumPy arrays, for arguments that were, count as arrays."""
+def _arrays(x: Any, jnp: Any) -> Any:
+    """Results that stay NumPy arrays, for arguments that were, count as arrays."""
     if isinstance(x, tuple | list):
-        return tuple([_arrays(v) for v in x])
-    return jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x
+        return tuple([_arrays(v, jnp) for v in x])
+    return jnp.asarray(x) if isinstance(x, np.ndarray) else x
 
 
 def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:

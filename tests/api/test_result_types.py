@@ -122,3 +122,24 @@ def test_types(name: str, x64: bool) -> None:
             if last in UNSETTLED and want != "refused":
                 found, want = ([x[:2] for x in xs] for xs in (found, want))
             assert found == want, operands
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_reshaped_numpy_arrays_stay_known(traced):
+    """As in jax: libraries ask such values for their elements while they trace."""
+    a = np.arange(6, dtype=np.float64).reshape(2, 3)
+
+    def check():
+        for shape, order in (((3, 2), "C"), (-1, "C"), ((3, 2), "F"), ((2, 3), "C")):
+            found = accnp.numpy.reshape(a, shape, order)
+            assert type(found) is np.ndarray
+            assert found.dtype == np.float64
+            np.testing.assert_array_equal(found, a.reshape(shape, order=order))
+        assert not np.shares_memory(accnp.numpy.reshape(a, 6, copy=True), a)
+        assert type(accnp.numpy.reshape(np.float32(2), (1,))) is np.ndarray
+        assert isinstance(accnp.numpy.reshape(2.0, (1,)), accnp.Array)
+        with pytest.raises(ValueError, match="cannot reshape array of shape"):
+            accnp.numpy.reshape(a, (4,))
+        return 0
+
+    (accnp.jit(check) if traced else check)()

@@ -30,10 +30,11 @@ __all__ = [
 @api_boundary
 def reshape(
     a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Array:
+) -> Any:
     """Show the elements under another shape; one size may be -1.
 
-    The dtype stays. Unlike NumPy: a copy in meaning, since arrays are immutable.
+    The dtype stays. Unlike NumPy: a copy in meaning, since arrays are immutable. NumPy arrays stay
+    such, as in jax: their values are known while a function is traced.
 
     Raises:
         TypeError: a is no array or number (a list, a text); the sizes do not fit; a size is traced.
@@ -45,6 +46,10 @@ def reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
+    if (type(a) is np.ndarray or isinstance(a, np.generic)) and order in ("C", "F"):
+        sizes = fill_size(as_sizes(shape, "jnp.reshape"), a.shape, "jnp.reshape")
+        out = np.reshape(a, sizes, order)  # pyright: ignore
+        return out.copy() if copy else out  # pyright: ignore
     return wrap(reshape_node(as_node(a, "jnp.reshape"), shape, order, "jnp.reshape"))
 
 
@@ -81,14 +86,14 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
     if unknown:
         known = prod(n for n in new if n != -1)
         if known == 0 or size % known:
-            raise TypeError(
+            raise IncompatibleShapesError(
                 f"{function}: cannot reshape array of shape {old} (size {size}) into shape {new}, "
                 f"since {known} does not evenly divide {size}; change the sizes"
             )
         i = unknown[0]
         new = (*new[:i], size // known, *new[i + 1 :])
     elif prod(new) != size:
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"{function}: cannot reshape array of shape {old} (size {size}) into shape {new} "
             f"(size {prod(new)}); pass sizes of that product, or -1 for one"
         )
