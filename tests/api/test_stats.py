@@ -397,3 +397,11 @@ def test_dirichlet_on_the_faces_of_the_simplex(alpha: list[float]) -> None:
         accnp.scipy.stats.dirichlet.logpdf(np.array([-0.1, 1.1, 0.0], np.float32), alphas)
         == -np.inf
     )
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_quantiles_of_bernoulli_at_the_ends(p):
+    q = np.float32([-0.1, 0, 1e-9, 0.69, 0.71, 1, 1.1, np.nan])
+    want = scipy.stats.bernoulli.ppf(q.astype(float), p)
+    np.testing.assert_array_equal(stats.bernoulli.ppf(q, p), want)
+    np.testing.assert_array_equal(accnp.jit(stats.bernoulli.ppf)(q, p), want)

@@ -53,7 +53,9 @@ bernoulli = declare(
         (k >= 0) & (k <= 1), k, lambda v: sp.xlogy(v, p) + sp.xlog1py(1 - v, -p)
     )),
     cdf=lambda k, p: _chance(p, where(k < 0, 0.0, where(k < 1, 1 - p, 1.0))),
-    ppf=lambda q, p: _chance(q, _chance(p, where(q <= 1 - p, 0.0, 1.0))),
+    ppf=lambda q, p: _chance(q, _chance(p, where(
+        q == 0, -1.0, where((q <= 1 - p) & (q < 1), 0.0, 1.0)
+    ))),
 )  # fmt: skip
 
 binom = declare(
