@@ -11,6 +11,7 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import lax, nn
+from accnp.scipy import linalg
 from accnp.scipy.cluster import vq
 from accnp.scipy.spatial.transform import Rotation
 from accnp.scipy.stats import cauchy, t
@@ -103,3 +104,36 @@ def test_second_slopes_stay() -> None:
             np.testing.assert_allclose(
                 accnp.jit(accnp.hessian(f))(np.array(x, np.float32)), want, rtol=1e-5, atol=1e-6
             )
+
+
+# A function, the power of a scale of its operand that its value has, and an operand.
+R = np.random.default_rng(0).standard_normal((4, 6))
+S = R @ R.T
+VALUES: list[tuple[Callable[..., Any], int, Any]] = [
+    (jnp.corrcoef, 0, R),
+    (lambda x: jnp.corrcoef(x, x[::-1] ** 1, rowvar=False), 0, R),
+    (lambda x: jnp.abs(jnp.corrcoef(lax.complex(x, x[::-1]))), 0, R),
+    (lambda x: jnp.corrcoef(x[0], x[1]), 0, R),
+    (lambda x: linalg.solve_sylvester(x, x, x), 0, S),
+    (lambda x: linalg.funm(x, lambda w: w).real, 1, S),
+]
+
+
+@pytest.mark.parametrize("dtype", SCALES)
+@pytest.mark.parametrize(("f", "power", "operand"), VALUES)
+def test_values_of_scaled_operands(f: Any, power: int, operand: Any, dtype: str) -> None:
+    with accnp.enable_x64(dtype == "float64"):
+        x = operand.astype(dtype)
+        want, near = np.asarray(f(x)), 1e-4 if dtype == "float32" else 1e-11
+        for scale in SCALES[dtype]:
+            for g in (f, accnp.jit(f)):
+                found = np.asarray(g(x * np.asarray(scale, dtype))) / scale**power
+                np.testing.assert_allclose(found, want, rtol=near, atol=near)
+
+
+def test_correlations_of_variables_of_other_scales() -> None:
+    x = R[:3].astype(np.float32) * np.float32([[1], [1e30], [1e-30]])
+    np.testing.assert_allclose(jnp.corrcoef(x), np.corrcoef(x.astype(float)), rtol=1e-5)
+    slopes = accnp.grad(lambda x: jnp.corrcoef(x)[0, 1])(x)
+    unit = accnp.grad(lambda x: jnp.corrcoef(x)[0, 1])(R[:3].astype(np.float32))
+    np.testing.assert_allclose(slopes[:2], unit[:2] / np.float32([[1], [1e30]]), rtol=1e-4)

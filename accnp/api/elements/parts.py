@@ -22,7 +22,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 
-__all__ = ["angle", "isneginf", "isposinf", "ldexp", "modf", "nan_to_num"]
+__all__ = ["angle", "isneginf", "isposinf", "ldexp", "modf", "nan_to_num", "power_of_two"]
 
 _modf = unary("modf", rules.modf, real_inexact, "", "", "modf")
 _isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "")
@@ -113,6 +113,16 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
         n = o.max(n, rules.like(n, -far)) if rules.kind(n) == "i" else n
     n = cast(n, np.dtype(np.int32))
     return wrap(rules.scale_by_power(to_shape(a, shape), to_shape(n, shape)))
+
+
+def power_of_two(size: Array) -> Array:
+    """The power of two next to each size, which divides without rounding; 1 next to what is 0 or
+    not finite. It is a constant to derivatives."""
+    x = o.stop_gradient(size._node)
+    info, (_, n) = dtypes.finfo(x.aval.dtype), rules.frexp(x)
+    n = o.min(o.max(n, like(n, int(info.minexp) + 1)), like(n, int(info.maxexp) - 2))
+    good = o.and_(o.gt(x, like(x, 0)), o.is_finite(x))
+    return wrap(rules.select(good, rules.scale_by_power(like(x, 1), n), like(x, 1)))
 
 
 @api_boundary

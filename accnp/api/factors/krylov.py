@@ -16,15 +16,12 @@ from accnp import dtypes
 from accnp.api.algebra.norms import norm
 from accnp.api.algebra.products import matmul, tensordot, vdot
 from accnp.api.arguments.convert import cast
-from accnp.api.arrays.creation import asarray, eye, ones_like, zeros, zeros_like
+from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
 from accnp.api.arrays.joining import stack
-from accnp.api.elements.parts import ldexp
+from accnp.api.elements.parts import power_of_two
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import (
-    clip,
-    frexp,
-    isfinite,
     isnan,
     logical_and,
     logical_not,
@@ -98,10 +95,7 @@ def _times(x: Tree, factor: Array) -> Tree:
 
 def _magnitude(x: Tree) -> Array:
     """The power of two next to the largest element; 1 if that is 0 or not finite."""
-    most = reduce(maximum, [_abs(v).max(initial=0) for v in _leaves(x)])
-    info = dtypes.finfo(most.dtype)
-    exponent = clip(frexp(most)[1], info.minexp + 1, info.maxexp - 2)
-    return where((most > 0) & isfinite(most), ldexp(ones_like(most), exponent), 1)
+    return power_of_two(reduce(maximum, [_abs(v).max(initial=0) for v in _leaves(x)]))
 
 
 def _plus(x: Tree, factor: Any, y: Tree) -> Tree:

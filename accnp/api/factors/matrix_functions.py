@@ -21,6 +21,7 @@ from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
 from accnp.api.arrays.matrices import diag, triu
 from accnp.api.differentiation.derivatives import jvp
+from accnp.api.elements.parts import power_of_two
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import ceil, floor, isinf, log2, maximum, minimum, real, sqrt
@@ -265,6 +266,8 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     t, z = rsf2csf(*schur(x))
     f = diag(func(diag(t))).astype(t.dtype)
     place = np.arange(x.shape[0])
+    # Quotients of differences, whose products stay in range.
+    given, t = t, t / power_of_two(_abs(t).max(initial=0)).astype(t.dtype)
 
     def element(f: Array, i: Array, j: Array) -> Array:
         between = (place > i) & (place < j)
@@ -276,6 +279,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     out = z @ _fill_above(f, element) @ z.conj().T
     if disp:
         return out
+    t = given
     w = diag(t)
     eps = float(dtypes.finfo(dtypes.real_part(t.dtype)).eps)
     pairs = _above(x.shape[0])
@@ -364,7 +368,8 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         B: [..., n, n].
         C: [..., m, n].
         method: "schur" or "eigen".
-        tol: a sum of eigenvalues of A and B below it gives NaN: the equation is singular.
+        tol: a sum of eigenvalues of A and B below it gives NaN: the equation is singular. If the
+            largest sum is below 1, it is relative to that.
 
     Raises:
         TypeError: an argument is no array.
@@ -388,8 +393,8 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     def one(a: Array, b: Array, c: Array) -> Array:
         solution = (_by_schur if method == "schur" else _by_eigenvalues)(a, b, c)
         x = solution if c.dtype.kind == "c" else real(solution)
-        sums = linalg.eigvals(a)[:, None] + linalg.eigvals(b)
-        return where(_any(_abs(sums) < tol), np.nan, x)
+        sums = _abs(linalg.eigvals(a)[:, None] + linalg.eigvals(b))
+        return where(_any(sums < tol * minimum(1, sums.max(initial=0))), np.nan, x)
 
     if a.ndim == b.ndim == c.ndim == 2:
         return one(a, b, c)

@@ -22,6 +22,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
+from accnp.api.elements.parts import power_of_two
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.folds.means import mean
@@ -31,6 +32,7 @@ from accnp.api.folds.reductions import (
     axes_shape,
     count_of,
     keep,
+    real_parts,
     spread_along,
     sum,
 )
@@ -144,6 +146,16 @@ def cov(
     return (products / free).squeeze()
 
 
+def _near_one(x: Array, rowvar: bool) -> Array:
+    """Variables divided by powers of two, so that their squares are in range."""
+    if x.ndim > 2 or not x.size:
+        return x
+    parts = [uf.abs(wrap(n)) for n in real_parts(x._node)]
+    size = parts[0] if len(parts) == 1 else uf.maximum(*parts)
+    axis = 0 if x.ndim == 2 and not rowvar else -1
+    return x / power_of_two(size.max(axis=axis, keepdims=True)).astype(x.dtype)
+
+
 @api_boundary
 @shown()
 @promotes_inside
@@ -167,6 +179,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    if not state.named:  # jaxprs show it as jax does
+        given = [wrap(n) for n in promote_inexact("jnp.corrcoef", *([x] if y is None else [x, y]))]
+        x, y = (*[_near_one(g, rowvar) for g in given], None)[:2]
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
