@@ -57,3 +57,34 @@ def test_derivative_of_a_minimum():
 
     _, tangent = accnp.jvp(at, (jnp.array([1.0, 2.0]),), (jnp.array([1.0, 0.0]),))
     np.testing.assert_allclose(tangent, [1, 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_units_of_values_and_positions_do_not_matter(method, dtype):
+    far = 1e30 if dtype == "float32" else 1e300
+    near = np.asarray([1 / far, 1, far])
+    with accnp.enable_x64(dtype == "float64"):
+
+        @accnp.jit
+        def found(value, length, gtol):
+            options = {"gtol": gtol} | ({} if method == "BFGS" else {"ftol": 0.0})
+            start = jnp.asarray([-1.0, 2.0, 0.5], dtype) * length
+            return minimize(
+                lambda x: rosenbrock(x / length) * value, start, method=method, options=options
+            )
+
+        for value in near.astype(dtype):
+            for length in near.astype(dtype):
+                gtol = 1e-3 * float(value) / float(length)
+                if 1e-3 / far < gtol < far:
+                    out = found(value, length, np.asarray(gtol, dtype))
+                    assert bool(out.success)
+                    np.testing.assert_allclose(np.asarray(out.x) / length, np.ones(3), rtol=1e-2)
+                    np.testing.assert_array_less(np.abs(out.jac), gtol)
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-30, -1e-10])
+def test_a_start_close_to_zero_is_no_unit(start):
+    out = minimize(rosenbrock, jnp.full(2, start), method="BFGS")
+    np.testing.assert_allclose(out.x, [1, 1], rtol=1e-3)

@@ -11,14 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.algebra.norms import norm as norm_of
 from accnp.api.algebra.products import dot, outer
 from accnp.api.arrays.creation import asarray, eye, zeros
-from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.joining import concatenate, stack
 from accnp.api.differentiation.derivatives import value_and_grad
 from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.parts import power_of_two
 from accnp.api.elements.selecting import where
+from accnp.api.flow.control import cond
 from accnp.api.flow.loops import scan, while_loop
+from accnp.api.flow.scans import map as lax_map
 from accnp.api.optimize.line_search import line_search
 from accnp.array import Array
 
@@ -51,11 +55,78 @@ class _State(NamedTuple):
     model: Any  # what stands for the inverse Hessian
 
 
-def _begin(fun: Callable[[Array], Array], x0: Array, norm: Any, gtol: float, model: Any) -> _State:
-    f, g = value_and_grad(fun)(x0)
+_ORDINARY = 2.0**20  # sizes between its reciprocal and it are taken as they are
+
+
+class _Units:
+    """Powers of two by which positions and values are divided, so that products of gradients and
+    moves stay in range, and so that the first step has the size of a position. Both are 1 unless
+    sizes are out of the ordinary, so that no bit changes."""
+
+    def __init__(self, fun: Callable[[Array], Array], x0: Array) -> None:
+        f, g = value_and_grad(fun)(x0)
+        self.fun = fun
+        self.length = self._length(x0, g)
+        size = _factor(_most(g)) * self.length
+        room = np.asarray(dtypes.finfo(size.dtype).max, size.dtype) ** 0.75
+        most = uf.abs(f).astype(size.dtype) / room  # so that the value is in range, too
+        least = where(most > 0, power_of_two(most), 0)
+        self.value = where(_factor(size) == 1, 1, uf.maximum(_factor(size), least))
+        self.gradient = self.value / self.length
+        self.first = (x0 / self.length.astype(x0.dtype), self.of_value(f),
+                      g / self.gradient.astype(g.dtype))  # fmt: skip
+
+    def _length(self, x: Array, g: Array) -> Array:
+        """That of the start, unless it is small and an ordinary step leads further down: it may
+        just be close to 0."""
+        length = _factor(_most(x))
+
+        def look(step: Array) -> Array:
+            direction = -(uf.conj(g) / power_of_two(_most(g)).astype(g.dtype))
+            v = self.fun(x + step.astype(x.dtype) * direction)
+            return where(uf.isnan(v), np.inf, v)
+
+        def choose() -> Array:
+            steps = asarray(_ORDINARY ** -np.linspace(0, 1, 6), dtype=length.dtype)
+            values = lax_map(look, concatenate([stack([length, 0 * length]), steps]))
+            return where(values[2:].min() < values[:2].min(), 1, length)
+
+        return cond(length < 1, choose, lambda: length)
+
+    def of_value(self, f: Array) -> Array:
+        return f / self.value.astype(f.dtype)
+
+    def scaled(self, x: Array) -> Array:
+        """The function in these units."""
+        return self.of_value(self.fun(x * self.length.astype(x.dtype)))
+
+    def small(self, g: Array, norm: Any, gtol: float) -> Array:
+        return norm_of(g, norm) * self.gradient < gtol
+
+    def back(self, s: _State, inverse: Array | None) -> _State:
+        """A state, and the inverse Hessian, in the units of the function."""
+        if inverse is not None:
+            inverse = inverse * self.length / self.gradient
+        return s._replace(
+            x=s.x * self.length.astype(s.x.dtype), f=s.f * self.value.astype(s.f.dtype),
+            g=s.g * self.gradient.astype(s.g.dtype), model=inverse,
+        )  # fmt: skip
+
+
+def _most(x: Array) -> Array:
+    return uf.abs(x).max(initial=0)
+
+
+def _factor(size: Array) -> Array:
+    ordinary = (size > 1 / _ORDINARY) & (size < _ORDINARY)
+    return where(ordinary, 1, power_of_two(size))
+
+
+def _begin(units: _Units, norm: Any, gtol: float, model: Any) -> _State:
+    x, f, g = units.first
     none = asarray(0)
     return _State(
-        norm_of(g, norm) < gtol, asarray(False), none, none + 1, none, x0, f, g, model
+        units.small(g, norm, gtol), asarray(False), none, none + 1, none, x, f, g, model
     )  # fmt: skip
 
 
@@ -73,13 +144,13 @@ def bfgs(
         gtol: with this.
         line_search_maxiter: growing steps of a line search.
     """
-    n = x0.shape[0]
+    n, units = x0.shape[0], _Units(fun, x0)
     steps = 200 * n if maxiter is None else maxiter
 
     def body(s: _State) -> _State:
         h, before = s.model
         p = -dot(h, s.g)
-        found = line_search(fun, s.x, p, s.f, s.g, before, line_search_maxiter)
+        found = line_search(units.scaled, s.x, p, s.f, s.g, before, line_search_maxiter)
         move, change = found.a * p, found.gradient - s.g
         rho = 1 / dot(change, move)
         turned = dot(h, change)
@@ -88,20 +159,21 @@ def bfgs(
         updated = h + scale * outer(move, move) - mixed - mixed.T
         h = where(uf.isfinite(rho), updated, h)
         return _State(
-            norm_of(found.gradient, norm) < gtol, found.failed, s.k + 1,
+            units.small(found.gradient, norm, gtol), found.failed, s.k + 1,
             s.evaluations + found.evaluations, found.status, s.x + move, found.value,
             found.gradient, (h, s.f),
         )  # fmt: skip
 
-    first = _begin(fun, x0, norm, gtol, None)
+    first = _begin(units, norm, gtol, None)
     model = eye(n, dtype=x0.dtype), first.f + norm_of(first.g) / 2
     last = while_loop(
         lambda s: ~s.converged & ~s.failed & (s.k < steps), body, first._replace(model=model)
     )
     failure = where(last.k == steps, 1, where(last.failed, 2 + last.status, -1))
     status = where(last.converged, 0, failure)
+    last = units.back(last, last.model[0])
     return Minimum(
-        last.x, last.converged & ~last.failed, status, last.f, last.g, last.model[0],
+        last.x, last.converged & ~last.failed, status, last.f, last.g, last.model,
         last.evaluations, last.evaluations, last.k,
     )  # fmt: skip
 
@@ -157,24 +229,25 @@ def lbfgs(
         maxgrad: how many evaluations of the gradient.
         maxls: growing steps of a line search.
     """
-    n, dtype = x0.shape[0], x0.dtype
+    n, dtype, units = x0.shape[0], x0.dtype, _Units(fun, x0)
     if maxiter is None and maxfun is None and maxgrad is None:
         maxiter = 200 * n
 
     def body(s: _State) -> _State:
         h: _History = s.model
         p = _direction(h, s.g)
-        found = line_search(fun, s.x, p, s.f, s.g, None, maxls)
+        found = line_search(units.scaled, s.x, p, s.f, s.g, None, maxls)
         move, change = found.a.astype(dtype) * p, found.gradient - s.g
         product = uf.real(dot(change, move))
         scale = product / uf.real(dot(uf.conj(change), change))
-        status = where(s.f - found.value < ftol, 4, 0)
+        fall = (s.f - found.value) * units.value.astype(s.f.dtype)
+        status = where(fall < ftol, 4, 0)
         for limit, count, code in ((maxgrad, s.evaluations, 3), (maxfun, s.evaluations, 2),
                                    (maxiter, s.k, 1)):  # fmt: skip
             if limit is not None:
                 status = where(count >= limit, code, status)
         status = where(found.failed, 5, status)
-        converged = norm_of(found.gradient, norm) < gtol
+        converged = units.small(found.gradient, norm, gtol)
         history = _History(
             _pushed(h.moves, move), _pushed(h.changes, change),
             _pushed(h.weights, (1 / product).astype(dtype)), scale.astype(dtype),
@@ -186,9 +259,9 @@ def lbfgs(
 
     rows = zeros((maxcor, n), dtype)
     history = _History(rows, rows, zeros(maxcor, dtype), asarray(1, dtype=dtype))
-    first = _begin(fun, x0, norm, gtol, history)
+    first = _begin(units, norm, gtol, history)
     first = first._replace(converged=asarray(False))
-    last = while_loop(lambda s: ~s.converged & ~s.failed, body, first)
+    last = units.back(while_loop(lambda s: ~s.converged & ~s.failed, body, first), None)
     return Minimum(
         last.x, last.converged & ~last.failed, last.status, last.f, last.g, None,
         last.evaluations, last.evaluations, last.k,
