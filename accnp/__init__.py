@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # loaded on first use
     )  # fmt: skip
     from accnp.api.differentiation.custom_vjp import closure_convert, custom_gradient, custom_vjp
     from accnp.api.compiled.contexts import make_user_context
+    from accnp.api.differentiation.linear_maps import ad
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
     from accnp.api.inspect.look import inspect
     from accnp.api.kernels.kernel import kernel
@@ -97,6 +98,7 @@ __all__ = [
     "Ref",
     "ShapeDtypeStruct",
     "Shard",
+    "ad",
     "ad_checkpoint",
     "allow_f16_reductions",
     "api_util",
@@ -255,6 +257,7 @@ _FROM = {
     "accnp.api.differentiation.derivatives": "grad jvp linear_transpose linearize value_and_grad "
     "vjp",
     "accnp.api.differentiation.custom_vjp": "closure_convert custom_gradient custom_vjp",
+    "accnp.api.differentiation.linear_maps": "ad",
     "accnp.api.compiled.contexts": "make_user_context",
     "accnp.api.differentiation.forward_backward": "fwd_and_bwd",
     "accnp.api.inspect.look": "inspect",

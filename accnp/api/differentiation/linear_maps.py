@@ -7,29 +7,71 @@ function can return it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.differentiation.linearised import Linearised, gradients
+from accnp.api.flow.bodies import Reference
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, evaluate
 from accnp.ir.node import Node
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import register_pytree_node, tree_flatten, tree_unflatten
+from accnp.pytree import (
+    PyTreeDef,
+    register_pytree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_structure,
+    tree_unflatten,
+)
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.vjp import LinearMap
 from accnp.transforms.walk import inexact
 
-__all__ = ["Pull", "Push"]
+__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "Pull", "Push", "ad"]
+
+
+@dataclass(frozen=True, slots=True)
+class NotNeeded:
+    """In `args_res` of a function that `vjp` returns: it does not need this argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradValue:
+    """An argument of `with_refs`: return this cotangent."""
+
+
+@dataclass(frozen=True, slots=True)
+class DontWant:
+    """An argument of `with_refs`: do not return this cotangent."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradRef:
+    """A result of a function of `with_refs`: this cotangent was added to its reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class DidntWant:
+    """A result of a function of `with_refs`: nobody asked for this cotangent."""
+
+
+ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)
+for _empty in (NotNeeded, GradRef, DidntWant):
+    register_pytree_node(_empty, lambda _: ((), None), lambda _, __, kind=_empty: kind())
 
 
 class _Types:
     """Structures and types of a function's arguments and results."""
 
-    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree")
+    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "places")
+
+    places: list[int | None]  # of each residual among the arguments' leaves, once there are some
 
     def __init__(self, lin: Linearised, name: str) -> None:
         self.name = name
@@ -40,9 +82,10 @@ class _Types:
 class _Derivative:
     """The linear part of a function at a point: recorded nodes, or a program and its residuals."""
 
-    __slots__ = ("_graph", "_live", "_map", "_residuals", "types")
+    __slots__ = ("_graph", "_live", "_map", "_marks", "_residuals", "types")
 
     _map: LinearMap | None
+    _marks: Sequence[Node]
     _graph: Graph
     _live: list[bool]
     _residuals: Sequence[Any]
@@ -50,6 +93,7 @@ class _Derivative:
     def __init__(self, lin: Linearised, name: str) -> None:
         self.types = _Types(lin, name)
         self._map = lin.map
+        self._marks = lin.marks
 
     def _program(self) -> None:
         """Turn the recorded nodes into a program: residuals, tangents -> tangents that are live."""
@@ -71,7 +115,9 @@ class _Derivative:
 
         self._graph = build(run, [x.aval for x in (*free, *moving)], self.types.name)
         self._residuals = [wrap(x) for x in free]
-        self._map = None
+        marked = {id(x): i for i, x in enumerate(self._marks)}
+        self.types.places = [marked.get(id(x)) for x in free]
+        self._map, self._marks = None, ()
 
     def _flatten(self) -> tuple[tuple[Any, ...], Any]:
         self._program()
@@ -81,7 +127,8 @@ class _Derivative:
     def _unflatten(cls, static: Any, residuals: Any) -> _Derivative:
         self = object.__new__(cls)
         graph, live, self.types = static
-        self._map, self._graph, self._live = None, graph, list(live)
+        self._map, self._marks = None, ()
+        self._graph, self._live = graph, list(live)
         self._residuals = residuals
         return self
 
@@ -151,9 +198,110 @@ def _inconsistent(got: Aval, primal: Aval, dtype: str) -> str:
 
 class Pull(_Derivative):
     """A function's transposed derivative at a point: from its results' cotangents to the
-    arguments'."""
+    arguments'.
 
-    __slots__ = ()
+    Attributes:
+        args_res: for each argument, what is kept of it: its arrays, in tuples, with `NotNeeded()`
+            in the place of those that are not used. They can be replaced before a call.
+        opaque_residuals: what is kept beside the arguments.
+    """
+
+    __slots__ = ("_args_res", "_opaque")
+
+    _args_res: list[Any]
+    _opaque: list[Any]
+
+    def _split(self) -> None:
+        """Have the residuals as the lists that users see."""
+        if hasattr(self, "_args_res"):
+            return
+        self._program()
+        places = self.types.places
+        kept = {i: x for i, x in zip(places, self._residuals, strict=True) if i is not None}
+        leaves = [kept.get(i, NotNeeded()) for i in range(len(self.types.in_avals))]
+        tree = _as_tuples(self.types.in_tree)
+        self._args_res = list(tree.unflatten(leaves))
+        self._opaque = [x for i, x in zip(places, self._residuals, strict=True) if i is None]
+
+    def _given(self) -> list[Node]:
+        if hasattr(self, "_args_res"):
+            leaves = tree_leaves(self._args_res, _is_not_needed)
+            opaque = iter(self._opaque)
+            self._residuals = [next(opaque) if i is None else leaves[i] for i in self.types.places]
+        return super()._given()
+
+    def _flatten(self) -> tuple[tuple[Any, ...], Any]:
+        if hasattr(self, "_args_res"):
+            self._residuals = [wrap(x) for x in self._given()]
+        return super()._flatten()
+
+    @property
+    def args_res(self) -> list[Any]:
+        """What is kept of the arguments; NotNeeded() stands for what is not used."""
+        self._split()
+        return self._args_res
+
+    @args_res.setter
+    def args_res(self, value: list[Any]) -> None:
+        self._split()
+        self._args_res = value
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """What is kept beside the arguments."""
+        self._split()
+        return self._opaque
+
+    @opaque_residuals.setter
+    def opaque_residuals(self, value: list[Any]) -> None:
+        self._split()
+        self._opaque = value
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of the arguments."""
+        return self.types.in_tree.shown()
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the result."""
+        return self.types.out_tree.shown()
+
+    @api_boundary
+    def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
+        """Return a function of the cotangent that adds to references.
+
+        Args:
+            wanted: for each leaf of the arguments, in trees like theirs: a reference, to which its
+                cotangent is added; `ad.DontWant()`; or anything else, such as `ad.GradValue()`.
+
+        The function returns the cotangents, with `ad.GradRef()` in the place of those that were
+        added to a reference, and `ad.DidntWant()` where nothing was wanted. A ValueError if the
+        trees are not alike, or a reference has another shape.
+
+        Example:
+            >>> import accnp as jax
+            >>> total = jax.new_ref(jax.numpy.zeros(()))
+            >>> for x in (1.0, 2.0):
+            ...     _ = jax.vjp(lambda x: x**2, x)[1].with_refs(total)(1.0)
+            >>> float(total[...])
+            6.0
+        """
+        places, tree = tree_flatten(wanted)
+        if tree != self.in_tree:
+            raise ValueError(
+                f"with_refs: one entry for each leaf of the arguments is needed; got {tree} for "
+                f"arguments of structure {self.in_tree}; pass ad.GradValue() for a cotangent that "
+                "is to be returned"
+            )
+
+        @api_boundary
+        def accumulate(cotangent: Any) -> Any:
+            found = tree_leaves(self(cotangent))
+            return tree.unflatten([_accounted(p, x) for p, x in zip(places, found, strict=True)])
+
+        accumulate.__name__ = "with_refs"  # for its errors
+        return accumulate
 
     @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
@@ -184,6 +332,32 @@ class Pull(_Derivative):
             out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
         typed = _as_weak(types.out_avals, cts)
         return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed))
+
+
+def _accounted(place: Any, ct: Any) -> Any:
+    """Put a cotangent where it is wanted; returns what stands for it in the result."""
+    if isinstance(place, DontWant):
+        return DidntWant()
+    if not isinstance(place, Reference):
+        return ct
+    ref: Any = place
+    if tuple(ref.shape) != tuple(ct.shape):
+        raise ValueError(
+            "with_refs: Invalid shape for `addupdate`: a reference has the shape of its argument; "
+            f"got {tuple(ref.shape)} for a cotangent of shape {tuple(ct.shape)}; make another one"
+        )
+    if ct.dtype != dtypes.float0:
+        ref.addupdate(ct)
+    return GradRef()
+
+
+def _is_not_needed(x: Any) -> bool:
+    return isinstance(x, NotNeeded)
+
+
+def _as_tuples(tree: PyTreeDef) -> PyTreeDef:
+    """The structure with a tuple in the place of each container; keys stay what they are."""
+    return tree_structure(tree.shown().walk(lambda xs, _: xs, None, [0] * tree.num_leaves))
 
 
 def _cotangent(a: Aval, ct: Any) -> Node | None:

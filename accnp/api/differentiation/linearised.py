@@ -91,9 +91,14 @@ class Linearised:
     Attributes:
         map: the derivative.
         columns: its columns, by input and output, where `linearise_call` was asked for these.
+        marks: what stands for the arguments' leaves among the residuals.
     """
 
-    __slots__ = ("aux", "columns", "in_avals", "in_tree", "map", "out", "out_avals", "out_tree")
+    __slots__ = (
+        "aux", "columns", "in_avals", "in_tree", "map", "marks", "out", "out_avals", "out_tree",
+    )  # fmt: skip
+
+    marks: list[Node]
 
     map: LinearMap
     columns: list[list[Node | None]] | None
@@ -145,6 +150,7 @@ def linearise_call(
     for i, p in zip(arrays, primals[count:], strict=True):
         aux_leaves[i] = wrap(p)
     self.aux = tree_unflatten(aux_tree, aux_leaves)
+    self.marks = marks
     self.in_tree = tree
     self.in_avals = [n.aval for n in nodes]
     self.out_avals = [n.aval for n in outputs]
