@@ -14,11 +14,14 @@ import zlib
 from dataclasses import dataclass
 from time import perf_counter
 
-from accnp.config import config
+from accnp.config import config, default_threads
 
 __all__ = ["Load", "machine_load"]
 
-_BLOCK = bytes(512 << 10)  # some 0.1 to 0.3 ms; zlib gives the interpreter lock back meanwhile
+# Some 0.2 to 0.5 ms. zlib releases the interpreter lock meanwhile; between blocks a thread holds it
+# for 1 us, for which the others wait, so that more threads would measure each other.
+_BLOCK = bytes(1 << 20)
+_MOST_THREADS = 8
 _WINDOW = 0.02  # seconds
 # On two virtual CPUs of a Zen 4 the loops lost 1 to 4 % on a quiet host, 22 to 51 % beside one busy
 # process (two threads), and 20 to 60 % for minutes in which only the host was busy: a copy moved 31
@@ -63,7 +66,7 @@ class Load:
 
 def machine_load(threads: int | None = None) -> Load:
     """Measure the load of the machine, with as many threads as kernels use; takes 20 ms."""
-    threads = config.threads if threads is None else threads
+    threads = min(config.threads if threads is None else threads, default_threads(), _MOST_THREADS)
     seconds: list[float] = []
     helpers = [
         threading.Thread(target=_spin, args=(seconds,), daemon=True) for _ in range(threads - 1)

@@ -50,8 +50,12 @@ def test_the_shortest_time_is_that_of_the_process(monkeypatch):
     assert machine_load.machine_load(threads=1).lost == pytest.approx(0.5)
 
 
-def test_all_threads_spin(monkeypatch):
-    load = machine_load.machine_load(threads=3)
+@pytest.mark.parametrize(("cpus", "threads"), [(1, 1), (3, 3), (64, 8)])
+def test_as_many_threads_spin_as_have_a_cpu(monkeypatch, cpus, threads):
+    monkeypatch.setattr(machine_load, "default_threads", lambda: cpus)
+    monkeypatch.setattr(machine_load, "_shortest", {})
+    load = machine_load.machine_load(threads=100)
+    assert list(machine_load._shortest) == [threads]
     assert 0 <= load.lost < 1
     assert load.cpus == os.cpu_count()
 
