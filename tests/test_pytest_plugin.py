@@ -81,6 +81,20 @@ def test_no_counts(benchmark):
 def test_plain(benchmark):
     assert benchmark(lambda a, *, b: a + b, 1, b=2) == 3
 
+def test_forgets_to_return(benchmark):
+    @benchmark
+    def run():
+        y = X * X + X * 2
+
+def test_traces_only(benchmark):
+    benchmark(lambda: str(jnp.make_jaxpr(lambda x: x * x + 1)(X)))
+
+def test_updates_a_variable(benchmark):
+    kept = [X]
+    @benchmark
+    def run():
+        kept[0] = jnp.tanh(kept[0] * 2).block_until_ready()
+
 def test_keeps_extra_info(benchmark):
     benchmark.extra_info["mine"] = 1
     benchmark(lambda: X * 2)
@@ -133,7 +147,7 @@ def test_compare(accnp_compare):
 def test_a_suite(run, pytester, monkeypatch):
     monkeypatch.setenv("ACCNP_CACHE_DIR", str(pytester.mkdir("cache")))
     done, output = run(SUITE, "--benchmark-json=out.json", *FAST)
-    done.assert_outcomes(passed=14, warnings=1)
+    done.assert_outcomes(passed=17, warnings=2)
     found = json.loads((pytester.path / "out.json").read_text())["benchmarks"]
     information = {b["name"]: b["extra_info"] for b in found}
     _check_warning(output)
@@ -143,7 +157,9 @@ def test_a_suite(run, pytester, monkeypatch):
 
 def _check_warning(output):
     assert output.count("PendingResultWarning: the result of the timed function is pending") == 1
+    assert output.count("PendingResultWarning: the timed function recorded 3 operations and") == 1
     assert "test_suite.py::test_does_not_wait" in output
+    assert "test_suite.py::test_forgets_to_return" in output
 
 
 def _check_counts(information):

@@ -18,6 +18,7 @@ from accnp import engine
 from accnp.api.environment.process import clear_caches
 from accnp.api.environment.waiting import block_until_ready, counters
 from accnp.api.observe.session import Session
+from accnp.array import Array
 from accnp.bench.measure import Measurement, timeit
 from accnp.bench.processes import ColdTimes, cold_process
 from accnp.bench.timing import seconds_text
@@ -49,7 +50,8 @@ def timed(
     The function waits for its result, or a warning says that the result stayed pending. With
     `counts`, `extra_info["accnp"]` gets `traces` and `compiles` of all calls, `launches` and
     `bytes` of one call, `memory_share` (those bytes in the least time, of what a copy moves) and
-    `busy` (whether the machine was). `again` calls the function once more.
+    `busy` (whether the machine was), and a warning says if the function recorded operations,
+    computed none and returned no array. `again` calls the function once more.
     """
     load = machine_load() if counts and fixture.enabled else None
     before = counters()
@@ -58,14 +60,7 @@ def timed(
         return result
     after = counters()
     pending = not wait and is_pending(result)
-    if pending:
-        fixture.accnp_node.warn(
-            PendingResultWarning(
-                "the result of the timed function is pending: the figures are those of recording "
-                "it; return a computed array (x.block_until_ready()), or let the benchmark wait "
-                "(without --accnp-no-wait, accnp_wait = false and accnp(wait=False))"
-            )
-        )
+    warnings = [_PENDING] if pending else []
     if counts and load is not None:
         found: dict[str, Any] = {
             name: after[name] - before[name] for name in ("traces", "compiles")
@@ -74,31 +69,55 @@ def timed(
             found["launches"] = after["launches"] - before["launches"]
         else:
             with suppress(Exception):  # a function that cannot be called again has no counts
-                found |= _work(fixture, waiting(function), again)
+                work, discarded = _work(fixture, waiting(function), again)
+                found |= work
+                if discarded and not any(isinstance(x, Array) for x in tree_leaves(result)):
+                    warnings.append(_DISCARDED.format(discarded))
         if pending:  # its bytes were not moved in the time that was measured
             found["memory_share"] = None
         found["busy"] = load.or_worse(machine_load()).busy
         fixture.extra_info["accnp"] = found
+    for text in warnings:
+        fixture.accnp_node.warn(PendingResultWarning(text))
     return result
 
 
-def _work(fixture: Any, call: Callable[..., Any], again: Again) -> dict[str, Any]:
-    """Launches and bytes of one call, from two more calls: the second one is observed."""
+_PENDING = (
+    "the result of the timed function is pending: the figures are those of recording it; return a "
+    "computed array (x.block_until_ready()), or let the benchmark wait (without --accnp-no-wait, "
+    "accnp_wait = false and accnp(wait=False))"
+)
+_DISCARDED = (
+    "the timed function recorded {} operations and computed none: the figures are those of "
+    "recording; return the result from the function"
+)
+
+
+def _work(fixture: Any, call: Callable[..., Any], again: Again) -> tuple[dict[str, Any], int]:
+    """Launches and bytes of one call, from two more calls: the second one is observed. And how many
+    operations it recorded, outside of traces, if it computed nothing at all."""
     before = counters()["launches"]
     again(call)
     launches = counters()["launches"] - before
-    session = Session(frozenset(["step"]))
+    session = Session(frozenset(["step", "record", "trace"]))
     session.start()
     try:
         again(call)
     finally:
         session.stop()
-    steps = [e for e in session.events if not e.more["depth"]]
+    steps = [e for e in session.events if e.kind == "step" and not e.more["depth"]]
     nbytes = sum(e.more["step"].nbytes for e in steps)
     share = None
     if nbytes:
         share = nbytes / fixture.stats.stats.min / bandwidth(steps[0].more["plan"].device)
-    return {"launches": launches, "bytes": nbytes, "memory_share": share}
+    work = {"launches": launches, "bytes": nbytes, "memory_share": share}
+    traces = [e for e in session.events if e.kind == "trace"]
+    recorded = [
+        e
+        for e in session.events
+        if e.kind == "record" and not any(t.start <= e.start <= t.end for t in traces)
+    ]
+    return work, 0 if launches or steps else len(recorded)
 
 
 # --- cold caches ---
