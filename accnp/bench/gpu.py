@@ -14,7 +14,8 @@ import math
 import os
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -288,10 +289,21 @@ def main(
     """Measure every library in a process of its own: all compile side by side, then they take
     turns, row by row and sample by sample; all `within` some seconds. Returns the table and the
     bars. A file gets the figures, in seconds, and what each took until it was ready."""
-    rows, begin, ready_in = list(only or ROWS), perf_counter(), min(READY, 0.6 * within)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:
+        return _measured(list(only or ROWS), size, seconds, path, within, empty)
+
+
+def _measured(
+    rows: Sequence[str], size: float, seconds: float, path: Path | None, within: float, empty: str
+) -> str:
+    """What `main` returns; accnp's kernels are put into an empty folder."""
+    begin, ready_in = perf_counter(), min(READY, 0.6 * within)
     command = [sys.executable, "-m", "accnp.bench.gpu"]
     peers = {
-        name: Peer([*command, name, str(size), str(seconds), str(ready_in), *rows])
+        name: Peer(
+            [*command, name, str(size), str(seconds), str(ready_in), *rows],
+            {"ACCNP_CACHE_DIR": empty},
+        )
         for name in LIBRARIES
     }
     found: dict[str, dict[str, Any]] = {name: {} for name in peers}
@@ -327,7 +339,19 @@ def main(
     if path is not None:
         text = {"size": size, "seconds": found, "ready": ready, "notes": lines}
         path.write_text(json.dumps(text, indent=1))
-    return "\n".join([*table(rows, found, size), *lines, *bars(rows, found, size)])
+    cold = cold_lines({name: ready[name] for name in found})
+    return "\n".join([*table(rows, found, size), *cold, *lines, *bars(rows, found, size)])
+
+
+def cold_lines(ready: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """A line of the table: milliseconds until a fresh process has made the first calls of the rows
+    that all libraries have, one after the other; accnp's kernel cache is empty."""
+    common = set.intersection(*map(set, ready.values())) if ready else set()
+    if not common:
+        return []
+    title = f"cold: first calls of {len(common)} row{'s' * (len(common) != 1)}"
+    times = [sum(of[row] for row in common) for of in ready.values()]
+    return [f"{title:<40}" + "".join(f"{1e3 * t:12.4g}" for t in times)]
 
 
 def _rate(row: str, seconds: float, size: float) -> float:

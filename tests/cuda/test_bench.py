@@ -38,6 +38,20 @@ def test_bars():
     ]  # fmt: skip
 
 
+def test_the_cold_line_has_what_all_libraries_made_ready():
+    ready = {"accnp": {"chain": 0.5, "sum": 0.25, "launch": 9.0}, "jax": {"sum": 1.0, "chain": 1.0}}
+    (line,) = gpu.cold_lines(ready)
+    assert line.split() == ["cold:", "first", "calls", "of", "2", "rows", "750", "2000"]
+    assert gpu.cold_lines({}) == gpu.cold_lines({"accnp": {"sum": 1.0}, "jax": {}}) == []
+
+
+def test_a_peer_has_its_environment():
+    code = "import json, os; print(json.dumps([os.environ['A'], 'PATH' in os.environ]))"
+    peer = turns.Peer([sys.executable, "-c", code], {"A": "b"})
+    assert peer.said(30) == ["b", True]
+    peer.close()
+
+
 @pytest.mark.parametrize(
     ("end", "why"),
     [
