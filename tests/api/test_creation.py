@@ -300,3 +300,27 @@ def test_arrays_of_the_other_byte_order(kind: str) -> None:
         assert jnp.asarray(given).dtype == native.dtype
         assert jnp.result_type(given.dtype) == native.dtype
         assert jnp.zeros(2, given.dtype).dtype == native.dtype
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("start", "stop", "num"), [(-3, 5, 777), (0, 1, 1000), (0, 1000, 3001)])
+def test_positions_of_16_bits_are_rounded_once(dtype, start, stop, num):
+    kind = jnp.dtype(dtype)
+    want = np.linspace(start, stop, num).astype(kind)
+    ends = jnp.asarray(start, kind), jnp.asarray(stop, kind)
+    for f in (jnp.linspace, accnp.jit(jnp.linspace, static_argnums=2)):
+        found = f(*ends, num)
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found, want)
+    step = (stop - start) / num
+    found = jnp.arange(start, stop, step, dtype=kind)
+    np.testing.assert_array_equal(found, np.arange(start, stop, step).astype(kind))
+    wide = jnp.linspace(jnp.float16(-60000), jnp.float16(60000), 5, retstep=True)
+    np.testing.assert_array_equal(wide[0], [-60000, -30000, 0, 30000, 60000])
+    assert wide[1] == 30000
+
+
+def test_phases_of_16_bits():
+    x = (np.arange(600) * 2.5 % (2 * np.pi)).astype(np.float16)
+    want = np.unwrap(x.astype(np.float32))
+    np.testing.assert_allclose(jnp.unwrap(x), want, rtol=1e-3)

@@ -405,3 +405,16 @@ def test_quantiles_of_bernoulli_at_the_ends(p):
     want = scipy.stats.bernoulli.ppf(q.astype(float), p)
     np.testing.assert_array_equal(stats.bernoulli.ppf(q, p), want)
     np.testing.assert_array_equal(accnp.jit(stats.bernoulli.ppf)(q, p), want)
+
+
+@pytest.mark.parametrize(
+    ("x", "alpha"), [([np.nan, 0.5], [1, 1]), ([0.5, 0.5], [0, 1]), ([0.5, 0.5], [-1, 1])]
+)
+def test_dirichlet_of_what_is_none(x, alpha):
+    x, alpha = np.float32(x), np.float32(alpha)
+    assert np.isnan(stats.dirichlet.logpdf(x, alpha))
+    assert np.isnan(stats.dirichlet.pdf(x, alpha))
+
+
+def test_multinomial_of_a_negative_number_of_trials():
+    assert np.isnan(stats.multinomial.pmf(np.array([1, 2]), -3, np.float32([0.5, 0.5])))

@@ -386,8 +386,10 @@ def arange(
         if by not in (None, 1):
             x = o.mul(x, scalar_node(by, kind, False))
         return made(o.add(x, scalar_node(first, kind, False)) if first else x, device)
-    x = numpy_node(np.arange(first, last, 1 if by is None else by, dtype=kind), name)
-    return made(x, device)
+    # Steps of 16 bits would add up their rounding; NumPy's do.
+    near = np.float64 if dtype_kind(kind) == "f" and kind.itemsize < 4 else kind
+    x = np.arange(first, last, 1 if by is None else by, dtype=near)
+    return made(numpy_node(x.astype(kind, copy=False), name), device)
 
 
 def _number(v: Any) -> Any:

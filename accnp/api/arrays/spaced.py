@@ -28,7 +28,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
 
 __all__ = ["geomspace", "linspace", "logspace"]
@@ -70,10 +70,13 @@ def linspace(
     steps = num - 1 if endpoint else num
     delta = scalar_node(math.nan, work, False)
     if num > 1 or (num == 1 and not endpoint):
-        delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
+        # The difference of two halves may be beyond their range, and the step within.
+        near = np.dtype(np.float32) if dtype_kind(work) == "f" and work.itemsize < 4 else work
+        delta = o.div(o.sub(cast(b, near), cast(a, near)), scalar_node(steps, near, False))
     if num > 1:
-        # Of float32 in float64: 3/5 of 25 is 15 then, where the edge of a bin was 15.000001.
-        wide = np.dtype(np.float64) if work == np.float32 else work
+        # Narrow floats in float64: 3/5 of 25 is 15 then, where the edge of a bin was 15.000001.
+        narrow = dtype_kind(work) == "f" and work.itemsize < 8
+        wide = np.dtype(np.float64) if narrow else work
         real = dtypes.real_part(wide) if wide.kind == "c" else wide
         count, all_ = (
             o.iota(dtype=real, shape=(steps,), dimension=0),
@@ -84,7 +87,7 @@ def linspace(
         low, high = (cast(broadcast_to(v, whole) if shape else v, wide) for v in (a, b))
         one = scalar_node(1, wide, False)
         out = o.add(o.mul(o.sub(one, t), low), o.mul(t, high))
-        if work == np.float32:
+        if narrow:
             # Two rounded products leave 2e-16 where 0 is meant, 2/5 of the way from -2 to 3.
             apart = o.sub(high, low)
             moved = o.div(o.mul(broadcast_to(count, whole, (0,)), apart), all_)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from accnp.api.algebra.products import dot
 from accnp.api.arguments.convert import (
     as_node,
@@ -259,6 +261,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     whole = dtype_kind(x.dtype) in "iu"
     if not x.shape[as_axis(axis, x.ndim, "jnp.unwrap")]:
         return x
+    given = x.dtype
+    if dtype_kind(given) == "f" and given.itemsize < 4:  # 16 bits would not hold the periods
+        x = x.astype(np.float32)
     x = moveaxis(x, axis, -1)
     half = period // 2 if whole else period / 2
     step = x[..., 1:] - x[..., :-1]
@@ -272,7 +277,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     else:
         correction = where(uf.abs(step) < half, 0, correction)
     moved = concatenate([x[..., :1], x[..., 1:] + cumsum(correction, axis=-1)], axis=-1)
-    return moveaxis(moved, -1, axis)
+    return moveaxis(moved, -1, axis).astype(given)
 
 
 @api_boundary

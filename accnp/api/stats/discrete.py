@@ -133,7 +133,7 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
         alpha: concentrations [k].
 
     Returns:
-        Array [...]; -inf outside the simplex.
+        Array [...]; -inf outside the simplex, nan for concentrations that are not positive.
 
     Raises:
         ValueError: alpha is no vector, or x has not k or k - 1 entries.
@@ -164,7 +164,8 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
     terms = sp.xlogy(weights - 1, where(point > 0, point, 1))
     face = where(weights == 1, 0.0, where(weights > 1, -np.inf, np.inf))
     value = total(where(point == 0, face, terms), axis=0) - norm
-    return where(inside, value, -np.inf)
+    unknown = uf.isnan(point).any(axis=0) | ~(weights > 0).all(axis=0)
+    return where(unknown, np.nan, where(inside, value, -np.inf))
 
 
 @api_boundary
@@ -201,7 +202,7 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
         + total(sp.xlogy(counts, chances) - sp.gammaln(counts + 1), axis=-1)
     )  # fmt: skip
     all_counts = total(counts, axis=-1) if counts.ndim else counts
-    return where(all_counts == whole, value, -np.inf)
+    return where(whole < 0, np.nan, where(all_counts == whole, value, -np.inf))
 
 
 def _solved(factor: Array, off: Array) -> Array:
