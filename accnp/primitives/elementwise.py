@@ -189,7 +189,7 @@ unary("integer_pow", NUMERIC, ref.integer_pow, _ipow_scalar, _ipow_jvp, cost=3, 
 neg = unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
             transpose=lambda ct, x: (o.neg(ct),))  # fmt: skip
 unary("sign", NUMERIC, ref.sign, "sign({0})", ZERO)
-unary("square", NUMERIC, q(np.square), "sq({0})",
+unary("square", NUMERIC, ref.square, "sq({0})",
       lambda t, y, x: o.mul(t, o.mul(const(x, 2), x)))  # fmt: skip
 
 

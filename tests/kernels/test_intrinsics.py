@@ -10,6 +10,7 @@ import pytest
 from jax import lax
 from kernels.support import compiled, mapped, run, token
 
+from accnp.ir.op import OPS
 from accnp.kernels import plain
 from accnp.kernels.intrinsics import NAMESPACE
 
@@ -261,6 +262,21 @@ def test_a_wide_sum_has_the_bits_of_that_of_a_widened_copy(n):
     out = np.zeros(1)
     run(f"def kernel(lo, hi, x, o):\n    o[0] = block_wide_sum(at(x, 1), {n})\n", 1, x, out)
     assert out[0] == lanes_sum(x[1:].astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_squares_are_those_of_references(dtype):
+    parts = [0.0, -0.0, 1.0, -0.5, 2e-30, 3e38, -3e38, 1e19, np.inf, -np.inf, np.nan]
+    z = np.array([complex(a, b) for a in parts for b in parts]).astype(dtype)
+    z = np.append(z, dtype(complex(1 + 2**-12, 1)))
+    out = np.zeros_like(z)
+    run("def kernel(lo, hi, x, o):\n    for i in range(lo, hi):\n        o[i] = sq(x[i])\n",
+        z.size, z, out)  # fmt: skip
+    by_one = np.array([plain.NAMESPACE["sq"](v) for v in z], dtype)
+    for found in (OPS["square"].numpy(z), OPS["integer_pow"].numpy(z, y=2), by_one):
+        for a, b in ((found.real, out.real), (found.imag, out.imag)):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(np.signbit(a[b == 0]), np.signbit(b[b == 0]))
 
 
 FOLDS = [
