@@ -10,6 +10,7 @@ from typing import Any
 
 from accnp.bench.measure import Measurement, timeit
 from accnp.bench.statements import function_of
+from accnp.errors import api_boundary
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
@@ -71,6 +72,7 @@ class _Magic:
         return found if options.give else None
 
 
+@api_boundary
 def load_ipython_extension(ipython: Any) -> None:
     """Register the magic `accnp_timeit`, for lines and cells: `%load_ext accnp` calls this.
 
@@ -94,6 +96,7 @@ def load_ipython_extension(ipython: Any) -> None:
     ipython.register_magic_function(_Magic(ipython), "line_cell", NAME)
 
 
+@api_boundary
 def unload_ipython_extension(ipython: Any) -> None:
     """Forget the magic `accnp_timeit`: `%unload_ext accnp` calls this.
 

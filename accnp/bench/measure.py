@@ -15,6 +15,7 @@ from typing import Any
 from accnp.api.environment.waiting import block_until_ready, counters
 from accnp.bench.timing import Call, Timing, interleave, middle_half, pace, seconds_text
 from accnp.bench.waiting import waiting
+from accnp.errors import api_boundary
 from accnp.runtime.compile import settle
 from accnp.runtime.machine_load import Load, machine_load
 
@@ -121,6 +122,7 @@ class Measurement:
         return "\n".join(lines)
 
 
+@api_boundary
 def timeit(
     f: Callable[..., Any],
     /,
