@@ -232,21 +232,30 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
         if kind is type(None):
             hint = "; take None for a leaf with is_leaf=lambda x: x is None"
         hint = hint or "; pass a tree of that form"
+        if is_namedtuple(kind) and is_namedtuple(type(tree)):
+            raise ValueError(
+                f"flatten_up_to: Named tuple type mismatch: expected type: {kind}, tuple: "
+                f"{tree!r}{hint}"
+            )
         raise ValueError(f"flatten_up_to: Expected {name}, got {tree!r}{hint}")
     level = one_level(tree)
     assert level is not None, kind
     children, found = level
     # What is the same object need not be equal to itself: an array as static data.
     if kind is not tuple and kind is not list and found is not data and found != data:
-        what = "keys" if kind is dict else "static data"
+        if kind is dict:
+            raise ValueError(
+                f"flatten_up_to: Dict key mismatch; expected keys: {list(data)}; present keys: "
+                f"{list(found)}; pass a tree of that form"
+            )
         raise ValueError(
-            f"flatten_up_to: expected {kind.__name__} with {what} {data!r}; got {found!r}; "
+            f"flatten_up_to: expected {kind.__name__} with static data {data!r}; got {found!r}; "
             "pass a tree of that form"
         )
     if len(children) != len(inner):
         raise ValueError(
-            f"flatten_up_to: expected {kind.__name__} of length {len(inner)}; got one of length "
-            f"{len(children)}, {tree!r}; pass a tree of that form"
+            f"flatten_up_to: {kind.__name__.capitalize()} arity mismatch: {len(children)} != "
+            f"{len(inner)}; {kind.__name__}: {tree!r}; pass a tree of that form"
         )
     for x, child in zip(inner, children):
         _upto(x, child, add)
