@@ -5,21 +5,26 @@ In: dense, SciPy's or BCOO matrices. Out: BCSR; what is computed with them goes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp.api.arrays.creation import arange, asarray
+from accnp.api.arrays.creation import arange, asarray, zeros
 from accnp.api.arrays.joining import stack
 from accnp.api.indexes.taking import searchsorted
 from accnp.api.sparse.base import JAXSparse
-from accnp.api.sparse.coordinates import BCOO, bcoo_fromdense, unbatched
-from accnp.api.sparse.products import bcoo_dot_general, product
+from accnp.api.sparse.coordinates import BCOO, bcoo_extract, bcoo_fromdense, unbatched
+from accnp.api.sparse.layouts import bcoo_broadcast_in_dim
+from accnp.api.sparse.products import bcoo_concatenate, bcoo_dot_general, product
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.pytree import register_pytree_node_class
 
-__all__ = ["BCSR", "bcsr_dot_general", "bcsr_fromdense", "bcsr_todense"]
+__all__ = [
+    "BCSR", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract",
+    "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense",
+]  # fmt: skip
 
 
 @register_pytree_node_class
@@ -240,3 +245,61 @@ def bcsr_dot_general(
         lhs.to_bcoo(), rhs, dimension_numbers=dimension_numbers,
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
+
+
+@api_boundary
+def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
+    """Return the elements of a dense matrix at the places of a sparse one.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> sparse.bcsr_extract(jnp.array([1]), jnp.array([0, 1, 1]), jnp.array([[1, 2], [3, 4]]))
+    Array([2], dtype=int32)
+    """
+    dense, places = asarray(mat), asarray(indices)
+    rows = BCSR((zeros(places.shape, dense.dtype), places, indptr), shape=dense.shape)
+    return bcoo_extract(rows.to_bcoo(), dense).data
+
+
+@api_boundary
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """Add elements of the same place; zeros stay.
+
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCSR(([1.0, 2.0], [1, 1], [0, 2]), shape=(1, 2))
+    >>> sparse.bcsr_sum_duplicates(m).data
+    Array([3.], dtype=float32)
+    """
+    return mat.sum_duplicates(nse, remove_zeros=False)
+
+
+@api_boundary
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """Join sparse matrices along an axis.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCSR.fromdense(jnp.array([[0, 7]]))
+    >>> sparse.bcsr_concatenate([m, m], dimension=0).indptr
+    Array([0, 1, 2], dtype=int32)
+    """
+    joined = bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension)
+    return BCSR.from_bcoo(joined)
+
+
+@api_boundary
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
+    """Return a sparse matrix whose axes of length 1 are repeated, as `lax.broadcast_in_dim`.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCSR.fromdense(jnp.array([[0, 7]]))
+    >>> sparse.bcsr_broadcast_in_dim(m, shape=(2, 2), broadcast_dimensions=(0, 1)).todense()
+    Array([[0, 7],
+           [0, 7]], dtype=int32)
+    """
+    return BCSR.from_bcoo(
+        bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
+    )

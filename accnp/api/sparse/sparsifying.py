@@ -12,7 +12,10 @@ from typing import Any
 
 from accnp.api.arrays.creation import arange, array, asarray, ones, zeros
 from accnp.api.arrays.joining import stack
+from accnp.api.arrays.manipulation import broadcast_to
 from accnp.api.differentiation.derivatives import value_and_grad as dense_value_and_grad
+from accnp.api.differentiation.jacobians import jacfwd as dense_jacfwd
+from accnp.api.differentiation.jacobians import jacrev as dense_jacrev
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, make_jaxpr
 from accnp.api.sparse.base import JAXSparse
 from accnp.api.sparse.coordinates import (
@@ -20,8 +23,9 @@ from accnp.api.sparse.coordinates import (
     bcoo_reduce_sum,
     bcoo_transpose,
     once,
-    unbatched,
 )
+from accnp.api.sparse.layouts import bcoo_broadcast_in_dim, bcoo_rev
+from accnp.api.sparse.matrices import COO, CSC, CSR
 from accnp.api.sparse.products import (
     added,
     bcoo_concatenate,
@@ -37,7 +41,9 @@ from accnp.errors import api_boundary, not_one_of
 from accnp.ir.equations import Literal
 from accnp.pytree import tree_flatten, tree_structure, tree_unflatten
 
-__all__ = ["empty", "eye", "grad", "sparsify", "todense", "value_and_grad"]
+__all__ = [
+    "empty", "eye", "grad", "jacfwd", "jacobian", "jacrev", "sparsify", "todense", "value_and_grad",
+]  # fmt: skip
 
 _LINEAR = "neg real imag conj copy convert_element_type reduce_precision"
 _AT_ZERO = "abs sin sinh tan tanh asin asinh atan atanh expm1 log1p sign sqrt cbrt square erf"
@@ -97,14 +103,8 @@ def _reduce_sum(eqn: Any, x: Any) -> Any:
 
 
 def _broadcast(eqn: Any, x: Any) -> Any:
-    mat, shape = unbatched(x), tuple(eqn.params["shape"])
-    given = eqn.params["broadcast_dimensions"]
-    stretched = any(shape[d] != n for d, n in zip(given, mat.shape, strict=True))
-    if mat.n_dense or stretched or any(n != 1 for d, n in enumerate(shape) if d not in given):
-        raise _refused(eqn, "adds axes of length 1 only")
-    none = zeros(mat.nse, mat.indices.dtype)
-    columns = [mat.indices[:, given.index(d)] if d in given else none for d in range(len(shape))]
-    return BCOO((mat.data, stack(columns, axis=-1)), shape=shape)
+    how = {k: eqn.params[k] for k in ("shape", "broadcast_dimensions")}
+    return bcoo_broadcast_in_dim(x, **how)
 
 
 def _concatenate(eqn: Any, *xs: Any) -> Any:
@@ -142,6 +142,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "transpose": lambda eqn, x: bcoo_transpose(x, permutation=eqn.params["permutation"]),
     "reshape": lambda eqn, x: bcoo_reshape(x, new_sizes=eqn.params["new_sizes"]),
     "squeeze": lambda eqn, x: bcoo_squeeze(x, dimensions=eqn.params["dimensions"]),
+    "rev": lambda eqn, x: bcoo_rev(x, eqn.params["dimensions"]),
     "slice": lambda eqn, x: bcoo_slice(
         x, **{k: eqn.params[k] for k in ("start_indices", "limit_indices", "strides")}
     ),
@@ -226,7 +227,13 @@ def todense(arr: Any) -> Array:
     return arr.todense() if _is_sparse(arr) else asarray(arr)
 
 
-_KINDS = {"bcoo": lambda m: m, "bcsr": BCSR.from_bcoo}
+_KINDS = {
+    "bcoo": lambda m: m,
+    "bcsr": BCSR.from_bcoo,
+    "coo": COO.of_bcoo,
+    "csr": CSR.of_bcoo,
+    "csc": CSC.of_bcoo,
+}
 
 
 def _made(name: str, mat: BCOO, sparse_format: str) -> Any:
@@ -327,3 +334,85 @@ def grad(
         return (found, value[1]) if has_aux else found
 
     return wrapped
+
+
+def _jacobian(
+    dense: Callable[..., Any], fun: Callable[..., Any], argnums: int | Sequence[int],
+    has_aux: bool, how: dict[str, Any],
+) -> Callable[..., Any]:  # fmt: skip
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    @api_boundary
+    def wrapped(*args: Any, **named: Any) -> Any:
+        def of_data(chosen: Any) -> Any:
+            given = [*args]
+            for i, x in zip(places, chosen, strict=True):
+                given[i] = args[i].with_data(x) if _is_sparse(args[i]) else x
+            return fun(*given, **named)
+
+        def placed(x: Any, found: Any) -> Any:
+            """The derivative by the data of x, at its places."""
+            if not isinstance(x, BCOO):
+                return found if not _is_sparse(x) else _refuse_layout(x)
+            lead = found.shape[: found.ndim - x.data.ndim]
+            indices = broadcast_to(x.indices, (*lead, *x.indices.shape))
+            return BCOO((found, indices), shape=(*lead, *x.shape))
+
+        data = [args[i].data if _is_sparse(args[i]) else args[i] for i in places]
+        found = dense(of_data, has_aux=has_aux, **how)(data)
+        rows, aux = found if has_aux else (found, None)
+        structure = tree_structure(data)
+
+        def is_row(x: Any) -> bool:
+            return isinstance(x, list) and tree_structure(x) == structure
+
+        def at_places(row: Any) -> Any:
+            made = [placed(args[i], x) for i, x in zip(places, row, strict=True)]
+            return made[0] if isinstance(argnums, int) else tuple(made)
+
+        leaves, outer = tree_flatten(rows, is_leaf=is_row)
+        made = tree_unflatten(outer, [at_places(row) for row in leaves])
+        return (made, aux) if has_aux else made
+
+    return wrapped
+
+
+def _refuse_layout(x: Any) -> Any:
+    raise NotImplementedError(
+        f"sparse.jacobian: derivatives by {type(x).__name__} are not supported; got {x!r}; use BCOO"
+    )
+
+
+@api_boundary
+def jacfwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
+) -> Callable[..., Any]:
+    """Like `jacfwd`; of a sparse argument the derivative is by its data, at its indices.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
+    >>> sparse.jacfwd(lambda m: m.todense() ** 2)(m)
+    BCOO(float32[2, 2], nse=1, n_batch=1)
+    """
+    return _jacobian(dense_jacfwd, fun, argnums, has_aux, kwargs)
+
+
+@api_boundary
+def jacrev(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
+) -> Callable[..., Any]:
+    """Like `jacrev`; of a sparse argument the derivative is by its data, at its indices.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
+    >>> sparse.jacrev(lambda m: m.todense() ** 2)(m).todense()
+    Array([[ 0.,  0.],
+           [ 0., 14.]], dtype=float32)
+    """
+    return _jacobian(dense_jacrev, fun, argnums, has_aux, kwargs)
+
+
+jacobian = jacrev

@@ -8,23 +8,45 @@ from accnp.api.sparse.coordinates import (
     BCOO, bcoo_extract, bcoo_fromdense, bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates,
     bcoo_todense, bcoo_transpose,
 )  # fmt: skip
+from accnp.api.sparse.contractions import bcoo_conv_general_dilated, bcoo_dot_general_sampled
+from accnp.api.sparse.layouts import (
+    CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning,
+    bcoo_broadcast_in_dim, bcoo_dynamic_slice, bcoo_gather, bcoo_rev, bcoo_update_layout,
+    random_bcoo,
+)  # fmt: skip
+from accnp.api.sparse.matrices import (
+    COO, CSC, CSR, coo_fromdense, coo_matmat, coo_matvec, coo_todense, csr_fromdense, csr_matmat,
+    csr_matvec, csr_todense,
+)  # fmt: skip
 from accnp.api.sparse.products import (
     bcoo_concatenate, bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse, bcoo_reshape,
     bcoo_slice, bcoo_squeeze,
 )  # fmt: skip
-from accnp.api.sparse.rows import BCSR, bcsr_dot_general, bcsr_fromdense, bcsr_todense
-from accnp.api.sparse.sparsifying import empty, eye, grad, sparsify, todense, value_and_grad
+from accnp.api.sparse.rows import (
+    BCSR, bcsr_broadcast_in_dim, bcsr_concatenate, bcsr_dot_general, bcsr_extract, bcsr_fromdense,
+    bcsr_sum_duplicates, bcsr_todense,
+)  # fmt: skip
+from accnp.api.sparse.sparsifying import (
+    empty, eye, grad, jacfwd, jacobian, jacrev, sparsify, todense, value_and_grad,
+)  # fmt: skip
 from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.experimental.sparse import linalg
 
 __all__ = [
-    "BCOO", "BCSR", "JAXSparse", "bcoo_concatenate", "bcoo_dot_general", "bcoo_extract",
-    "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum",
-    "bcoo_reshape", "bcoo_slice", "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates",
-    "bcoo_todense", "bcoo_transpose", "bcsr_dot_general", "bcsr_fromdense", "bcsr_todense",
-    "empty", "eye", "grad", "linalg", "sparsify", "todense", "value_and_grad",
+    "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse",
+    "SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim",
+    "bcoo_concatenate", "bcoo_conv_general_dilated", "bcoo_dot_general",
+    "bcoo_dot_general_sampled", "bcoo_dynamic_slice", "bcoo_extract", "bcoo_fromdense",
+    "bcoo_gather", "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum",
+    "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices", "bcoo_squeeze",
+    "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcoo_update_layout",
+    "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract",
+    "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense", "coo_fromdense", "coo_matmat",
+    "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense",
+    "empty", "eye", "grad", "jacfwd", "jacobian", "jacrev", "linalg", "random_bcoo", "sparsify",
+    "todense", "value_and_grad",
 ]  # fmt: skip
 
 __getattr__ = _nearest(__name__, __all__, {"linalg": f"{__name__}.linalg"})
