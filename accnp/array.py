@@ -7,6 +7,7 @@ Operators, methods and indexing are written onto it by `api/arrays/methods.py` f
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -17,16 +18,17 @@ from accnp import engine
 from accnp.dtypes import canonicalize_dtype, float0
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.node import CONST, EMPTY, Node, const, home, site_text, user_site
+from accnp.ir.node import CONST, EMPTY, MARK, Node, const, home, site_text, user_site
 from accnp.ir.op import o
-from accnp.ir.trace import Deleted
+from accnp.ir.trace import Deleted, Escaped, Trace
 from accnp.pytree import INNER, LEAVES, Inner, PyTreeDef
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, traced_repr, unmapped
 
 __all__ = [
-    "Array", "const_of", "from_numpy", "is_traced", "known", "look", "with_float0", "wrap",
+    "Array", "const_of", "escape", "from_numpy", "is_traced", "known", "look", "with_float0",
+    "wrap",
 ]  # fmt: skip
 
 
@@ -472,6 +474,17 @@ def with_float0(leaves: Sequence[Any], spec: PyTreeDef) -> PyTreeDef:
     return PyTreeDef(put(spec._node), spec.num_leaves)
 
 
+def escape(handles: list[Array], trace: Trace) -> None:
+    """Refuse further operations on those arguments of a function whose derivative has been taken
+    that something still refers to."""
+    dead = Escaped(trace)
+    for x in handles:
+        if sys.getrefcount(x) <= 3:  # the list, the variable, the argument
+            continue
+        node = x._node
+        x._node = Node(MARK, (node,), EMPTY, node.aval, node.value, dead, node.depth, node.site)
+
+
 def is_traced(node: Node) -> bool:
     """Whether the value of a node cannot be had, since it is being traced.
 
@@ -481,6 +494,8 @@ def is_traced(node: Node) -> bool:
     if trace is None:
         return False
     if not trace.active:
+        if isinstance(trace, Escaped):
+            return trace.abstract
         trace = home(node)
     return trace is not None and trace.abstract
 

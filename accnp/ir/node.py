@@ -17,8 +17,9 @@ from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import (
+    DEAD,
     OWN,
-    Deleted,
+    Escaped,
     Trace,
     belongs,
     is_own,
@@ -302,6 +303,8 @@ def home(node: Node) -> Trace | None:
     try:
         return join(node.trace, None)
     except UnexpectedTracerError as error:
+        if isinstance(node.trace, Escaped):
+            raise
         order = independent(node, lambda trace: trace.abstract and not trace.active)
         if order is None or any(n.trace is not None and not mapping(n.trace) for n in order):
             if node.site is not None:
@@ -420,7 +423,7 @@ def arg(aval: Aval, trace: Trace | None, name: str = "") -> Node:
 
 def mark(x: Node, trace: Trace) -> Node:
     """Return a fresh identity of a node, a leaf for one call of a transformation."""
-    if type(x.trace) is Deleted:
+    if isinstance(x.trace, DEAD):
         raise x.trace.error()
     node = Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
     if state.named:

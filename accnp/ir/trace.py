@@ -22,9 +22,9 @@ from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
 
 __all__ = [
-    "OWN", "Deleted", "EffectsOf", "Trace", "belongs", "current", "differentiating",
-    "held_effects", "innermost", "is_own", "join", "line_of", "mapping", "noted_writes",
-    "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
+    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "Trace", "belongs", "current",
+    "differentiating", "held_effects", "innermost", "is_own", "join", "line_of", "mapping",
+    "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -303,6 +303,30 @@ class Deleted(Trace):
         )
 
 
+class Escaped(Trace):
+    """Takes the place of a trace in what is left of an argument of a differentiated function after
+    the derivative has been taken: the value can be looked at, and operations on it raise `error()`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, of: Trace) -> None:
+        self.kind, self.parent, self.info = "escaped", of, of.info
+        self.active, self.abstract = False, of.abstract
+
+    def error(self) -> UnexpectedTracerError:
+        """The error of an operation on the value."""
+        return UnexpectedTracerError(
+            "Encountered an unexpected tracer: an argument of a differentiated function was used "
+            "after its derivative had been taken. It escaped through global state, a closure or an "
+            "attribute; return it from the function instead, with has_aux=True"
+        )
+
+
+# Values of these traces are refused wherever arguments are converted.
+DEAD = (Deleted, Escaped)
+
+
 def line_of(site: tuple[Any, int] | None) -> str:
     """Return `file:line (function)` of a code object and an instruction in it."""
     if site is None:
@@ -489,6 +513,6 @@ def _ended(trace: Trace) -> Trace | None:
         )
         error.made = where
         raise error
-    if isinstance(trace, Deleted):
+    if isinstance(trace, DEAD):
         raise trace.error()
     return trace.parent

@@ -15,7 +15,7 @@ from accnp.dtypes.names import NARROW, SUB_INTS
 from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
 from accnp.ir.node import Node, is_held, literal, refuse_float0
 from accnp.ir.op import o
-from accnp.ir.trace import Deleted, state
+from accnp.ir.trace import DEAD, state
 
 __all__ = [
     "as_node",
@@ -92,7 +92,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
     """
     if type(x) is Array:
         node = x._node
-        if node.trace is not None and type(node.trace) is Deleted:
+        if node.trace is not None and isinstance(node.trace, DEAD):
             raise node.trace.error()
         return node
     if isinstance(x, _SCALARS) and not isinstance(x, np.generic):

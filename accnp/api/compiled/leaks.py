@@ -16,6 +16,8 @@ from accnp.ir.trace import Trace
 
 __all__ = ["check"]
 
+_TAKEN = ("grad", "escaped")
+
 
 def check(trace: Trace, info: Any, own: Sequence[Any] = ()) -> None:
     """Raise an exception if the program still holds an array of a trace that has ended; `own` are
@@ -26,7 +28,7 @@ def check(trace: Trace, info: Any, own: Sequence[Any] = ()) -> None:
         if type(x) is not Array or (node := getattr(x, "_node", None)) is None:
             continue
         owner = node.trace
-        while owner is not None and owner.kind == "grad" and not owner.active:
+        while owner is not None and owner.kind in _TAKEN and not owner.active:
             owner = owner.parent  # a derivative that was taken within the trace
         if owner is trace and id(x) not in known:
             aval = node.aval

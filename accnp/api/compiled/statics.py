@@ -21,7 +21,7 @@ from accnp.config import warn_once
 from accnp.errors import JaxRuntimeError
 from accnp.ir.node import Node
 from accnp.ir.op import static_key
-from accnp.ir.trace import Deleted
+from accnp.ir.trace import DEAD
 from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
@@ -338,7 +338,7 @@ class Call:
         for i, x in enumerate(self.leaves):
             if type(x) is Array:
                 node = x._node
-                if type(node.trace) is Deleted:
+                if isinstance(node.trace, DEAD):
                     raise node.trace.error()
                 out.append(node)
                 continue

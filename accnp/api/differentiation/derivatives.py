@@ -23,6 +23,7 @@ from accnp.api.differentiation.linearised import (
     split_aux,
     with_weak_type,
 )
+from accnp.array import Array, escape
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, evaluate, expanded
@@ -30,7 +31,7 @@ from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace, state
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import Partial, flatten_arrays, tree_flatten, tree_unflatten
+from accnp.pytree import Partial, flatten_arrays, map_arrays, tree_flatten, tree_unflatten
 from accnp.trace_fn import describe, wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
@@ -233,13 +234,17 @@ def jvp(
     ts = _tangent_nodes("jvp", tree.shown_leaves([n.aval for n in nodes]), t_leaves)
     with Trace("grad") as trace:
         marks = [mark(n, trace) for n in nodes]
-        result = fun(*tree_unflatten(tree, [wrap(m) for m in marks]))
+        given = [wrap(m) for m in marks]
+        result = fun(*tree_unflatten(tree, given))
         result, aux = split_aux("jvp", result, has_aux)
+        if has_aux:  # handles of its own
+            aux = map_arrays(lambda x: wrap(x._node) if type(x) is Array else x, aux)
         out, out_tree = flatten_arrays(result)
         outputs = leaf_nodes("jvp", out)
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
         forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
+    escape(given, trace)
     value = tree_unflatten(out_tree, [wrap(p) for p, _ in pairs])
     made = [
         # Computed tangents are weak where values are; one that is handed through stays as it is.

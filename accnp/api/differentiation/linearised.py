@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function
+from accnp.array import escape
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
 from accnp.ir.op import o
@@ -127,7 +128,8 @@ def linearise_call(
     self = Linearised()
     with Trace("grad") as t:
         marks = [mark(n, t) for n in nodes]
-        result = call(tree_unflatten(tree, [wrap(m) for m in marks]))
+        given = [wrap(m) for m in marks]
+        result = call(tree_unflatten(tree, given))
         result, aux = split_aux(function, result, has_aux)
         out, self.out_tree = flatten_arrays(result)
         outputs = leaf_nodes(function, out)
@@ -150,6 +152,7 @@ def linearise_call(
     for i, p in zip(arrays, primals[count:], strict=True):
         aux_leaves[i] = wrap(p)
     self.aux = tree_unflatten(aux_tree, aux_leaves)
+    escape(given, t)
     self.marks = marks
     self.in_tree = tree
     self.in_avals = [n.aval for n in nodes]

@@ -1,0 +1,115 @@
+"""Arguments of differentiated functions that are used after the derivative has been taken, against
+jax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import accnp
+
+BOTH = (jax, accnp)
+Derivative = Callable[[Any, Any], Any]
+
+DERIVATIVES: dict[str, Derivative] = {
+    "grad": lambda m, f: m.grad(f)(1.0),
+    "value_and_grad": lambda m, f: m.value_and_grad(f)(1.0),
+    "vjp": lambda m, f: m.vjp(f, 1.0),
+    "jvp": lambda m, f: m.jvp(f, (1.0,), (1.0,)),
+    "linearize": lambda m, f: m.linearize(f, 1.0),
+    "jacfwd": lambda m, f: m.jacfwd(f)(1.0),
+    "jacrev": lambda m, f: m.jacrev(f)(1.0),
+    "hessian": lambda m, f: m.hessian(f)(1.0),
+    "grad of grad": lambda m, f: m.grad(m.grad(f))(1.0),
+}
+USES: dict[str, Derivative] = {
+    "+": lambda m, x: x + 1,
+    "sin": lambda m, x: m.numpy.sin(x),
+    "index": lambda m, x: x[None],
+    "grad": lambda m, x: m.grad(m.numpy.sin)(x),
+    "vmap": lambda m, x: m.vmap(lambda y: x * y)(np.ones(2)),
+    "jit": lambda m, x: m.jit(lambda y: y)(x),
+    "closure of jit": lambda m, x: m.jit(lambda y: x * y)(1.0),
+}
+
+
+def escaped(m: Any, derivative: Derivative) -> Any:
+    box: list[Any] = []
+
+    def f(x: Any) -> Any:
+        box.append(x)
+        return x * 2
+
+    derivative(m, f)
+    return box[0]
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_refused(name: str) -> None:
+    for m in BOTH:
+        x = escaped(m, DERIVATIVES[name])
+        assert (x.shape, x.dtype.name) == ((), "float32")
+        for use in USES.values():
+            with pytest.raises(m.errors.UnexpectedTracerError, match="unexpected tracer"):
+                use(m, x)
+
+
+def test_the_value_can_be_looked_at() -> None:
+    x = escaped(accnp, DERIVATIVES["grad"])
+    assert x.item() == 1.0
+    assert float(x) == 1.0
+    assert "1." in repr(x)
+
+
+@pytest.mark.parametrize("around", ["grad", "jit", "vmap"])
+def test_of_an_inner_derivative(around: str) -> None:
+    for m in BOTH:
+        box: list[Any] = []
+
+        def inner(x: Any, box: list[Any] = box) -> Any:
+            box.append(x)
+            return x * 2
+
+        def outer(x: Any, m: Any = m, inner: Any = inner, box: list[Any] = box) -> Any:
+            return m.grad(inner)(x) + box[0]
+
+        with pytest.raises(m.errors.UnexpectedTracerError):
+            getattr(m, around)(outer)(np.ones(2) if around == "vmap" else 1.0)
+
+
+def test_what_is_returned_stays() -> None:
+    """Identities, and arguments that come back as auxiliary data, are values of their own."""
+    for m in BOTH:
+        kept: list[Any] = []
+
+        def f(x: Any, kept: list[Any] = kept) -> Any:
+            kept.append(x)
+            return x * 2, {"x": x}
+
+        found = [
+            m.grad(f, has_aux=True)(3.0)[1]["x"],
+            m.value_and_grad(f, has_aux=True)(3.0)[0][1]["x"],
+            m.vjp(f, 3.0, has_aux=True)[2]["x"],
+            m.jvp(f, (3.0,), (1.0,), has_aux=True)[2]["x"],
+            m.linearize(f, 3.0, has_aux=True)[2]["x"],
+            m.jacfwd(f, has_aux=True)(3.0)[1]["x"],
+            m.jacrev(f, has_aux=True)(3.0)[1]["x"],
+            m.vjp(lambda x: x, 3.0)[0],
+            m.jvp(lambda x: x, (3.0,), (1.0,))[0],
+            m.linearize(lambda x: x, 3.0)[0],
+        ]
+        assert [float(x + 1) for x in found] == [4.0] * len(found)
+
+
+def test_arguments_from_outside_stay() -> None:
+    def run(m: Any) -> float:
+        x = m.numpy.asarray(3.0)
+        kept = []
+        m.grad(lambda y: (kept.append(x), y * x)[1])(2.0)
+        return float(kept[0] + x)
+
+    assert run(accnp) == run(jax) == 6.0
