@@ -10,12 +10,14 @@ merged with the first time, and begins only when the cotangents are there.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.config import config
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, interpret, toposort
-from accnp.ir.node import Node, items
+from accnp.ir.node import Node, items, site_text
 from accnp.ir.op import Linear, Op, o, register
 from accnp.ir.trace import current
 from accnp.primitives.control import call, does_io, keep, reorder, spread, with_outputs
@@ -163,6 +165,35 @@ def _saveable(x: Node, policy: Any) -> bool:
     return answer
 
 
+_WARNING, _DEBUG = 30, 10  # of `logging`
+
+
+def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
+    """Log what is kept for the backward pass, with jax's phrases: at WARNING by the option
+    `log_checkpoint_residuals`, at DEBUG where `logging` is set so."""
+    level = _WARNING if config.log_checkpoint_residuals else _DEBUG
+    if level == _DEBUG and "logging" not in sys.modules:
+        return  # a program that reads records has loaded it
+    import logging  # 7 ms, where asked for only
+
+    logger = logging.getLogger("accnp.checkpoint")
+    if not logger.isEnabledFor(level):
+        return
+    inputs = [f"  {xs[i].aval.str_short()}\n" for i in split.inputs]
+    made = []
+    for x in split.kept:
+        maker = x.inputs[0] if x.op.kind == "item" else x
+        what = (
+            f"named '{x.params['name']}'" if x.op.name == "name" else f"output of {maker.op.name}"
+        )
+        made.append(f"  {x.aval.str_short()} from {what} from {site_text(maker)}\n")
+    text = "remat-decorated function "
+    text += "saving inputs with shapes:\n" * bool(inputs) + "".join(inputs)
+    text += "and " * bool(inputs and made)
+    text += "saving these intermediates:\n" * bool(made) + "".join(made)
+    logger.log(level, "%s", text)
+
+
 def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     if does_io(params["jaxpr"]):
         raise NotImplementedError(
@@ -171,6 +202,7 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         )
     nonzero = tuple(t is not None for t in ts)
     split = kept_for_backward(params["jaxpr"], nonzero, params["policy"], tools)
+    _log_residuals(split, xs)
     n = len(split.outs)
     if current() is not None:
         made = evaluate(split.forward, xs)
