@@ -67,7 +67,7 @@ def made(x: Node, device: Any) -> Array:
 
     Values of float0, which hold nothing, are NumPy arrays.
     """
-    if x.aval.dtype == dtypes.float0:
+    if x.aval.dtype.kind == "V" and x.aval.dtype == dtypes.float0:
         return np.zeros(x.aval.shape, dtypes.float0)  # type: ignore[return-value]
     if x.op is LITERAL and not state.named:
         engine.ready(x)  # one buffer for all: calls in machine code take what is there
