@@ -307,6 +307,7 @@ def test_types_may_be_operands_in_eval_shape():
         (lambda: accnp.grad(jnp.sum)(struct), (3,)),
         (lambda: lax.scan(lambda c, x: (c + x, x), 0.0, struct)[1], (3,)),
         (lambda: jnp.concatenate([struct, struct]), (6,)),
+        (lambda: accnp.jit(lambda: jnp.sin(struct))(), (3,)),
     ):
         found = accnp.eval_shape(call)
         assert (found.shape, found.dtype) == (shape, np.float32)

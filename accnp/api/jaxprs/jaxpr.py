@@ -26,7 +26,7 @@ from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node, arg, is_held
-from accnp.ir.trace import state
+from accnp.ir.trace import Trace, state
 from accnp.key_array import PRNGKeyArray, keys_of_words
 from accnp.pytree import INNER, Inner, flatten_arrays
 from accnp.trace_fn import function_place, trace
@@ -135,12 +135,15 @@ def _unknown(x: ShapeDtypeStruct, name: str) -> Node:
             f"{name}: Argument {x} of type {type(x)} is not a valid JAX type; pass an array, or "
             "call the function in eval_shape"
         )
-    if getattr(trace.info, "transform", None) != "eval_shape":
+    around: Trace | None = trace
+    while around is not None and getattr(around.info, "transform", None) != "eval_shape":
+        around = around.parent
+    if around is None:
         raise TypeError(
             f"{name}: A ShapeDtypeStruct does not have a value and cannot be used as a constant in "
             f"a JAX function; got {x}; pass an array, or pass the type to eval_shape"
         )
-    return arg(x.aval, trace)
+    return arg(x.aval, around)
 
 
 WITHOUT_VALUE[ShapeDtypeStruct] = _unknown
