@@ -469,7 +469,6 @@ def _outer(node: Node) -> bool:
     return node.trace is not None and (node.trace.active or is_traced(node))
 
 
-@errors.api_boundary
 def _refusing(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
     """In place of a function with a compiler option that XLA does not have."""
 
@@ -480,6 +479,7 @@ def _refusing(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
     return refused
 
 
+@errors.api_boundary
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
