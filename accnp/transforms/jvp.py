@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import MARK, Node, forget, has_effect, items, record
 from accnp.ir.op import CALLS, ZERO, o
 from accnp.ir.trace import EffectsOf, Trace, sets_site, state
@@ -90,6 +90,10 @@ def forward(
         if y is not node and not again and owner is not None and node in owner.calls:
             owner.calls.remove(node)
         if live:
+            if owner is not None and owner.calls and "rule" in node.params:
+                # The rule calls back itself: what the function called has to be done no more.
+                above = set(map(id, toposort([node])))
+                owner.calls[:] = [x for x in owner.calls if id(x) not in above]
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
         elif isinstance(y.aval, tuple):
             env[id(node)] = [(part, None) for part in items(y)]

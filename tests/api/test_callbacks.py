@@ -305,6 +305,21 @@ def test_eager_loops_raise_at_the_call(method):
             call()
 
 
+def test_a_rule_calls_in_place_of_its_function():
+    seen = []
+
+    @jnp.custom_jvp
+    def f(x):
+        return jnp.pure_callback(
+            lambda v: (seen.append(1), np.sin(v))[1], shape(jnp), x, vmap_method="sequential"
+        )
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * jnp.cos(primals[0])))
+    slopes = jnp.vmap(jnp.grad(f))(jnp.ones(3))
+    np.testing.assert_allclose(slopes, np.cos(np.ones(3)), rtol=1e-6)
+    assert len(seen) == 3
+
+
 def test_callbacks_that_are_not_used_keep_their_place():
     seen = []
 
