@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
@@ -29,6 +30,8 @@ __all__ = [
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
 A, C, L, N, R, S, U, V = (ord(letter) for letter in "ACLNRSUV")  # LAPACK's letters
+SHARED = 8  # rows, and columns, from which on OpenBLAS shares triangular systems among threads
+PARTED = 128  # rows of a triangular matrix up to which they are solved in parts
 BLOCK = 64  # columns of LAPACK's blocks at most, for workspaces
 
 
@@ -70,6 +73,27 @@ class _Lapack(Batch):
             for name, code, count in results:
                 with self.text.block(f"for i in range({count}):"):
                     self.text.add(f"{name}[i] = {code}(sqrt({self.part}(-1)))")
+
+    def trsm(self, left: bool, form: int, diagonal: int, m: int, r: int) -> None:
+        """Solve with the triangular matrix f; g, of m rows and r columns, becomes the result.
+
+        OpenBLAS shares what has 8 rows and 8 columns among its threads. Where threads do matrices
+        of their own they would meet there, so small systems are given to it in narrower parts.
+        """
+        text, size = self.text, m if left else r
+        which, whole, beside = (L, r, m) if left else (R, m, r)
+        apart = size <= PARTED and whole >= SHARED <= beside and prod(x.size for x in self.axes) > 1
+        part = SHARED - 1 if apart else whole
+        pieces, *numbers = -(-whole // part), part, whole, size, m, r
+        count, width, total, n, rows, columns = map(text.integer, (pieces, *numbers))
+        with text.block(f"for c in range({count}):"):
+            text.add(f"left = {total} - c * {width}", f"most = left if left < {width} else {width}")
+            shape = f"{rows}, most" if left else f"most, {columns}"
+            start = f"c * {width} * {rows}" if left else f"c * {width}"
+            text.add(
+                f"info = trsm_{self.code}({which}, {form}, {N}, {diagonal}, {shape}, one, f, {n}, "
+                f"at(g, {start}), {rows})"
+            )
 
     def exchanges(self, n: str) -> None:
         """Pivots are counted from 1."""
@@ -187,14 +211,11 @@ def triangular_by_lapack(
     with batch.scratch(f=(code, size * size), g=(code, rows * columns)):
         m, r = text.integer(rows), text.integer(columns)
         text.add(f"one = cell_{code}()", f"one[0] = {code}(1)")
-        side, form = (L if left else R), (L if lower != ("t" in how) else U)
+        form = L if lower != ("t" in how) else U
         with batch.each("axy"):
             batch.columns("f", "a", 0, n, n, how)
             batch.columns("g", "x", 1, m, r)
-            text.add(
-                f"info = trsm_{code}({side}, {form}, {N}, {U if unit else N}, {m}, {r}, one, "
-                f"f, {n}, g, {m})"
-            )
+            batch.trsm(left, form, U if unit else N, rows, columns)
             batch.rows("y", m, r, f"g[j * {m} + i]")
     return batch.own(size * rows * columns // 10)
 
@@ -217,7 +238,10 @@ def lu_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
 
 
 def solve_by_lapack(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
-    """Return the kernel of `linear_solve`."""
+    """Return the kernel of `linear_solve`.
+
+    Not by getrs, for which OpenBLAS wakes its threads however small the matrix is.
+    """
     batch, size = _Lapack([a, b], [result], "222"), a.shape[-1]
     if not batch.possible:
         return None
@@ -225,11 +249,18 @@ def solve_by_lapack(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
     columns = b.shape[-1]
     with batch.scratch(f=(code, size * size), g=(code, size * columns), p=("i4", size)):
         r = text.integer(columns)
+        text.add(f"one = cell_{code}()", f"one[0] = {code}(1)")
         with batch.each("xby"):
             batch.columns("f", "x", 0, n, n)
             batch.columns("g", "b", 1, n, r)
             text.add(f"info = getrf_{code}({n}, {n}, f, {n}, p)")
-            text.add(f"info = getrs_{code}({N}, {n}, {r}, f, {n}, p, g, {n})")
+            with text.block(f"for i in range({n}):"):
+                text.add("w = i8(p[i]) - 1")
+                with text.block("if w != i:"), text.block(f"for j in range({r}):"):
+                    text.add(f"v = g[j * {n} + i]", f"g[j * {n} + i] = g[j * {n} + w]")
+                    text.add(f"g[j * {n} + w] = v")
+            for form, diagonal in ((L, U), (U, N)):
+                batch.trsm(True, form, diagonal, size, columns)
             batch.rows("y", n, r, f"g[j * {n} + i]")
     return batch.own(size * size * (size + columns) // 10)
 
