@@ -118,7 +118,7 @@ def held() -> list[Any]:
 
     def look() -> None:
         for lock in forks._locks:
-            if hasattr(lock, "acquire") and not lock.acquire(timeout=1):
+            if hasattr(lock, "acquire") and not lock.acquire(timeout=60):
                 found.append(lock)
             else:
                 getattr(lock, "release", lambda: None)()
