@@ -305,3 +305,35 @@ def test_lists_of_traced_numbers_are_index_arrays(f):
     expected = np.asarray(jax.jit(f)(x, 1, 2))
     np.testing.assert_array_equal(np.asarray(accnp.jit(f)(x, 1, 2)), expected)
     np.testing.assert_array_equal(np.asarray(f(jnp.asarray(x), jnp.asarray(1), 2)), expected)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ([2, 1, 0],),
+        (..., [4, 2, 0]),
+        (slice(None), np.array([1, -2], np.int8)),
+        ([-1, -3],),
+        (None, [0, 2], slice(1, 3)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_places_a_step_apart_are_a_slice(key: Any, dtype: Any) -> None:
+    x = np.arange(120).reshape(4, 5, 6).astype(dtype)
+    assert "gather" not in str(accnp.inspect(accnp.jit(lambda x: x[key]))(x).program)
+    np.testing.assert_array_equal(accnp.jit(lambda x: x[key])(x), x[key])
+    np.testing.assert_array_equal(jnp.asarray(x)[key], x[key])
+    moved = np.zeros_like(x, np.float32)
+    moved[key] = 1
+    slope = accnp.grad(lambda x: jnp.sum(x[key]))(x.astype(np.float32))
+    np.testing.assert_array_equal(slope, moved)
+
+
+@pytest.mark.parametrize(
+    "key", [([0, 9],), ([1, 1],), ([0, 1], [1, 2]), (1, slice(None), [0, 1]), ([0, 1], 1)]
+)
+def test_other_places_are_not(key: Any) -> None:
+    x = np.arange(120).reshape(4, 5, 6)
+    inside = tuple([np.minimum(k, 3) if type(k) is list else k for k in key])
+    np.testing.assert_array_equal(jnp.asarray(x)[key], x[inside])
+    np.testing.assert_array_equal(accnp.jit(lambda x: x[key])(x), x[inside])

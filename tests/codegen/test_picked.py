@@ -47,7 +47,7 @@ def test_deeper_arrays_and_loops():
 
 
 def test_places_are_computed_once_and_not_for_each_row():
-    order = np.array([2, 1, 0])
+    order = np.array([2, 0, 1])
     plan = plan_of(lambda x: x[:, order], np.ones((100_000, 3), np.float32))
     source = plan.steps[-1].text.source
     head, rows = source[: source.index("while o < hi")], source[source.index("while o < hi") :]

@@ -6,7 +6,7 @@ import pytest
 import accnp as jnp
 
 N = 1000 * 400 * 4
-IDX = np.arange(7, dtype=np.int32)
+IDX = np.array([0, 1, 2, 3, 4, 6, 9], dtype=np.int32)
 CASES = {
     "map": (lambda x: x * x + 1, [2 * N + 4]),
     "two outputs": (lambda x: (x + 1, x * 2), [3 * N + 8]),

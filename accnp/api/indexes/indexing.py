@@ -35,6 +35,7 @@ from accnp.primitives.kinds import INDEX, dtype_kind, place_dtype
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
 
+LISTED = 1 << 10  # places up to which it is asked whether they are a step apart
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
@@ -46,6 +47,7 @@ class Entry(NamedTuple):
     kind: str
     value: Any
     apart: bool = False  # an Ellipsis without axes stands before it, and so parts index arrays
+    given: np.ndarray | None = None  # the places of an index array that NumPy holds
 
 
 TRUE, FALSE = Entry("new", 1), Entry("new", 0)
@@ -149,7 +151,8 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
     elif isinstance(item, Sequence) and _has_arrays(item):
         node = node_of(item, function="indexing")
     elif isinstance(item, Sequence):
-        node = _given(np.asarray(item, dtype=None if len(item) else INDEX), widest)
+        item = np.asarray(item, dtype=None if len(item) else INDEX)
+        node = _given(item, widest)
     elif isinstance(item, np.ndarray):
         node = _given(item, widest)
     elif hasattr(item, "__index__") and not hasattr(item, "dtype"):
@@ -171,7 +174,7 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
         return [Entry("int", int(node.params["value"]))]
     if node.aval.ndim == 0 and node.trace is None and node.value is not None:
         return [Entry("int", int(array_of(node)))]
-    return [Entry("array", node)]
+    return [Entry("array", node, given=item if isinstance(item, np.ndarray) else None)]
 
 
 def _has_arrays(items: Sequence[Any]) -> bool:
@@ -410,8 +413,7 @@ def read(
         whole = entries(x.aval.shape, key)
         if config.check_static_indices:
             _refuse_beyond(whole, x.aval.shape)
-        if state.named:
-            whole = _beyond(whole, x.aval.shape)
+        whole = _beyond(whole, x.aval.shape) if state.named else _as_slice(whole, x.aval.shape)
         arrays = [e for e in whole if e.kind == "array"]
         truths = any(e.kind == "new" and e.value is not None for e in whole)
         advanced = truths or any(e.value.aval.ndim for e in arrays)
@@ -427,6 +429,23 @@ def read(
     if all(e.kind == "slice" for e in left):
         return x
     return gather_planned(x, plan_of(x.aval.shape, left, wrap_), how, fill, **hints)
+
+
+def _as_slice(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
+    """Where NumPy holds the only index array, and its places are a step apart: a slice."""
+    axes = iter(range(len(shape)))
+    found, others = [], [e for e in whole if e.kind == "int" or (e.kind == "new" and e.value)]
+    arrays = sum(e.kind == "array" for e in whole)
+    for e in whole:
+        n = 0 if e.kind == "new" else shape[next(axes)]
+        if e.given is not None and e.given.ndim == 1 and arrays == 1 and not others:
+            places = e.given
+            if 1 < places.size <= LISTED and -n <= places.min() and places.max() < n:
+                first, step = int(places[0] % n), int(places[1] % n) - int(places[0] % n)
+                if step and (places % n == first + step * np.arange(places.size)).all():
+                    e = Entry("slice", (first, places.size, step))
+        found.append(e)
+    return found
 
 
 def _refuse_beyond(whole: list[Entry], shape: tuple[int, ...]) -> None:
