@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.ir.kernel import ROWS, KernelSpec, Phase, Statement, dtype_code
 
@@ -25,7 +27,11 @@ LANES = 4
 COLUMNS = 16
 STATEMENTS = 400
 PICKED = 16  # elements of a row that are taken at places which do not differ from row to row
+ROW_BYTES = 64  # of a row that one instruction permutes, where `permutes` says that there is one
 DEAR = 20  # operations of a step of which some are in a function
+
+# Whether vectors are permuted by a register (AVX-512): the engine knows the machine.
+permutes: Callable[[], bool] = lambda: False  # noqa: E731
 
 
 def is_short(spec: KernelSpec) -> bool:
@@ -189,6 +195,52 @@ def is_picked(spec: KernelSpec) -> bool:
     return bool(taken) and all(heads.issuperset(s.args) for s in taken)
 
 
+def _permutes(s: Statement, n: int) -> bool:
+    """Whether one vector holds the row of which a statement takes n elements."""
+    if s.access is None or len(s.access.terms) != 1 or s.dtype.kind not in "fiu":
+        return False
+    ((stride, largest),) = s.access.terms
+    fits = max(n, largest + 1) * s.dtype.itemsize <= ROW_BYTES
+    return fits and s.dtype.itemsize in (4, 8) and stride == 1
+
+
+def _permuted_map(e: Any, taken: list[Statement]) -> None:
+    """Map form whose rows are permuted, each by one instruction; the rest are vectors along it."""
+    spec, phase = e.spec, e.spec.phases[0]
+    (inner,), n = e.of_inner, spec.inner[0]
+    rows = {s.name: (e.stack(s.dtype), e.stack(np.dtype(np.int32))) for s in taken}
+    wanted = {name for _, name in phase.stores}  # in the loop over rows
+    for s in reversed(phase.full):
+        if s.name in wanted and s.name not in rows:
+            wanted.update(s.args)
+    fixed = _fixed(spec)
+    with e.w.block(f"for j in range({n}):"):
+        for s in fixed:
+            e.statement(s, {}, {inner: "j"})
+        e.w.add(*[f"{rows[s.name][1]}[j] = i4({s.args[0]})" for s in taken])
+    e.w.add("o = lo")
+    with e.w.block("while o < hi:"):
+        index: dict[int, str] = {}
+        e.begin_outer("o", index)
+        base = e.bases(index, e.all_accesses(), "p")
+        for s in taken:
+            (row, places), a = rows[s.name], s.access
+            assert a is not None
+            size = e.integer(("row", id(a)), f"{row}n", a.terms[0][1] + 1)
+            source = f"at(a{a.number}, {e.place(a, base, {})})"
+            e.w.add(f"permute({row}, {source}, {size}, {n}, {places})")
+        with e.w.block(f"for j in range({n}):"):
+            for s in phase.full:
+                if s.name in rows:
+                    e.w.add(f"{s.name} = {rows[s.name][0]}[j]")
+                    e.dtypes[s.name] = s.dtype
+                elif s.name in wanted:
+                    e.statement(s, base, {inner: "j"})
+            for a, name in phase.stores:
+                e.w.add(f"a{a.number}[{e.place(a, base, {inner: 'j'})}] = {name}")
+        e.w.add("o += 1")
+
+
 def picked_map(e: Any) -> None:
     """Map form that takes elements of its rows at the same few places: these are computed once, and
     a row is as many loads and stores. Vectors across rows would gather and scatter them."""
@@ -196,6 +248,10 @@ def picked_map(e: Any) -> None:
     e.prologue()
     e.out.extent = prod(spec.outer)
     e.out.weight = spec.cost * prod(spec.inner)
+    taken = [s for s in phase.full if s.access is not None and s.access.terms]
+    if all(_permutes(s, spec.inner[0]) for s in taken) and permutes():
+        _permuted_map(e, taken)
+        return
     fixed, names = _fixed(spec), _full_names(phase)
     places = [{e.of_inner[0]: at} for (at,) in _lanes(spec.inner)]
     for k, here in enumerate(places):

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Collection
 from typing import Any
 
+from accnp.codegen import short
 from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator
 from accnp.codegen.generated import Generated, Room
@@ -54,6 +55,7 @@ __all__ = ["Planner", "make_plan", "plan_graph"]
 
 
 LEAST = 1 << 20  # bytes of a result that is written over an operand
+short.permutes = lambda: imported("accnp.runtime.machine").WIDE
 
 
 def make_plan(

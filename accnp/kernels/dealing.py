@@ -1,4 +1,4 @@
-"""Intrinsics that deal elements out to lists, for sorts and selections.
+"""Intrinsics that deal elements out to lists, for sorts and selections, or take them from rows.
 
 In: pointers to elements of 32 or 64 bits, counts. Out: entries of ``NAMESPACE``.
 """
@@ -11,6 +11,7 @@ from numba.core import types
 
 from .factory import define
 from .math.deal import deal, pick
+from .math.permute import permute
 
 _WORDS = types.CPointer(types.int64)
 
@@ -55,6 +56,21 @@ def _sift(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any, en
     )
 
 
+def _permute(to: Any, src: Any, size: Any, n: Any, places: Any) -> Any:
+    if not isinstance(to, types.CPointer) or src != to:
+        return None
+    t: Any = to.dtype
+    if not isinstance(t, (types.Integer, types.Float)) or to.dtype.bitwidth < 32:
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        permute(b, isinstance(t, types.Float), args)
+        return context.get_dummy_value()
+
+    return types.void, (to, to, types.int64, types.int64, types.CPointer(types.int32)), emit
+
+
 define("deal", 6, _deal)
+define("permute", 5, _permute)
 define("pick", 6, _pick)
 define("sift", 7, _sift)

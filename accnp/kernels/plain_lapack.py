@@ -76,9 +76,17 @@ def _sift(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any, en
     return len(found)
 
 
+def _permute(to: Any, src: Any, size: Any, n: Any, places: Any) -> None:
+    for k in range(n):
+        assert 0 <= places[k] < size
+        to[k] = src[places[k]]
+
+
 def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
-    found: dict[str, Callable[..., Any]] = {"deal": _deal, "pick": _pick, "sift": _sift}
+    found: dict[str, Callable[..., Any]] = {
+        "deal": _deal, "permute": _permute, "pick": _pick, "sift": _sift,
+    }  # fmt: skip
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     found |= {f"quick_{code}": lambda most=most: most for code, most in QUICK.items()}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

@@ -7,6 +7,7 @@ from passes.support import plan_of
 
 import accnp
 import accnp.numpy as jnp
+from accnp.codegen import short
 
 P = np.array([2, 0, -1, 1])
 CASES = {
@@ -21,8 +22,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.complex64, bool, ml_dtypes.bfloat16])
-def test_values(name, dtype):
+@pytest.mark.parametrize(
+    "dtype",
+    [np.float32, np.int32, np.uint32, np.uint8, np.complex64, bool, ml_dtypes.bfloat16],
+)
+@pytest.mark.parametrize("permutes", [True, False])
+def test_values(name, dtype, permutes, monkeypatch):
+    monkeypatch.setattr(short, "permutes", lambda: permutes)
+    accnp.clear_caches()
     x = (np.arange(60 * 5) % 7).reshape(60, 5).astype(dtype)
     f = CASES[name]
     if dtype is bool and name in ("scaled", "beside others"):
@@ -46,7 +53,31 @@ def test_deeper_arrays_and_loops():
     np.testing.assert_array_equal(np.asarray(loop(x)), expected)
 
 
-def test_places_are_computed_once_and_not_for_each_row():
+@pytest.mark.parametrize("length", [7, 8, 9, 15, 16, 17])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_rows_that_fill_a_vector_and_longer_ones(length, dtype):
+    rng = np.random.default_rng(length)
+    x = rng.integers(-99, 99, (50, length)).astype(dtype)
+    y = rng.integers(-99, 99, 8).astype(dtype)
+    order = rng.integers(0, length, 8)
+    with accnp.enable_x64(True):
+        found = accnp.jit(lambda x, y: x[:, order] * y + order)(x, y)
+        last = accnp.jit(lambda x: x[-1:, order])(x)
+    np.testing.assert_array_equal(found, x[:, order] * y + order)
+    np.testing.assert_array_equal(last, x[-1:, order])
+
+
+def test_a_row_is_permuted_by_one_instruction(monkeypatch):
+    order = np.array([2, 0, 1])
+    monkeypatch.setattr(short, "permutes", lambda: True)
+    plan = plan_of(lambda x: x[:, order] * 2, np.ones((100_000, 3), np.float32))
+    assert plan.steps[-1].text.source.count("permute(") == 1
+    plan = plan_of(lambda x: x[:, order] * 2, np.ones((100_000, 17), np.float32))
+    assert "permute(" not in plan.steps[-1].text.source
+
+
+def test_places_are_computed_once_and_not_for_each_row(monkeypatch):
+    monkeypatch.setattr(short, "permutes", lambda: False)
     order = np.array([2, 0, 1])
     plan = plan_of(lambda x: x[:, order], np.ones((100_000, 3), np.float32))
     source = plan.steps[-1].text.source

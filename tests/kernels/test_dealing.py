@@ -57,3 +57,27 @@ def test_dealt_lists_keep_their_order(code, width):
     for k in range(8):
         wanted = src[src // 100 == k]
         np.testing.assert_array_equal(to[100 * k :][: counts[k]], wanted)
+
+
+PERMUTE = """
+def kernel(lo, hi, to, src, size, places, result):
+    room = stack_{code}()
+    for u in range(lo, hi):
+        permute(room, src, size[0], 7, places)
+        for k in range(7):
+            result[k] = room[k]
+"""
+
+
+@pytest.mark.parametrize("code", ["f4", "i4", "u4", "f8", "i8"])
+def test_a_row_is_permuted(code, width):
+    text = PERMUTE.replace("{code}", code)
+    kernel = compiling.get_kernel(
+        text, "kernel", (f"{code}*", f"{code}*", "i8*", "i4*", f"{code}*")
+    )
+    src = (np.arange(8) * 3 + 1).astype(code)
+    places = np.zeros(16, np.int32)
+    places[:7] = [4, 0, 4, 2, 1, 3, 3]
+    size, result = np.array([5]), np.zeros(7, code)
+    kernel.call(1, 1, *[a.ctypes.data for a in (src, src, size, places, result)])
+    np.testing.assert_array_equal(result, src[places[:7]])
