@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from accnp.api.compiled.stages import Lowered, TracedStage
 
 __all__ = ["JitFunction", "forget", "jit"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Q = ParamSpec("Q")
 
 _new = Array.__new__
 # Arguments that need no second look.
@@ -124,7 +128,7 @@ def _attributes(held: Any) -> dict[str, Any]:
     return {k: v for k, v in held.items() if k[:1] != "_" or k[:2] == "__"}
 
 
-class JitFunction:
+class JitFunction(Generic[P, R]):
     """A function that is traced and planned once for each signature of its arguments.
 
     Made by `jit`, for arrays of any shapes and dtypes; errors are those of the function.
@@ -134,13 +138,13 @@ class JitFunction:
     __slots__ = ("__dict__", "__weakref__", "_fast")
     _fast: tuple[Any, ...]  # records of calls that need no Python, see `armed.py`
 
-    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+    def __init__(self, fun: Callable[P, R], options: Options) -> None:
         wraps(fun, updated=())(self)
         if held := getattr(fun, "__dict__", None):
             self.__dict__.update(_attributes(held))
         self._fast = ()
         self.__wrapped__ = fun
-        self._fun = fun
+        self._fun: Callable[..., R] = fun  # of any arguments: tracing rebuilds them
         self._options = options
         self._static_numbers, self._static_names = resolve_static(fun, options)
         self._has_static = bool(self._static_numbers or self._static_names)
@@ -148,6 +152,12 @@ class JitFunction:
         self._short = not options.donates and all(i >= 0 for i in self._static_numbers)
         self._cache = _cache_of(fun, options)
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> JitFunction[P, R]: ...
+    @overload
+    def __get__(
+        self: JitFunction[Concatenate[Any, Q], R], instance: object, owner: Any = None
+    ) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -160,7 +170,7 @@ class JitFunction:
         self._fast = ()
         self._cache = _cache_of(self._fun, self._options)
 
-    def _called(self, *args: Any, **kwargs: Any) -> Any:
+    def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self._short and not (tracing and state.abstract is not None):
                 found = self._quick(args, kwargs)
@@ -479,6 +489,44 @@ def _refusing(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
     return refused
 
 
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    fastmath: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    abstracted_axes: Any = None,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    fastmath: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    abstracted_axes: Any = None,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 @errors.api_boundary
 def jit(
     fun: Callable[..., Any] | None = None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from accnp.api.compiled.jit import jit
 from accnp.array import Array, wrap
@@ -20,8 +20,11 @@ from accnp.ir.trace import state
 
 __all__ = ["named", "named_rule", "shown"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def named(fn: Callable[..., Any], name: str = "", arrays: int = 1) -> Callable[..., Any]:
+
+def named(fn: Callable[P, R], name: str = "", arrays: int = 1) -> Callable[P, R]:
     """Return `fn` with a name in jaxprs (its own, or `name`).
 
     Its first `arrays` parameters are traced, the others are static; where one of these cannot be,
@@ -30,7 +33,7 @@ def named(fn: Callable[..., Any], name: str = "", arrays: int = 1) -> Callable[.
     call: Any = None
 
     @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal call
         if not state.named:
             return fn(*args, **kwargs)
@@ -45,7 +48,7 @@ def named(fn: Callable[..., Any], name: str = "", arrays: int = 1) -> Callable[.
     return wrapper
 
 
-def shown(name: str = "", arrays: int = 1) -> Callable[[Any], Any]:
+def shown(name: str = "", arrays: int = 1) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make the decorator of `named`."""
     return lambda fn: named(fn, name, arrays)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function
@@ -48,6 +48,9 @@ __all__ = [
     "save_only_these_names",
     "saved_residuals",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Policy = Callable[..., Any]  # what it returns is true of what is kept
 
@@ -221,14 +224,14 @@ class _Checkpointed(JitFunction):
 
 @api_boundary
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
     concrete: bool | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Return `fun` such that its backward pass computes again what it needs, instead of keeping it.
 
     Memory falls to the arguments and what the policy keeps, for one more run of (parts of) `fun`.

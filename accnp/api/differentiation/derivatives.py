@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -40,19 +40,22 @@ from accnp.transforms.walk import inexact, taken_back
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 # --- grad ----------------------------------------------------------------------------------------
 
 
 @api_boundary
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[R, Any]]:
     """Return a function that computes `fun` (which returns a scalar) and its gradient.
 
     The gradient by the arguments `argnums` has their trees, shapes and dtypes; of several it is a
@@ -127,13 +130,13 @@ def _scalar_output(lin: Linearised) -> Aval:
 
 @api_boundary
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the gradient of `fun`, a function that returns a scalar.
 
     The gradient by the arguments `argnums` has their trees, shapes and dtypes; of several it is a

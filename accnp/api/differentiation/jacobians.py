@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact, nodes_within, taken_back
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
+
+P = ParamSpec("P")
 
 _INT = np.dtype(np.int32)
 
@@ -254,11 +256,11 @@ def _jacobian(
 
 @api_boundary
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `fun`, column by column (forward mode).
 
     The blocks have the shape of the result followed by that of the argument, in trees of both. With
@@ -280,12 +282,12 @@ def jacfwd(
 
 @api_boundary
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `fun`, row by row (reverse mode).
 
     The blocks have the shape of the result followed by that of the argument, in trees of both. With
@@ -309,11 +311,11 @@ jacobian = alias(jacrev, "jacobian", "accnp")
 
 @api_boundary
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the matrix of second derivatives of `fun`.
 
     The blocks have the shape of the result followed twice by those of the arguments.

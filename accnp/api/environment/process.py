@@ -10,7 +10,7 @@ import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from accnp.array import Array
 from accnp.errors import alias, api_boundary
 from accnp.runtime.buffer import Buffer, trim
 from accnp.runtime.device import devices
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def process_index(backend: str | None = None) -> int:
@@ -92,7 +95,7 @@ def _unchanged() -> Iterator[None]:
 
 
 @api_boundary
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """Name a function's part of a program; the function works as before, on any shapes and dtypes.
 
     Raises no error of its own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from accnp.transforms.batch import batched_in_place, spread
 from accnp.transforms.tools import TOOLS, Tools
 
 __all__ = ["Mapping", "check_axes", "vmap"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _is_none(x: Any) -> bool:
@@ -402,14 +405,14 @@ class Mapping:
 
 @api_boundary
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Return `fun` for many examples at once: arguments and results get a mapped axis.
 
     Args:
