@@ -37,7 +37,7 @@ from accnp.config import (
     transfer_guard_host_to_device,
 )  # fmt: skip
 from accnp.dtypes.names import float0
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
 )  # fmt: skip
@@ -285,7 +285,7 @@ _FROM = {
     "accnp.version": "__version_info__",
     "accnp.numpy": " ".join(numpy.LATER),
 }
-__getattr__ = _nearest(
+_install_getattr(
     __name__,
     __all__,
     {name: f"accnp.{name}" for name in _LATER}

@@ -6,11 +6,11 @@ from accnp.api.differentiation.checkpoint import (
     Offloadable, Recompute, Saveable, checkpoint, checkpoint_name, print_saved_residuals, remat,
     saved_residuals,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
     "print_saved_residuals", "remat", "saved_residuals",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

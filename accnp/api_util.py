@@ -14,11 +14,11 @@ from accnp.api.jaxprs.flat_functions import (
     safe_map,
     shaped_abstractify,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "argnums_partial", "debug_info", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
     "safe_map", "shaped_abstractify",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

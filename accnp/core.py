@@ -15,7 +15,7 @@ from accnp.ir.aval import AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.core_names import max_dim, min_dim
@@ -45,7 +45,7 @@ _OLDER = {
     "jaxprs_in_params new_jaxpr_eqn no_effects subjaxprs",
     "accnp.api.jaxprs.primitives": "Primitive",
 }
-__getattr__ = _nearest(
+_install_getattr(
     __name__,
     __all__,
     {name: module for module, names in _OLDER.items() for name in names.split()},

@@ -7,8 +7,8 @@ Array([1, 2], dtype=int32)
 """
 
 from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

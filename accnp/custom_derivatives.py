@@ -15,7 +15,7 @@ from accnp.api.differentiation.custom_vjp import (
     CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp, custom_vjp_primal_tree_values,
 )  # fmt: skip
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.known_primitives import custom_jvp_call_p, custom_vjp_call_p
@@ -34,4 +34,4 @@ _LATER = {
     "linear_call": "accnp.api.differentiation.linear_call",
     "remat_opt_p": "accnp.api.jaxprs.rare_primitives",
 }
-__getattr__ = _nearest(__name__, __all__, _LATER)
+_install_getattr(__name__, __all__, _LATER)

@@ -13,7 +13,7 @@ from accnp.api.sharding.pictures import (
     visualize_array_sharding,
     visualize_sharding,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "Comparison", "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "compare",
@@ -29,4 +29,4 @@ class OrderedDebugEffect(DebugEffect):
     """The same, in the order of the program."""
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

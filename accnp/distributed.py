@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
@@ -81,4 +81,4 @@ def shutdown() -> None:
     _started = False
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -7,8 +7,8 @@ Array([0, 1, 2], dtype=int32)
 """
 
 from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

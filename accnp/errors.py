@@ -24,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from accnp.config import config
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -528,4 +528,4 @@ def _home(function: Callable[..., object]) -> str:
 
 
 _WRAPPER = api_boundary(hide_frames).__code__
-__getattr__ = _nearest(__name__, [name for name in globals() if name[0].isupper()])
+_install_getattr(__name__, [name for name in globals() if name[0].isupper()])

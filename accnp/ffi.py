@@ -11,7 +11,7 @@ from accnp.api.effects.foreign import (
     register_ffi_target, register_ffi_target_as_batch_partitionable, register_ffi_type,
     register_ffi_type_id,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
@@ -19,4 +19,4 @@ __all__ = [
     "register_ffi_type_id",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

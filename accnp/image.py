@@ -6,8 +6,8 @@ Array([0., 0., 1., 1.], dtype=float32)
 """
 
 from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from accnp import __version__
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.runtime.device import default_backend, devices
 
 __all__ = ["__version__", "xla_bridge"]
@@ -58,4 +58,4 @@ xla_bridge = _Bridge(
     get_default_device=lambda: devices()[0],
 )
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

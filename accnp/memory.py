@@ -2,7 +2,7 @@
 
 import enum
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["Space"]
 
@@ -15,4 +15,4 @@ class Space(enum.Enum):
     Any = enum.auto()
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -1,23 +1,24 @@
 """What a module does about a name that it does not have: it loads what few programs use, says what
 serves today where jax or NumPy have had such a name (`accnp/gone.py`), or which names are near.
 
-In: the module's names. Out: a module `__getattr__`.
+In: the module's names. Out: its `__getattr__`, which is set without an assignment in the module, so
+that type checkers know the names that are written there and no others.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["nearest"]
+__all__ = ["install_getattr"]
 
 
-def nearest(
+def install_getattr(
     module: str, names: Iterable[str], later: Mapping[str, str] | None = None
-) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module: an AttributeError that offers the nearest names.
+) -> None:
+    """Give a module a `__getattr__`: an AttributeError that offers the nearest names.
 
     `later` has names that are loaded when they are first used, and the modules that have them (or
     are them), with a colon and the name there if it is another one.
@@ -50,4 +51,4 @@ def nearest(
                 text += f"; did you mean {' or '.join(map(repr, close))}?"
         raise AttributeError(text)
 
-    return missing
+    vars(sys.modules[module])["__getattr__"] = missing

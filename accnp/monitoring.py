@@ -15,7 +15,7 @@ from accnp.api.environment.monitoring import (
     unregister_event_duration_listener, unregister_event_listener,
     unregister_event_time_span_listener, unregister_scalar_listener,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span",
@@ -25,4 +25,4 @@ __all__ = [
     "unregister_event_time_span_listener", "unregister_scalar_listener",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

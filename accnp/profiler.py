@@ -21,7 +21,7 @@ from accnp.api.observe.profiling import (
 )  # fmt: skip
 from accnp.api.observe.server import register_subprocess, start_server, stop_server
 from accnp.api.observe.timeline import Timeline as profile
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",
@@ -30,4 +30,4 @@ __all__ = [
     "stop_server", "stop_trace", "trace",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

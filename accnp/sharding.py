@@ -26,7 +26,7 @@ from accnp.api.sharding.specs import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 P = PartitionSpec
 
@@ -37,4 +37,4 @@ __all__ = [
     "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -15,10 +15,10 @@ from accnp.api.compiled.stages import (
     Lowered,
 )
 from accnp.api.compiled.stages import TracedStage as Traced
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "ArgInfo", "Compiled", "CompiledMemoryStats", "CompilerOptions", "Lowered", "Traced", "Wrapped",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -7,7 +7,7 @@
 
 from accnp import pytree as _pytree
 from accnp.errors import alias as _alias
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.pytree import (
     static as static,
 )
@@ -32,4 +32,4 @@ __all__ = [
     "unflatten",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -5,7 +5,7 @@
 [("['a'][0]", 5)]
 """
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -56,4 +56,4 @@ __all__ = [
     "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

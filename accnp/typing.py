@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from accnp.array import Array
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["ArrayLike", "DTypeLike"]
 
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
 DTypeLike = str | type[Any] | np.dtype
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

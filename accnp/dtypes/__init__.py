@@ -126,6 +126,6 @@ from accnp.dtypes.questions import (
     to_inexact as to_inexact,
 )
 from accnp.errors import TypePromotionError as TypePromotionError
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
-__getattr__ = _nearest(__name__, [name for name in dir() if name[0] != "_"])
+_install_getattr(__name__, [name for name in dir() if name[0] != "_"])

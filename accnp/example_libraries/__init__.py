@@ -1,8 +1,8 @@
 """`accnp.example_libraries`: small optimisers, layers."""
 
 from accnp.example_libraries import optimizers, stax
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["optimizers", "stax"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

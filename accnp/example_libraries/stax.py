@@ -14,7 +14,7 @@ from accnp.api.networks.layers import (
     parallel, serial, shape_dependent,
 )  # fmt: skip
 from accnp.api.networks.nn import log_softmax, log_softmax as logsoftmax, softmax, standardize
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
@@ -26,4 +26,4 @@ __all__ = [
     "standardize", "zeros",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from accnp.api.effects.callbacks import io_callback
 from accnp.config import disable_jit, enable_x64
 from accnp.experimental import checkify
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:
     from accnp.experimental import (
@@ -49,4 +49,4 @@ __all__ = [
     "sparse", "xla_metadata",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})
+_install_getattr(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

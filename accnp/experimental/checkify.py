@@ -17,7 +17,7 @@ from accnp.api.effects.checkify import (
     nan_checks,
     user_checks,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
@@ -25,4 +25,4 @@ __all__ = [
     "init_error", "nan_checks", "user_checks",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -1,8 +1,8 @@
 """`accnp.experimental.jet`: Taylor series through functions, re-exported."""
 
 from accnp.api.differentiation.taylor import jet
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["jet"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.runtime.device import devices as every_device
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
@@ -84,4 +84,4 @@ def create_hybrid_device_mesh(
     return create_device_mesh(mesh_shape, devices)
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

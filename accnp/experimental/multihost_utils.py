@@ -8,7 +8,7 @@ import numpy as np
 
 from accnp.api.arrays.placement import put_tree
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_map
 
 __all__ = [
@@ -127,4 +127,4 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

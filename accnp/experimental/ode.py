@@ -1,8 +1,8 @@
 """`accnp.experimental.ode`: ordinary differential equations, re-exported."""
 
 from accnp.api.flow.odes import odeint
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["odeint"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from accnp.api.compiled.jit import jit
 from accnp.api.sharding.placing import with_sharding_constraint
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["pjit", "with_sharding_constraint"]
 
@@ -62,4 +62,4 @@ def pjit(
     )
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

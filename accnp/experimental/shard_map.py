@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accnp.api.sharding.mapped import shard_map as _shard_map
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["shard_map"]
 
@@ -34,4 +34,4 @@ def shard_map(
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

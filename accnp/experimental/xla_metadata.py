@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import Any
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["set_xla_metadata"]
 
@@ -19,4 +19,4 @@ def set_xla_metadata(x: Any = None, **_: Any) -> Any:
     return nullcontext() if x is None else x
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

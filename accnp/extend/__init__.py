@@ -1,8 +1,8 @@
 """`accnp.extend`: what libraries build on: primitives, jaxprs, their evaluation."""
 
 from accnp.extend import backend, core, linear_util, random, source_info_util
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["backend", "core", "linear_util", "random", "source_info_util"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

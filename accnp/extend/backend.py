@@ -1,7 +1,7 @@
 """`accnp.extend.backend`: what libraries ask about the devices' back ends."""
 
 from accnp.lib import xla_bridge as _bridge
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 backends = _bridge.backends
 get_backend = _bridge.get_backend
@@ -9,4 +9,4 @@ get_default_device = _bridge.get_default_device
 
 __all__ = ["backends", "get_backend", "get_default_device"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -9,11 +9,11 @@ from accnp.api.jaxprs.flat_functions import (
     transformation_with_aux2,
 )  # fmt: skip
 from accnp.api.jaxprs.wrapped import WrappedFun, wrap_init
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "StoreException", "WrappedFun", "merge_linear_aux", "transformation", "transformation2",
     "transformation_with_aux", "transformation_with_aux2", "wrap_init",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

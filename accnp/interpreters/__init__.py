@@ -7,8 +7,8 @@ True
 """
 
 from accnp.interpreters import ad, batching, mlir, partial_eval, pxla, xla
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

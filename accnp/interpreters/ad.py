@@ -17,7 +17,7 @@ from accnp.api.jaxprs.rules import (
     zeros_like_aval,
 )
 from accnp.api.jaxprs.tracing import JVPTracer
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 add_jaxvals = add_jaxvals_p.bind
 
@@ -40,4 +40,4 @@ __all__ = [
     "zeros_like_aval",
 ]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

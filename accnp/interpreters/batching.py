@@ -9,7 +9,7 @@ from accnp.api.jaxprs.rules import (
     not_mapped,
     primitive_batchers,
 )
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "axis_primitive_batchers",
@@ -21,4 +21,4 @@ __all__ = [
     "primitive_batchers",
 ]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

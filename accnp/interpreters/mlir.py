@@ -2,8 +2,8 @@
 there is no MLIR."""
 
 from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["lower_fun", "register_lowering"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

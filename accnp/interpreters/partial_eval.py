@@ -2,8 +2,8 @@
 
 from accnp.api.jaxprs.partial import PartialVal, trace_to_jaxpr_dynamic, trace_to_jaxpr_nounits
 from accnp.api.jaxprs.tracing import dce_jaxpr
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["PartialVal", "dce_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from accnp.api.sharding.mesh import Mesh, get_mesh
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["Mesh", "thread_resources"]
 
@@ -17,4 +17,4 @@ class _Resources:
 
 thread_resources = _Resources()
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

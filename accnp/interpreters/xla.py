@@ -2,8 +2,8 @@
 
 from accnp.api.arguments.convert import canonicalize_dtype_handlers
 from accnp.api.jaxprs.interpreters import apply_primitive
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
     from accnp.api.strict.lax_composed import dtype_of as dtype
@@ -251,7 +251,7 @@ _INDEX = ("GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumber
 LATER |= dict.fromkeys(_INDEX, "accnp.primitives.index")
 LATER["linalg"] = "accnp.lax.linalg"
 
-__getattr__ = _nearest(__name__, __all__, LATER)
+_install_getattr(__name__, __all__, LATER)
 
 
 def __dir__() -> list[str]:

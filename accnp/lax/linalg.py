@@ -21,7 +21,7 @@ from accnp.api.factors.lax_spectra import (
     tridiagonal,
 )  # fmt: skip
 from accnp.api.factors.polar import qdwh
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
@@ -33,4 +33,4 @@ __all__ = [
     "tridiagonal_solve_p",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -16,7 +16,7 @@ from accnp.api.networks.activations import (
 from accnp.api.networks.nn import (
     glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use: products, random numbers and factorisations come with them
     from accnp.api.networks.attention import (
@@ -36,7 +36,7 @@ __all__ = [
 _ATTENTION = (
     "dot_product_attention", "get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul",
 )  # fmt: skip
-__getattr__ = _nearest(
+_install_getattr(
     __name__,
     __all__,
     {name: "accnp.api.networks.attention" for name in _ATTENTION}

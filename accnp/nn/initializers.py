@@ -27,7 +27,7 @@ from accnp.api.networks.initializers import (
     xavier_uniform,
     zeros,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -36,4 +36,4 @@ __all__ = [
     "xavier_uniform", "zeros",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -60,7 +60,7 @@ from accnp.api.elements.ufuncs import (
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
     from accnp.api.mapping.vectorize import vectorize
@@ -240,7 +240,7 @@ LATER |= dict.fromkeys(_NUMPY.split(), "numpy")
 LATER |= {"fft": "accnp.numpy.fft", "linalg": "accnp.numpy.linalg"}
 
 set_namespace(sys.modules[__name__])
-__getattr__ = _nearest(__name__, __all__, LATER)
+_install_getattr(__name__, __all__, LATER)
 
 
 def __dir__() -> list[str]:

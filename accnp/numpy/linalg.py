@@ -16,7 +16,7 @@ from accnp.api.algebra.matrix_chains import matrix_power, multi_dot, tensorinv, 
 from accnp.api.arrays.manipulation import matrix_transpose
 from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
 from accnp.api.algebra.products import vecdot
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
@@ -25,4 +25,4 @@ __all__ = [
     "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__, {"LinAlgError": "numpy.linalg"})
+_install_getattr(__name__, __all__, {"LinAlgError": "numpy.linalg"})

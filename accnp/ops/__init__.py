@@ -7,8 +7,8 @@ Array([2, 1], dtype=int32)
 """
 
 from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

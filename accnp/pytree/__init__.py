@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.pytree.structure import (
     INNER as INNER,
 )
@@ -160,7 +160,7 @@ _LATER = {
     "tree_map_with_path tree_reduce tree_reduce_associative tree_transpose treedef_children "
     "treedef_is_leaf",
 }
-__getattr__ = _nearest(
+_install_getattr(
     __name__,
     (),
     {name: f"accnp.pytree.{part}" for part, names in _LATER.items() for name in names.split()},

@@ -23,7 +23,7 @@ from accnp.api.sampling.random import (
     normal, permutation, randint, split, uniform, wrap_key_data,
 )  # fmt: skip
 from accnp.api.sampling.vector_samples import multivariate_normal, orthogonal
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.rare_primitives import random_gamma_p
@@ -38,4 +38,4 @@ __all__ = [
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__, {"random_gamma_p": "accnp.api.jaxprs.rare_primitives"})
+_install_getattr(__name__, __all__, {"random_gamma_p": "accnp.api.jaxprs.rare_primitives"})

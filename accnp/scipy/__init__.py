@@ -9,7 +9,7 @@ True
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.scipy import (
@@ -32,4 +32,4 @@ __all__ = [
     "sparse", "spatial", "special", "stats",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})
+_install_getattr(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})

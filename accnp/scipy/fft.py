@@ -6,7 +6,7 @@
 """
 
 from accnp.api.scientific.cosine import dct, dctn, idct, idctn
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "dct",
@@ -15,4 +15,4 @@ __all__ = [
     "idctn",
 ]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

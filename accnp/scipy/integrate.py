@@ -6,10 +6,10 @@ Array(2., dtype=float32)
 """
 
 from accnp.api.folds.statistics import trapezoid
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "trapezoid",
 ]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

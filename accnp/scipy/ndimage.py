@@ -7,10 +7,10 @@ Array([0.5], dtype=float32)
 """
 
 from accnp.api.scientific.grids import map_coordinates
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "map_coordinates",
 ]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

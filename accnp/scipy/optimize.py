@@ -7,8 +7,8 @@ True
 """
 
 from accnp.api.optimize.minimizing import OptimizeResults, minimize
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["OptimizeResults", "minimize"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -13,7 +13,7 @@ from accnp.api.signal.convolving import (
     fftconvolve,
 )
 from accnp.api.signal.spectra import csd, detrend, istft, stft, welch
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "convolve",
@@ -28,4 +28,4 @@ __all__ = [
     "welch",
 ]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -28,7 +28,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.stats.examples import EXAMPLES
 from accnp.array import Array
 from accnp.errors import api_boundary
-from accnp.missing import nearest
+from accnp.missing import install_getattr
 from accnp.primitives.kinds import wrong_dtype
 
 __all__ = ["declare"]
@@ -91,8 +91,8 @@ def declare(
             its = "" if key in plain else place
             flags = (never, key in loose, pieces, positive)
             setattr(module, key, _make(name, key, what, names, its, flags, function))
-    module.__getattr__ = nearest(module.__name__, given)  # type: ignore[method-assign]
     sys.modules[module.__name__] = module
+    install_getattr(module.__name__, given)
     return module
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accnp.config import config
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["set_cache_dir"]
 
@@ -21,4 +21,4 @@ def set_cache_dir(path: str) -> None:
     config.update("cache_dir", path)
 
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

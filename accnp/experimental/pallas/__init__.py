@@ -26,7 +26,7 @@ from accnp.api.pallas.specs import (
     Blocked, BlockSpec, BoundedSlice, Buffered, CostEstimate, Element, GridSpec, Indirect,
     MemoryRef, MemorySpace, RevisitMode, Squeezed, no_block_spec, squeezed,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.experimental.pallas import tpu, triton
@@ -79,6 +79,4 @@ __all__ = [
     "with_scoped",
 ]  # fmt: skip
 
-__getattr__ = _nearest(
-    __name__, __all__, {name: f"{__name__}.{name}" for name in ("tpu", "triton")}
-)
+_install_getattr(__name__, __all__, {name: f"{__name__}.{name}" for name in ("tpu", "triton")})

@@ -14,7 +14,7 @@ from accnp.api.pallas.devices import (
 from accnp.api.pallas.devices import TpuMemorySpace as MemorySpace
 from accnp.api.pallas.masked import load, store
 from accnp.api.pallas.specs import MemoryRef, PrefetchScalarGridSpec
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 PARALLEL = GridDimensionSemantics.PARALLEL
 CORE_PARALLEL = GridDimensionSemantics.CORE_PARALLEL
@@ -55,4 +55,4 @@ __all__ = [
     "sync_copy",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -12,7 +12,7 @@ from accnp.api.pallas.masked import (
     atomic_xchg, atomic_xor, debug_barrier, dot, load, max_contiguous, store,
 )  # fmt: skip
 from accnp.api.pallas.devices import TritonParams as CompilerParams
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
@@ -20,4 +20,4 @@ __all__ = [
     "max_contiguous", "store",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -29,7 +29,7 @@ from accnp.api.sparse.rows import (
 from accnp.api.sparse.sparsifying import (
     empty, eye, grad, jacfwd, jacobian, jacrev, sparsify, todense, value_and_grad,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.experimental.sparse import linalg
@@ -49,4 +49,4 @@ __all__ = [
     "todense", "value_and_grad",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__, {"linalg": f"{__name__}.linalg"})
+_install_getattr(__name__, __all__, {"linalg": f"{__name__}.linalg"})

@@ -1,8 +1,8 @@
 """`accnp.experimental.sparse.linalg`: eigenvalues of large symmetric operators."""
 
 from accnp.api.factors.lobpcg import lobpcg_standard
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["lobpcg_standard"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -20,7 +20,7 @@ from accnp.ir.equations import (
     ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, gensym, jaxprs_in_params,
     new_jaxpr_eqn, no_effects, subjaxprs,
 )  # fmt: skip
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = [
     "AbstractToken",
@@ -64,4 +64,4 @@ __all__ = [
     "valid_jaxtype",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

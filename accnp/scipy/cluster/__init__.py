@@ -6,9 +6,9 @@
 Array([0, 1], dtype=int32)
 """
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.scipy.cluster import vq
 
 __all__ = ["vq"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

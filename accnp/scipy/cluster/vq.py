@@ -1,8 +1,8 @@
 """`accnp.scipy.cluster.vq`: vector quantisation, re-exported."""
 
 from accnp.api.scientific.vector_codes import vq
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["vq"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

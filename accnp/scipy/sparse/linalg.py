@@ -1,8 +1,8 @@
 """`accnp.scipy.sparse.linalg`: iterative solvers, re-exported one by one."""
 
 from accnp.api.factors.krylov import bicgstab, cg, gmres
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)

@@ -5,9 +5,9 @@
 0.0
 """
 
-from accnp.missing import nearest as _nearest
+from accnp.missing import install_getattr as _install_getattr
 from accnp.scipy.spatial import transform
 
 __all__ = ["transform"]
 
-__getattr__ = _nearest(__name__, __all__)
+_install_getattr(__name__, __all__)
