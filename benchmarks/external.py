@@ -93,6 +93,10 @@ def _determinants() -> Iterator[Case]:
         return _compiled(m, lambda x: m.jvp(f, (x,), (m.numpy.ones_like(x),))[1], x)
 
     yield Case("jvp of loop of det 4x4", 1.0, loop)
+    for n in (4, 8):
+        x = _values(n, n)
+        name = f"hessian(det) {n}x{n}"
+        yield Case(name, 1.0, lambda m, x=x: _compiled(m, m.hessian(m.numpy.linalg.det), x))
 
 
 def _loop(bar: float, name: str, x: np.ndarray, step: Callable[..., Any]) -> Case:
@@ -127,7 +131,11 @@ def _gathers() -> Iterator[Case]:
     wide, image = _values(100000, 9), _values(1000000, 3)
     yield Case("x[:, p]", 1.0, lambda m: _compiled(m, lambda x: x[:, p], wide))
     yield Case("x[:, ::-1]", 1.0, lambda m: _compiled(m, lambda x: x[:, ::-1], image))
-    yield Case("x[:, [2, 1, 0]]", 1.0, lambda m: _compiled(m, lambda x: x[:, p[[4, 3, 0]]], image))
+    swapped, pixels = np.array([2, 1, 0]), (255 * abs(image)).astype(np.uint8)
+    yield Case("x[:, [2, 1, 0]]", 1.0, lambda m: _compiled(m, lambda x: x[:, swapped], image))
+    yield Case("the same of uint8", 1.0, lambda m: _compiled(m, lambda x: x[:, swapped], pixels))
+    few, order = _values(500000, 4), np.array([0, 3, 1, 2])
+    yield Case("x[:, [0, 3, 1, 2]]", 1.0, lambda m: _compiled(m, lambda x: x[:, order], few))
     yield _loop(1.0, "x[..., p] * c in loop", _values(160, 60, 9), lambda m, i, f: f[..., p] * 0.99)
 
 
@@ -298,7 +306,7 @@ def measure(case: Case, runs: int, rounds: int) -> tuple[list[float], bool]:
     calls = {"accnp": case.program(accnp), "jax": case.program(jax)}
     ours, theirs = np.asarray(calls["accnp"]()), np.asarray(calls["jax"]())
     agree = ours.shape == theirs.shape and np.allclose(
-        ours, theirs, rtol=2e-3, atol=2e-3 * (1 + np.abs(theirs).max()), equal_nan=True
+        ours, theirs, rtol=2e-3, atol=2e-3 * (1.0 + float(np.abs(theirs).max())), equal_nan=True
     )
     if case.numpy:
         calls["numpy"] = case.numpy

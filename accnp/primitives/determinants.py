@@ -23,7 +23,11 @@ from accnp.primitives.linalg import (
     matmul,
     matrix_t,
 )
-from accnp.primitives.linalg_kernels import adjugate_kernel, det_kernel
+from accnp.primitives.linalg_kernels import (
+    adjugate_kernel,
+    adjugate_tangent_kernel,
+    det_kernel,
+)
 from accnp.primitives.reference import quiet
 
 
@@ -128,6 +132,7 @@ opaque(
     jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
     transpose=lambda ct, a, t: (None, matrix_t(o.adjugate_tangent(a, matrix_t(ct)))),
     batch=batched("adjugate_tangent"),
+    kernel=lambda operands, results, p: adjugate_tangent_kernel(*operands, results[0]),
 )
 opaque(
     "adjugate",

@@ -1,5 +1,5 @@
 """Kernels of triangular systems and factorisations: cholesky, triangular_solve, lu, linear_solve,
-det, slogdet, adjugate.
+det, slogdet, adjugate, adjugate_tangent.
 
 In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch; the
 work is done by kernels of the library (`kernels/factors.py`). There are none for complex matrices,
@@ -21,6 +21,7 @@ from accnp.primitives.views import contiguous
 __all__ = [
     "Batch",
     "adjugate_kernel",
+    "adjugate_tangent_kernel",
     "cholesky_kernel",
     "det_kernel",
     "lu_kernel",
@@ -244,6 +245,83 @@ def adjugate_kernel(a: Operand, result: Aval) -> OwnKernel | None:
             text.add(f"y[i8(q[i]) * {n} + i8(p[j])] = sign * g[j * {n} + i]")
         text.add("release(f)", "release(g)", "release(p)", "release(q)")
     return batch.own(2 * size**3)
+
+
+def adjugate_tangent_kernel(a: Operand, t: Operand, result: Aval) -> OwnKernel | None:
+    """Return the kernel of `adjugate_tangent`, right for singular matrices, too.
+
+    With complete pivoting, all but two columns of P A Q are factorised, which leaves a matrix S of
+    two rows: P A Q = L E R, where E is a unit matrix beside S, and R has the pivots. Then the
+    adjugate changes by det(R) inv(R) D inv(L), where D is the change of adj(E) in the direction
+    C = inv(L) P T Q inv(R). Its blocks are polynomials: with s = det(S) they are
+    (s tr(C11) + tr(adj(S) C22)) I - s C11, -C12 adj(S), -adj(S) C21, tr(C11) adj(S) + adj(C22).
+    If one of the pivots is 0, so is the change: minors of all but two rows vanish.
+    """
+    batch, size = Batch([a, t], [result], "222"), a.shape[-1]
+    if not batch.real or not 2 <= size <= FEW:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    m = text.integer(size - 2)
+    head, every = f"for k in range({m}):", f"for i in range({n}):"
+    with batch.each("xuy"):
+        text.add(f"f = heap_{code}({n} * {n})", f"c = heap_{code}({n} * {n})")
+        text.add(f"p = heap_i4({n})", f"q = heap_i4({n})", f"sign = {code}(1)")
+        batch.copy("f", "x", 0, n, n)
+        text.add(every, "    p[i] = i4(i)", "    q[i] = i4(i)")
+        text.add(f"scale = {code}(1)")
+        with text.block(head):
+            _pivot(text, n, code)
+            text.add(f"d = f[k * {n} + k]", "scale = scale * d")
+            text.add(f"f[k * {n} + k] = d if d != {code}(0) else {code}(1)")
+            with text.block(f"for i in range(k + 1, {n}):"):
+                text.add(f"r = f[i * {n} + k] / f[k * {n} + k]", f"f[i * {n} + k] = r")
+                text.add(f"row = at(f, i * {n})", f"top = at(f, k * {n})")
+                text.add(f"for j in range(k + 1, {n}):", "    row[j] = row[j] - r * top[j]")
+        rows, columns = batch.strides(1)
+        with text.block(every), text.block(f"for j in range({n}):"):
+            text.add(f"c[i * {n} + j] = u[i8(p[i]) * {rows} + i8(q[j]) * {columns}]")
+        with text.block(head), text.block(f"for i in range(k + 1, {n}):"):  # inv(L) from the left
+            text.add(f"r = f[i * {n} + k]", f"row = at(c, i * {n})", f"top = at(c, k * {n})")
+            text.add(f"for j in range({n}):", "    row[j] = row[j] - r * top[j]")
+        with text.block(every), text.block(head):  # inv(R) from the right
+            text.add(f"row = at(c, i * {n})", f"top = at(f, k * {n})", "r = row[k] / top[k]")
+            text.add("row[k] = r")
+            text.add(f"for j in range(k + 1, {n}):", "    row[j] = row[j] - r * top[j]")
+        _change_of_blocks(text, n, m, code)
+        with text.block(f"for b in range({m}):"):  # inv(R) from the left
+            text.add(f"k = {m} - 1 - b", f"top = at(f, k * {n})", f"row = at(c, k * {n})")
+            with text.block(f"for j in range(k + 1, {n}):"):
+                text.add("r = top[j]", f"other = at(c, j * {n})")
+                text.add(f"for i in range({n}):", "    row[i] = row[i] - r * other[i]")
+            text.add("d = top[k]", f"for i in range({n}):", "    row[i] = row[i] / d")
+        with text.block(every), text.block(f"for b in range({m}):"):  # inv(L) from the right
+            text.add(f"k = {m} - 1 - b", f"row = at(c, i * {n})", "r = row[k]")
+            text.add(f"for j in range(k + 1, {n}):", f"    r = r - row[j] * f[j * {n} + k]")
+            text.add("row[k] = r")
+        with text.block(every), text.block(f"for j in range({n}):"):
+            text.add(f"y[i8(q[i]) * {n} + i8(p[j])] = sign * scale * c[i * {n} + j]")
+        text.add("release(f)", "release(c)", "release(p)", "release(q)")
+    return batch.own(3 * size**3)
+
+
+def _change_of_blocks(text: Text, n: str, m: str, code: str) -> None:
+    """c, which is C, becomes D; S is at the end of f. See `adjugate_tangent_kernel`."""
+    text.add(f"e = {m} + 1", f"upper = at(f, {m} * {n})", f"lower = at(f, e * {n})")
+    text.add(f"s0 = upper[{m}]", "s1 = upper[e]", f"s2 = lower[{m}]", "s3 = lower[e]")
+    text.add(f"upper = at(c, {m} * {n})", f"lower = at(c, e * {n})")
+    text.add(f"c0 = upper[{m}]", "c1 = upper[e]", f"c2 = lower[{m}]", "c3 = lower[e]")
+    text.add("s = s0 * s3 - s1 * s2", "both = s3 * c0 - s1 * c2 - s2 * c1 + s0 * c3")
+    text.add(f"trace = {code}(0)")
+    text.add(f"for i in range({m}):", f"    trace = trace + c[i * {n} + i]")
+    with text.block(f"for i in range({m}):"):
+        text.add(f"row = at(c, i * {n})")
+        text.add(f"for j in range({m}):", "    row[j] = -s * row[j]")
+        text.add("row[i] = row[i] + s * trace + both", f"g = row[{m}]", "h = row[e]")
+        text.add(f"row[{m}] = s2 * h - s3 * g", "row[e] = s1 * g - s0 * h")
+        text.add("g = upper[i]", "h = lower[i]")
+        text.add("upper[i] = s1 * h - s3 * g", "lower[i] = s2 * g - s0 * h")
+    text.add(f"upper[{m}] = trace * s3 + c3", "upper[e] = -trace * s1 - c1")
+    text.add(f"lower[{m}] = -trace * s2 - c2", "lower[e] = trace * s0 + c0")
 
 
 def _pivot(text: Text, n: str, code: str) -> None:
