@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp import engine
 from accnp.dtypes import canonicalize_dtype, float0
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import CONST, EMPTY, MARK, Node, const, home, site_text, user_site
@@ -27,9 +28,34 @@ from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, traced_repr, unmapped
 
 __all__ = [
-    "Array", "const_of", "escape", "from_numpy", "is_traced", "known", "look", "with_float0",
-    "wrap",
+    "Array", "ArrayLike", "const_of", "escape", "from_numpy", "is_traced", "known", "look",
+    "with_float0", "wrap",
 ]  # fmt: skip
+
+
+if TYPE_CHECKING:  # `Array.at`: the classes of api/indexes/at.py as type checkers see them
+
+    class At:
+        def __getitem__(self, index: Any, /) -> AtIndex: ...
+
+    class AtIndex:
+        def get(
+            self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None, fill_value: ArrayLike | None = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True,
+        ) -> Array: ...  # fmt: skip
+        def set(
+            self, values: ArrayLike, *, indices_are_sorted: bool = False,
+            unique_indices: bool = False, mode: Any = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True,
+        ) -> Array: ...  # fmt: skip
+
+        add = subtract = multiply = mul = divide = power = min = max = set
+
+        def apply(
+            self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
+            unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
+        ) -> Array: ...  # fmt: skip
 
 
 class Array:
@@ -54,7 +80,6 @@ class Array:
     if TYPE_CHECKING:  # what api/arrays/methods.py writes onto the class, for type checkers
 
         def _binary(self, other: Any, /) -> Array: ...
-        def _method(self, *args: Any, **kwargs: Any) -> Array: ...
         def __eq__(self, other: Any, /) -> Array: ...  # type: ignore[override]
         def __ne__(self, other: Any, /) -> Array: ...  # type: ignore[override]
         def __neg__(self) -> Array: ...
@@ -68,7 +93,9 @@ class Array:
         def __divmod__(self, other: Any, /) -> tuple[Array, Array]: ...
         def __rdivmod__(self, other: Any, /) -> tuple[Array, Array]: ...
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
-        def nonzero(self, **kwargs: Any) -> tuple[Array, ...]: ...
+        def nonzero(
+            self, *, size: int | None = None, fill_value: ArrayLike | None = None
+        ) -> tuple[Array, ...]: ...
         def tobytes(self, order: str = "C") -> bytes: ...
         def unsafe_buffer_pointer(self) -> int: ...
 
@@ -76,22 +103,184 @@ class Array:
         mT: Array
         real: Array
         imag: Array
-        at: Any
+        at: At
         sharding: Any
         format: Any
         addressable_shards: Any
         global_shards: Any
         is_fully_addressable: bool
+        is_fully_replicated: bool
+        flat: Any
+        device_buffer: Any
+        device_buffers: Any
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _binary
         __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = _binary
         __rpow__ = __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = _binary
         __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _binary
         __lt__ = __le__ = __gt__ = __ge__ = _binary
-        all = any = argmax = argmin = argpartition = argsort = astype = byteswap = _method
-        choose = clip = clone = compress = conj = conjugate = copy = cumprod = cumsum = _method
-        diagonal = dot = flatten = max = mean = min = prod = ptp = ravel = repeat = _method
-        reshape = round = searchsorted = sort = squeeze = std = sum = swapaxes = take = _method
-        to_device = trace = transpose = var = view = _method
+
+        def all(
+            self,
+            axis: Any = None,
+            out: None = None,
+            keepdims: bool = False,
+            *,
+            where: ArrayLike | None = None,
+        ) -> Array: ...
+
+        any = all
+
+        def argmax(
+            self, axis: int | None = None, out: None = None, keepdims: bool | None = None
+        ) -> Array: ...
+
+        argmin = argmax
+
+        def argpartition(self, kth: int, axis: int = -1) -> Array: ...
+        def argsort(
+            self,
+            axis: int | None = -1,
+            *,
+            kind: None = None,
+            order: None = None,
+            stable: bool = True,
+            descending: bool = False,
+            dtype: DTypeLike | None = None,
+        ) -> Array: ...
+        def astype(self, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array: ...
+        def byteswap(self) -> Array: ...
+
+        clone = conj = conjugate = copy = byteswap
+
+        def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Array: ...
+        def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array: ...
+        def compress(
+            self,
+            condition: ArrayLike,
+            axis: int | None = None,
+            *,
+            out: None = None,
+            size: int | None = None,
+            fill_value: ArrayLike = 0,
+        ) -> Array: ...
+        def cumprod(
+            self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+        ) -> Array: ...
+
+        cumsum = cumprod
+
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
+        def dot(
+            self,
+            b: ArrayLike,
+            *,
+            precision: Any = None,
+            preferred_element_type: DTypeLike | None = None,
+            out_sharding: Any = None,
+        ) -> Array: ...
+        def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
+        def max(
+            self,
+            axis: Any = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+        ) -> Array: ...
+
+        min = max
+
+        def mean(
+            self,
+            axis: Any = None,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+            keepdims: bool = False,
+            *,
+            where: ArrayLike | None = None,
+        ) -> Array: ...
+        def prod(
+            self,
+            axis: Any = None,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+            promote_integers: bool = True,
+        ) -> Array: ...
+
+        sum = prod
+
+        def ptp(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Array: ...
+        def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
+        def repeat(
+            self,
+            repeats: ArrayLike,
+            axis: int | None = None,
+            *,
+            total_repeat_length: int | None = None,
+            out_sharding: Any = None,
+        ) -> Array: ...
+        def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array: ...
+        def round(self, decimals: int = 0, out: None = None) -> Array: ...
+        def searchsorted(
+            self,
+            v: ArrayLike,
+            side: str = "left",
+            sorter: ArrayLike | None = None,
+            *,
+            method: str = "scan",
+        ) -> Array: ...
+        def sort(
+            self,
+            axis: int | None = -1,
+            *,
+            kind: None = None,
+            order: None = None,
+            stable: bool = True,
+            descending: bool = False,
+        ) -> Array: ...
+        def squeeze(self, axis: Any = None) -> Array: ...
+        def std(
+            self,
+            axis: Any = None,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+            ddof: ArrayLike = 0,
+            keepdims: bool = False,
+            *,
+            where: ArrayLike | None = None,
+            mean: ArrayLike | None = None,
+            correction: Any = None,
+        ) -> Array: ...
+
+        var = std
+
+        def swapaxes(self, axis1: int, axis2: int) -> Array: ...
+        def take(
+            self,
+            indices: ArrayLike,
+            axis: int | None = None,
+            out: None = None,
+            mode: str | None = None,
+            unique_indices: bool = False,
+            indices_are_sorted: bool = False,
+            fill_value: ArrayLike | None = None,
+        ) -> Array: ...
+        def to_device(self, device: Any, *, stream: Any = None) -> Array: ...
+        def trace(
+            self,
+            offset: int = 0,
+            axis1: int = 0,
+            axis2: int = 1,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+        ) -> Array: ...
+        def transpose(self, *args: Any) -> Array: ...
+        def view(self, dtype: DTypeLike | None = None, type: None = None) -> Array: ...
+        def addressable_data(self, index: int) -> Array: ...
+        def on_device_size_in_bytes(self) -> int: ...
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
@@ -436,6 +625,9 @@ class Array:
 def _exchange() -> Any:
     return importlib.import_module("accnp.runtime.exchange")  # with the first GPU
 
+
+# What functions take for an array.
+ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
 
 _new = Array.__new__
 LEAVES.add(Array)

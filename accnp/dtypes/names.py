@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +17,18 @@ from accnp.config import config
 from accnp.errors import KeyArrayError, UnsupportedDtypeError
 
 DType = Any  # np.dtype or ExtendedDType
+
+if TYPE_CHECKING:
+
+    class SupportsDType(Protocol):
+        """What has a dtype, which stands for it: arrays, `finfo`."""
+
+        @property
+        def dtype(self) -> Any: ...
+
+    DTypeLike = str | type[Any] | np.dtype | SupportsDType
+else:
+    DTypeLike = str | type[Any] | np.dtype
 
 
 class extended(np.generic):

@@ -4,6 +4,8 @@ A line of a program with `# error: RULE` must have an error of that rule, and no
 one. Types are asserted with `typing.assert_type`.
 """
 
+import ast
+import importlib
 import inspect
 import json
 import re
@@ -16,6 +18,9 @@ from typing import get_overloads
 import pytest
 
 import accnp
+from accnp.api.arrays import methods
+from accnp.api.elements import ufuncs
+from accnp.api.folds import reductions
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -72,3 +77,86 @@ def test_overloads_of_jit_have_all_options():
         given = inspect.signature(overload).parameters
         assert list(given) == list(options)
         assert all(given[name].default == options[name].default for name in list(options)[1:])
+
+
+# --- what is declared for type checkers alone -----------------------------------------------------
+
+
+def declared(module, name):
+    """The functions that the class `name` has under `if TYPE_CHECKING:` (or is there itself), each
+    as a signature without annotations, and the annotated attributes."""
+    tree = ast.parse(Path(module.__file__).read_text())
+    hidden = [
+        n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)
+    ]
+    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name]
+    wholly = [c for c in classes if any(c in h.body for h in hidden)]
+    bodies = [c.body for c in wholly] or [h.body for c in classes for h in hidden if h in c.body]
+    functions, attributes = {}, set()
+    for node in [n for body in bodies for n in body]:
+        if isinstance(node, ast.FunctionDef):
+            node.returns, node.decorator_list = None, []
+            for each in ast.walk(node.args):
+                if isinstance(each, ast.arg):
+                    each.annotation = None
+            scope = {}
+            exec(ast.unparse(node), {}, scope)
+            functions[node.name] = inspect.signature(scope[node.name])
+        elif isinstance(node, ast.Assign):
+            functions |= {t.id: functions[node.value.id] for t in node.targets}
+        elif isinstance(node, ast.AnnAssign):
+            attributes.add(node.target.id)
+    return functions, attributes
+
+
+def shape_of(signature):
+    """Kinds, defaults and, but for the first one (`self`), names of parameters."""
+    parameters = list(signature.parameters.values())
+    return [
+        ("" if i == 0 or p.kind is p.POSITIONAL_ONLY else p.name, p.kind, p.default)
+        for i, p in enumerate(parameters)
+    ]
+
+
+def test_methods_of_arrays_are_declared_as_they_are():
+    functions, attributes = declared(importlib.import_module("accnp.array"), "Array")
+    public = {name for name in dir(accnp.Array) if name[0] != "_"}
+    written = {*methods.METHODS, *methods.PROPERTIES, *methods.LATER}
+    assert {n for n in written if n[0] != "_"} <= {*functions, *attributes}
+    assert {n for n in {*functions, *attributes} if n[0] != "_"} <= public
+    for name, signature in functions.items():
+        if name[0] != "_":
+            assert shape_of(signature) == shape_of(inspect.signature(getattr(accnp.Array, name))), (
+                name
+            )
+    for name in attributes:
+        assert isinstance(getattr(accnp.Array, name), property), name
+
+
+def test_updates_at_an_index_are_declared_as_they_are():
+    functions, _ = declared(importlib.import_module("accnp.array"), "AtIndex")
+    real = type(accnp.zeros(1).at[0])
+    assert {*functions} == {n for n in dir(real) if n[0] != "_"} - {*real.__slots__}
+    for name, signature in functions.items():
+        assert shape_of(signature) == shape_of(inspect.signature(getattr(real, name))), name
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "made"),
+    [
+        (reductions, "Fold", "sum prod"),
+        (reductions, "Extreme", "max min"),
+        (reductions, "Logical", "all any"),
+        (reductions, "Place", "argmax argmin"),
+        (ufuncs, "OfOne", "i0 trunc"),
+        (ufuncs, "OfTwo", "fmax fmin gcd lcm"),
+    ],
+)
+def test_types_of_made_functions_are_their_signatures(module, name, made):
+    call = declared(module, name)[0]["__call__"]
+    given = list(call.parameters.values())[1:]
+    for function in made.split():
+        real = inspect.signature(getattr(module, function)).parameters.values()
+        assert [(p.name, p.kind, p.default) for p in given] == [
+            (p.name, p.kind, p.default) for p in real
+        ], function

@@ -23,7 +23,8 @@ from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -204,7 +205,9 @@ def _finished(
 
 
 def _along_one(name: str, fft_type: FftType, example: str) -> Any:
-    def function(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    def function(
+        a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+    ) -> Array:
         return _one(name, fft_type, a, n, axis, norm)
 
     return _finished(
@@ -214,7 +217,7 @@ def _along_one(name: str, fft_type: FftType, example: str) -> Any:
 
 def _over_two(name: str, fft_type: FftType, example: str) -> Any:
     def function(
-        a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+        a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
     ) -> Array:
         if len(axes) != 2:
             raise ValueError(
@@ -230,7 +233,7 @@ def _over_two(name: str, fft_type: FftType, example: str) -> Any:
 
 def _over_many(name: str, fft_type: FftType, example: str) -> Any:
     def function(
-        a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
+        a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
     ) -> Array:
         return _core(name, fft_type, a, s, axes, norm)
 
@@ -253,7 +256,7 @@ irfftn = _over_many("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0.
 
 
 @api_boundary
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform one half of a signal whose other half is its conjugate: a real spectrum.
 
     The dtype is float32 (float64 for 64-bit numbers).
@@ -277,7 +280,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @api_boundary
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `hfft`: half of the signal of a real spectrum.
 
     Raises:
@@ -314,7 +317,7 @@ def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
 
 
 @api_boundary
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """Return the frequencies of the n elements of `fft`, for samples that are d apart.
 
     Shape (n,), float32 (64-bit with jax_enable_x64) or `dtype`.
@@ -338,7 +341,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 @api_boundary
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """Return the frequencies of the elements of `rfft` of n samples that are d apart.
 
     Shape (n // 2 + 1,), float32 (64-bit with jax_enable_x64) or `dtype`.
@@ -373,7 +376,7 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
 
 
 @api_boundary
-def fftshift(x: Any, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Move frequency 0 to the middle of the axes (default: all).
 
     Shape and dtype stay.
@@ -390,7 +393,7 @@ def fftshift(x: Any, axes: Any = None) -> Array:
 
 
 @api_boundary
-def ifftshift(x: Any, axes: Any = None) -> Array:
+def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Undo `fftshift`.
 
     Shape and dtype stay.

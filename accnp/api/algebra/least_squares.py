@@ -19,7 +19,7 @@ from accnp.api.elements.ufuncs import conj, isnan
 from accnp.api.factors import lax_linalg
 from accnp.api.folds.reductions import any as _any
 from accnp.api.folds.reductions import sum as _sum
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -52,7 +52,13 @@ def _bound(s: Array, relative: Any) -> Array:
 @api_boundary
 @shown()
 @broadcasts_inside
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """Return how many singular values are not negligible; of vectors, whether one is not zero.
 
     `rtol` is relative to the largest one, as in NumPy and the array API standard (jax takes it as
@@ -81,7 +87,13 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 @api_boundary
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """Return the pseudo-inverse of matrices.
 
     Singular values up to `rtol` (or `rcond`) times the largest count as zero; the default is 10
@@ -130,7 +142,9 @@ def _inverse_where_regular(x: Array, rtol: Any, hermitian: bool) -> Array:
 
 
 @api_boundary
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
+) -> tuple[Array, ...]:
     """Return the least-squares solution, residuals, rank and singular values.
 
     Singular values up to `rcond` times the largest count as zero (default: max(m, n) times the
@@ -181,7 +195,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
 
 @api_boundary
 @shown()
-def cond(x: Any, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """Return the condition number of matrices in a norm (default: the 2-norm).
 
     Shape (..., n, m) gives (...); the dtype is real.

@@ -32,7 +32,8 @@ from accnp.api.elements.ufuncs import sign
 from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.sorting import argsort, sort
 from accnp.api.indexes.taking import take_along_axis
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -120,7 +121,7 @@ def _weak(x: Array) -> Array:
 
 
 @api_boundary
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross product of vectors of 3 components.
 
     Other axes broadcast; the dtype is the promoted one.
@@ -143,7 +144,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 
 @api_boundary
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sum the diagonals of the matrices in the last two axes.
 
     Shape (..., n, m) gives (...). Narrow integers become int32 (64-bit with jax_enable_x64).
@@ -160,7 +161,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
 
 
 @api_boundary
-def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Take the diagonals of the matrices in the last two axes.
 
     Shape (..., n, m) gives (..., min(n, m)) for offset 0; the dtype stays.
@@ -181,7 +182,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 @api_boundary
 @weak_as_operands
-def solve(a: Any, b: Any) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a @ x = b for vectors or matrices b.
 
     a has shape (..., n, n); b of one axis is a vector, as in NumPy 2. Integers become the default
@@ -220,7 +221,7 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
 
 
 @api_boundary
-def inv(a: Any) -> Array:
+def inv(a: ArrayLike) -> Array:
     """Invert matrices.
 
     The shape stays. Integers become the default float, other dtypes stay, float16 and bfloat16,
@@ -245,7 +246,7 @@ def inv(a: Any) -> Array:
 @api_boundary
 @weak_as_operands
 @shown()
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite.
 
     The shape stays. Integers become the default float, other dtypes stay, float16 and bfloat16,
@@ -269,7 +270,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 @api_boundary
 @weak_as_operands
 @shown()
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return eigenvalues (ascending) and eigenvectors of symmetric matrices.
 
     Shape (..., n, n) gives (..., n) and (..., n, n). Integers become the default float, other
@@ -294,7 +295,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 @api_boundary
 @shown()
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return the eigenvalues of symmetric matrices, ascending.
 
     Shape (..., n, n) gives (..., n), of real dtype. Errors are those of `eigh`.
@@ -308,7 +309,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 @api_boundary
 @weak_as_operands
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
 
     There are no derivatives, as in jax: `lax.linalg.eig` has them on demand, `eigvals` has its own.
@@ -331,7 +332,7 @@ def eig(a: Any) -> EigResult:
 @api_boundary
 @weak_as_operands
 @shown()
-def eigvals(a: Any) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """Return the eigenvalues of square matrices, complex.
 
     Shape (..., n, n) gives (..., n). Unlike NumPy: always a complex dtype.
@@ -352,7 +353,7 @@ def eigvals(a: Any) -> Array:
 @weak_as_operands
 @shown()
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -393,7 +394,7 @@ def svd(
 
 
 @api_boundary
-def svdvals(x: Any, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """Return the singular values of matrices, largest first.
 
     Shape (..., n, m) gives (..., min(n, m)), of real dtype.
@@ -411,7 +412,7 @@ def svdvals(x: Any, /) -> Array:
 @api_boundary
 @weak_as_operands
 @shown()
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Return Q and R with a = Q @ R; "r" returns R only, "complete" a square Q.
 
     "raw" returns what LAPACK makes, transposed: R and reflectors in one matrix, and their factors.
@@ -444,7 +445,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @api_boundary
 @weak_as_operands
-def det(a: Any) -> Array:
+def det(a: ArrayLike) -> Array:
     """Return the determinants of square matrices.
 
     Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
@@ -481,7 +482,7 @@ def _written_out(x: Node) -> Node:
 
 @api_boundary
 @shown()
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute value of determinants.
 
     Shape (..., n, n) gives (...) twice; logabsdet is real. Integers become the default float, other

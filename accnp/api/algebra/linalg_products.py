@@ -9,7 +9,8 @@ from typing import Any
 
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import as_node
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
 __all__ = ["matmul", "outer", "tensordot"]
@@ -17,7 +18,12 @@ __all__ = ["matmul", "outer", "tensordot"]
 
 @api_boundary
 def matmul(
-    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Multiply matrices [..., n, k] and [..., k, m]; leading axes broadcast.
 
@@ -37,7 +43,7 @@ def matmul(
 
 
 @api_boundary
-def outer(x1: Any, x2: Any, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply each element of the vector x1 with each of the vector x2.
 
     Shape (n, m), in the promoted dtype.
@@ -58,13 +64,13 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 @api_boundary
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axes: Any = 2,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
     """Contract the last `axes` axes of x1 with the first of x2, or a pair of lists of axes.

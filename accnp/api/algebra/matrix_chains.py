@@ -19,7 +19,7 @@ from accnp.api.arguments.convert import as_node, promote_inexact
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -29,7 +29,7 @@ __all__ = ["matrix_power", "multi_dot", "tensorinv", "tensorsolve"]
 
 
 @api_boundary
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """Solve tensordot(a, x, x.ndim) = b.
 
     The result has the shape that follows b's in a. Integers become the default float, other dtypes
@@ -62,7 +62,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 
 
 @api_boundary
-def tensorinv(a: Any, ind: int = 2) -> Array:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Invert with respect to tensordot over `ind` axes.
 
     The first `ind` axes come last. Integers become the default float, other dtypes stay, float16
@@ -93,7 +93,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 
 @api_boundary
 @shown()
-def matrix_power(a: Any, n: int) -> Array:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices with themselves n times (n < 0: their inverses).
 
     The shape stays; so does the dtype, but for integers to a negative n, which become floats.

@@ -14,7 +14,7 @@ from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_
 from accnp.api.compiled.named import shown
 from accnp.api.factors import lax_spectra
 from accnp.api.folds.reductions import root_of_squares, wide_type
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -102,7 +102,7 @@ def singular_values(x: Node) -> Node:
 
 @api_boundary
 @shown()
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+def norm(x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the norm of vectors or matrices; None is the root of the sum of squares.
 
     The result lacks the axes (1 long with keepdims=True); its dtype is real: integers become the
@@ -159,7 +159,9 @@ def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
 
 
 @api_boundary
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
+def vector_norm(
+    x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+) -> Array:
     """Return the norm of vectors along axes (None: of all elements).
 
     The dtype is real: integers become the default float, others stay.
@@ -192,7 +194,7 @@ def _size(x: Node, axes: Sequence[int]) -> int:
 
 
 @api_boundary
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return the norm of the matrices in the last two axes.
 
     Shape (..., n, m) gives (...); the dtype is real: integers become the default float, others

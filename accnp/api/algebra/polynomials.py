@@ -23,7 +23,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements import ufuncs as uf
 from accnp.api.flow.loops import scan
 from accnp.api.folds.sorting import argsort
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -55,7 +55,7 @@ def _check_rows(name: str, *xs: Array, most: int = 1) -> None:
 @api_boundary
 @shown()
 @broadcasts_inside
-def polyadd(a1: Any, a2: Any) -> Array:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the coefficients of the sum of two polynomials.
 
     The longer one's shape, the promoted dtype.
@@ -76,7 +76,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
 
 @api_boundary
 @broadcasts_inside
-def polysub(a1: Any, a2: Any) -> Array:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the coefficients of the difference of two polynomials.
 
     The longer one's shape, the promoted dtype.
@@ -100,7 +100,7 @@ def _without_leading_zeros(x: Array, function: str) -> Array:
 
 
 @api_boundary
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Return the coefficients of the product of two polynomials.
 
     Args:
@@ -127,7 +127,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
 
 
 @api_boundary
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Return quotient and remainder of the division of two polynomials.
 
     Both have one axis; integers become the default float, other dtypes the promoted one.
@@ -167,7 +167,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
 
 
 @api_boundary
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate a polynomial by Horner's rule.
 
     Args:
@@ -202,7 +202,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
 
 @api_boundary
 @shown()
-def polyder(p: Any, m: int = 1) -> Array:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Return the coefficients of the m-th derivative.
 
     Along the first axis there are m coefficients fewer; integers become the default float.
@@ -231,7 +231,7 @@ def polyder(p: Any, m: int = 1) -> Array:
 
 
 @api_boundary
-def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """Return the coefficients of the m-th integral.
 
     Coefficients have one axis.
@@ -279,7 +279,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 
 
 @api_boundary
-def poly(seq_of_zeros: Any) -> Array:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the coefficients of the polynomial with the given roots (of a matrix: eigenvalues).
 
     Args:
@@ -317,7 +317,7 @@ def poly(seq_of_zeros: Any) -> Array:
 
 
 @api_boundary
-def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Return the roots of a polynomial: the eigenvalues of its companion matrix.
 
     One axis of complex dtype.
@@ -364,12 +364,12 @@ def _eigenvalues(c: Array) -> Array:
 @api_boundary
 @broadcasts_inside
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
     """Fit a polynomial to points by least squares.

@@ -26,8 +26,9 @@ from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.config import numpy_dtype_promotion
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -98,11 +99,11 @@ def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
 
 @api_boundary
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
@@ -224,12 +225,12 @@ def dot(
 
 @api_boundary
 def lax_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: Any = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
     """Multiply vectors and matrices, or contract the axes that `dimension_numbers` says.
@@ -388,13 +389,13 @@ def tensordot(
 
 @api_boundary
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Multiply vectors along an axis; the other axes broadcast; the first one is conjugated.
 
@@ -435,11 +436,11 @@ def _axis_last(x: Node, d: int) -> Node:
 @api_boundary
 @shown()
 def trace(
-    a: Any,
+    a: ArrayLike,
     offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
     """Sum a diagonal.

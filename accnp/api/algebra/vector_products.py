@@ -18,7 +18,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -77,7 +77,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 
 @api_boundary
 @shown(arrays=2)
-def kron(a: Any, b: Any) -> Array:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the Kronecker product.
 
     Each axis is as long as those of a and b multiplied; the dtype is the promoted one.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arrays.creation import asarray
+from accnp.array import Array
 from accnp.dtypes import as_dtype
 
 _OF_TEXT = (int, complex, builtins.bool)
@@ -22,7 +23,7 @@ class ScalarType(type):
 
     dtype: np.dtype
 
-    def __call__(cls, x: Any) -> Any:
+    def __call__(cls, x: Any) -> Array:
         if isinstance(x, str):  # as NumPy: the text of a number
             kind = next((k for k in _OF_TEXT if k.__name__ in cls.dtype.name), float)
             try:
@@ -50,7 +51,7 @@ class ScalarType(type):
         return f"<class 'accnp.numpy.{cls.__name__}'>"
 
 
-def scalar_type(name: str) -> Any:
+def scalar_type(name: str) -> ScalarType:
     """Make the scalar type of one dtype."""
     doc = (
         f"Scalars and arrays of dtype {name}; called, it makes an array, of any shape.\n\n"

@@ -23,7 +23,8 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.control import switch
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
 __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "piecewise", "place"]
@@ -31,7 +32,7 @@ __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "piecewise", "
 
 @api_boundary
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
     """Apply a function to every line of an array along an axis.
 
@@ -65,7 +66,7 @@ def apply_along_axis(
 
 
 @api_boundary
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array:
+def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
     """Apply a function of an array and an axis over several axes, one after the other.
 
     Args:
@@ -109,7 +110,7 @@ def _piece(piece: Any, kind: np.dtype, v: Array) -> Array:
 
 
 @api_boundary
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Evaluate a function that is given piece by piece.
 
     Args:
@@ -166,7 +167,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 @api_boundary
 @promotes_inside
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """Return a copy with values put where a mask holds; needs inplace=False.
 
     Args:
@@ -207,7 +208,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
 
 @api_boundary
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
     """Call a function for the indices of each place of a grid, all at once by `vmap`.
 

@@ -22,7 +22,8 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, ArrayLike, is_traced, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -326,9 +327,14 @@ def iota(dtype: Any, size: Any) -> Array:
 
 @api_boundary
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None,
+    start: Any,
+    stop: Any = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
     out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Make evenly spaced values in [start, stop): one axis, of static length.
 
     The dtype is int32 for integers, float32 for others (64-bit with jax_enable_x64).
@@ -398,7 +404,7 @@ def _number(v: Any) -> Any:
 
 @api_boundary
 def eye(
-    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+    N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike | None = None, *, device: Any = None
 ) -> Array:
     """Make a matrix with ones on one diagonal.
 
@@ -440,7 +446,7 @@ def diagonal_mask(shape: tuple[int, ...], k: Any = 0, compare: str = "eq") -> No
 
 
 @api_boundary
-def identity(n: int, dtype: Any = None) -> Array:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """Make a square matrix with ones on the diagonal.
 
     Shape (n, n); dtype and errors are those of `eye`.

@@ -18,7 +18,7 @@ from accnp.api.arguments.values import node_of, to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.folds.sorting import argsort_node
 from accnp.api.indexes.indexing import gather_axis
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, ArrayLike, is_traced, wrap
 from accnp.errors import AxisError, api_boundary
 from accnp.ir.aval import make_aval
 from accnp.ir.node import Node
@@ -60,7 +60,7 @@ def _from_front(places: Node, n: int) -> Node:
 
 @api_boundary
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+    arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
     """Leave out the elements at places along an axis.
 
@@ -119,7 +119,7 @@ def delete(
 
 
 @api_boundary
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """Insert values before places along an axis; places out of range are those at the ends.
 
     The result has the dtype of `arr`.
@@ -194,7 +194,7 @@ def _put_between(x: Node, v: Node, d: int, front: np.ndarray) -> Node:
 
 
 @api_boundary
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Array:
     """Cut slices of zeros off the ends of an array whose values are known.
 
     Args:

@@ -18,7 +18,8 @@ from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
-from accnp.array import Array, rows_of_numpy, wrap
+from accnp.array import Array, ArrayLike, rows_of_numpy, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -55,7 +56,7 @@ def _join(nodes: list[Node], axis: int) -> Node:
 
 
 @api_boundary
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along an axis (None: flattened), in the dtype that they promote to.
 
     Differs from NumPy: lists are refused, and promotion is jax's (int8 with float16 is float16).
@@ -101,7 +102,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 
 @api_boundary
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Join arrays of one shape along a new axis.
 
     The result has the promoted dtype, or `dtype`. Unlike NumPy: there is no casting=.
@@ -130,7 +131,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
 
 
 @api_boundary
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis.
 
     Each part has the shape without the axis, and the dtype of x.
@@ -174,7 +175,7 @@ def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) 
 
 
 @api_boundary
-def hstack(tup: Any, dtype: Any = None) -> Array:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along axis 1 (vectors along axis 0).
 
     Unlike NumPy: lists are refused. The result has the promoted dtype; errors are those of
@@ -190,7 +191,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
 
 
 @api_boundary
-def vstack(tup: Any, dtype: Any = None) -> Array:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along axis 0; vectors become rows.
 
     Shapes must agree beside axis 0. The result has the promoted dtype; errors are those of
@@ -205,7 +206,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
 
 
 @api_boundary
-def dstack(tup: Any, dtype: Any = None) -> Array:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along axis 2.
 
     Vectors of n become (1, n, 1). The result has the promoted dtype; errors are those of
@@ -238,7 +239,7 @@ def column_stack(tup: Any) -> Array:
 
 @api_boundary
 @shown(arrays=2)
-def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Join values to the end.
 
     With axis=None both are flattened. The result has the promoted dtype; a is not changed. Errors
@@ -327,7 +328,7 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
 
 
 @api_boundary
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into equal parts, or before the given indices.
 
     The dtype stays.
@@ -346,7 +347,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 
 @api_boundary
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into parts that are as equal as can be, or before the given indices.
 
     The first ones are one element longer; the dtype stays. Errors are those of `split`.
@@ -359,7 +360,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 
 @api_boundary
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along axis 0.
 
     Dtype and errors are those of `split`.
@@ -372,7 +373,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along axis 1 (vectors along axis 0).
 
     Dtype and errors are those of `split`.
@@ -385,7 +386,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along axis 2.
 
     At least three axes are needed. Dtype and errors are those of `split`.
@@ -401,7 +402,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def tile(A: Any, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: Any) -> Array:
     """Repeat the whole array along each axis.
 
     Missing axes of either come in front; the dtype stays.
@@ -426,8 +427,8 @@ def tile(A: Any, reps: Any) -> Array:
 
 @api_boundary
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
@@ -499,7 +500,7 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 
 
 @api_boundary
-def resize(a: Any, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: Any) -> Array:
     """Repeat the flattened elements until a new shape is full.
 
     The dtype stays; of an empty array there are zeros.

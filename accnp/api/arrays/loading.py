@@ -11,6 +11,7 @@ from accnp.api.arguments.convert import numpy_node
 from accnp.api.arguments.values import node_on_gpu
 from accnp.api.arrays.placement import made
 from accnp.array import Array, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.runtime import buffer
 
@@ -18,7 +19,7 @@ __all__ = ["from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "l
 
 
 @api_boundary
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """Make an array of the bytes of a buffer.
 
     One axis. Unlike NumPy: 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
@@ -35,7 +36,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 @api_boundary
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """Make an array of the numbers in a text.
 
     One axis; 64-bit dtypes become 32-bit ones (unless jax_enable_x64).

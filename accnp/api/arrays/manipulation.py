@@ -14,7 +14,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node, as_nodes, to_shape
 from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
 from accnp.api.arguments.shapes import as_axes, as_axis, as_shape, as_sizes, as_static
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -29,8 +29,13 @@ __all__ = [
 
 @api_boundary
 def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    shape: Any,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Array:
     """Show the elements under another shape; one size may be -1.
 
     The dtype stays. Unlike NumPy: a copy in meaning, since arrays are immutable. NumPy arrays stay
@@ -108,7 +113,7 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Flatten into one axis.
 
     The dtype stays; order 'F' goes along the first axis first.
@@ -132,7 +137,7 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def transpose(a: Any, axes: Any = None) -> Array:
+def transpose(a: ArrayLike, axes: Any = None) -> Array:
     """Permute the axes; by default reverse them.
 
     The dtype stays; nothing is copied.
@@ -160,7 +165,7 @@ def transpose(a: Any, axes: Any = None) -> Array:
 
 
 @api_boundary
-def permute_dims(a: Any, /, axes: Any) -> Array:
+def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     """Permute the axes.
 
     The dtype stays; errors are those of `transpose`.
@@ -177,7 +182,7 @@ def permute_dims(a: Any, /, axes: Any) -> Array:
 
 
 @api_boundary
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swap the last two axes.
 
     The dtype stays; complex numbers are not conjugated.
@@ -200,7 +205,7 @@ def matrix_transpose(x: Any, /) -> Array:
 
 
 @api_boundary
-def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Swap two axes.
 
     The dtype stays.
@@ -221,7 +226,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 
 @api_boundary
-def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Move axes to new places; the others keep their order.
 
     The dtype stays.
@@ -250,7 +255,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 
 @api_boundary
-def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis before another.
 
     The dtype stays.
@@ -270,7 +275,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 
 
 @api_boundary
-def expand_dims(a: Any, axis: Any) -> Array:
+def expand_dims(a: ArrayLike, axis: Any) -> Array:
     """Insert axes of length 1; `axis` counts in the result.
 
     The dtype stays.
@@ -301,7 +306,7 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def squeeze(a: Any, axis: Any = None) -> Array:
+def squeeze(a: ArrayLike, axis: Any = None) -> Array:
     """Drop axes of length 1.
 
     By default all of them; the dtype stays.
@@ -328,7 +333,7 @@ def squeeze(a: Any, axis: Any = None) -> Array:
 
 
 @api_boundary
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
     """Repeat along axes of length 1 and new leading axes, without copying.
 
     The dtype stays.

@@ -16,7 +16,8 @@ from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, as_diagonal, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -32,7 +33,7 @@ __all__ = [
 
 
 @api_boundary
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Make a matrix of ones on and below a diagonal.
 
     The shape is (N, M), M is N by default; the dtype is float32 by default.
@@ -63,7 +64,7 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
 
 @api_boundary
 @shown()
-def tril(m: Any, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Keep what is on and below a diagonal; the rest becomes zero.
 
     Shape and dtype stay; leading axes are a batch.
@@ -82,7 +83,7 @@ def tril(m: Any, k: int = 0) -> Array:
 
 @api_boundary
 @shown()
-def triu(m: Any, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Keep what is on and above a diagonal; the rest becomes zero.
 
     Shape and dtype stay; errors are those of `tril`.
@@ -97,7 +98,7 @@ def triu(m: Any, k: int = 0) -> Array:
 
 @api_boundary
 @shown()
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Take the diagonal of two axes; it becomes the last axis.
 
     The dtype stays. Unlike NumPy: no view of `a`, since arrays are immutable.
@@ -141,7 +142,7 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
 
 @api_boundary
 @shown("_diag")
-def diag(v: Any, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix.
 
     The dtype stays.
@@ -174,7 +175,7 @@ def diag(v: Any, k: int = 0) -> Array:
 
 
 @api_boundary
-def diagflat(v: Any, k: int = 0) -> Array:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Make a matrix with the flattened `v` on a diagonal.
 
     For n elements the shape is (n + abs(k), n + abs(k)); the dtype stays.
@@ -236,7 +237,7 @@ def meshgrid(
 
 
 @api_boundary
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """Make the indices of a grid, one array for each axis.
 
     The shape is (axes, *dimensions); with sparse=True a tuple of arrays that broadcast. The dtype
@@ -399,7 +400,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 @api_boundary
-def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """Return the indices of the main diagonal of an array whose axes are equally long.
 
     The dtype is that of `diag_indices`; a ValueError is raised where axes differ or there is one.
@@ -419,7 +420,7 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 
 @api_boundary
 @shown()
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Make the matrix of powers of the elements of a vector.
 
     The shape is (len(x), N); the dtype stays.
@@ -454,7 +455,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 
 
 @api_boundary
-def copy(a: Any, order: str | None = None) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Return a copy; arrays never change, so this matters to donation only.
 
     Shape and dtype stay.
@@ -476,7 +477,9 @@ def copy(a: Any, order: str | None = None) -> Array:
 
 
 @api_boundary
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
+) -> Array:
     """Convert to a dtype.
 
     The shape stays. Unlike NumPy: floats beyond an integer's bounds become the nearest bound, nan

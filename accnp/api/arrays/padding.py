@@ -14,7 +14,7 @@ from accnp.api.arrays.manipulation import cut
 from accnp.api.compiled.named import shown
 from accnp.api.folds import reductions as red
 from accnp.api.indexes.indexing import gather_axis
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -71,7 +71,7 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
 
 
 @api_boundary
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Add borders: constant, edge, reflect, symmetric, wrap, linear_ramp, or a statistic.
 
     `mode` may be a function as well: it gets each padded line, the pair of widths, the axis and

@@ -14,7 +14,7 @@ from accnp.api.arguments.convert import as_node, scalar_node
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
 from accnp.api.arrays.manipulation import cut, reshape_plain, swapaxes
 from accnp.api.compiled.named import shown
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -25,7 +25,7 @@ __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 @api_boundary
 @shown("_flip")
-def flip(m: Any, axis: Any = None) -> Array:
+def flip(m: ArrayLike, axis: Any = None) -> Array:
     """Reverse the order along axes (default: all).
 
     Shape and dtype stay.
@@ -44,7 +44,7 @@ def flip(m: Any, axis: Any = None) -> Array:
 
 
 @api_boundary
-def fliplr(m: Any) -> Array:
+def fliplr(m: ArrayLike) -> Array:
     """Reverse the order along axis 1.
 
     Shape, dtype and errors are those of `flip`; two axes are needed.
@@ -58,7 +58,7 @@ def fliplr(m: Any) -> Array:
 
 
 @api_boundary
-def flipud(m: Any) -> Array:
+def flipud(m: ArrayLike) -> Array:
     """Reverse the order along axis 0.
 
     Shape, dtype and errors are those of `flip`; one axis is needed.
@@ -72,7 +72,7 @@ def flipud(m: Any) -> Array:
 
 @api_boundary
 @shown()
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotate by quarter turns in the plane of two axes.
 
     The dtype stays; with odd k the two axes change lengths.
@@ -102,7 +102,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @api_boundary
 @shown("_roll_static")
-def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Shift elements along axes; what falls off comes in at the other end.
 
     Shape and dtype stay; axis=None shifts the flattened array. shift may be traced.

@@ -6,7 +6,7 @@ Numbers or arrays come in; lazy Arrays go out.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -34,6 +35,22 @@ from accnp.primitives.kinds import full as full_node
 __all__ = ["geomspace", "linspace", "logspace"]
 
 
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+    retstep: Literal[False] = False, dtype: DTypeLike | None = None, axis: int = 0, *,
+    device: Any = None,
+) -> Array: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *,
+    retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
 @shown("_linspace", arrays=2)
 def linspace(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.padding import pad
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.primitives.kinds import dtype_kind
 
@@ -39,7 +38,7 @@ def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
 
 @api_boundary
 @promotes_inside
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack eight truth values into a byte each.
 
     Args:
@@ -76,7 +75,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 @api_boundary
 @promotes_inside
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
     """Unpack each byte into eight bits.
 

@@ -26,7 +26,7 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.ufunc_rules import like
 from accnp.api.elements.ufuncs import dtypes_real, equal, real_inexact
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -38,7 +38,13 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose", "spacing"]
 
 @api_boundary
 @shown(arrays=4)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether abs(a - b) <= atol + rtol * abs(b), elementwise.
 
     Shapes broadcast; the dtype is bool.
@@ -67,7 +73,11 @@ def all_of(node: Node) -> Node:
 @api_boundary
 @shown(arrays=4)
 def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
 ) -> Array:
     """Whether all elements of a and b are close.
 
@@ -85,7 +95,7 @@ def allclose(
 
 
 @api_boundary
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and elements.
 
     Dtypes promote; lists are taken, as in NumPy. The result is a bool array, not Python's bool as
@@ -110,7 +120,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
 
 @api_boundary
 @promotes_inside
-def array_equiv(a1: Any, a2: Any) -> Array:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays have the same elements once broadcast.
 
     Dtypes promote; lists are taken; shapes that do not broadcast make it False. A bool array.
@@ -140,7 +150,7 @@ def _taken(x: Any, name: str) -> Node:
 
 
 @api_boundary
-def spacing(x: Any, /) -> Array:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance to the next number away from 0, elementwise, with the sign of x.
 
     Of float16 it is the distance to the next number above, as in NumPy, and so is positive. The

@@ -18,7 +18,7 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.ufunc_rules import like
 from accnp.api.elements.ufuncs import UNARY, dtypes_real, real_inexact, unary
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 
@@ -30,7 +30,7 @@ _isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, 
 
 
 @api_boundary
-def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Fraction and whole part, elementwise.
 
     The shape is that of x; integers become the default float, other dtypes stay.
@@ -86,7 +86,7 @@ def isposinf(x: Any, /, out: None = None) -> Array:
 
 
 @api_boundary
-def ldexp(x1: Any, x2: Any, /) -> Array:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2**x2, elementwise; x2 must be integer.
 
     Shapes broadcast; the dtype is that of x1, the default float for integers.
@@ -127,7 +127,7 @@ def power_of_two(size: Array) -> Array:
 
 @api_boundary
 @shown()
-def angle(z: Any, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers, in radians or degrees.
 
     The shape is that of z; the dtype is real, the default float for integers and for one real
@@ -155,7 +155,11 @@ def angle(z: Any, deg: bool = False) -> Array:
 @api_boundary
 @shown()
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
 ) -> Array:
     """Replace nan and infinities, by default by 0 and the largest finite numbers.
 

@@ -5,18 +5,39 @@ In: a condition, perhaps two choices. Out: an Array, or the places that hold.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from accnp.api.elements import ufuncs
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
 
 
+@overload
+def where(
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array: ...
 @api_boundary
 def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
     /,
     *,
     size: int | None = None,

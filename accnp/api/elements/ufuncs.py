@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from accnp.api.elements.elementwise import (
     Binary, inexact, make_binary, make_unary, numeric, wrap_all,
 )  # fmt: skip
 from accnp.api.elements.ufunc_rules import constant, like
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import UnsupportedDtypeError, alias, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -39,6 +39,34 @@ UNARY: dict[str, Any] = {}
 BINARY: dict[str, Binary] = {}
 
 
+if TYPE_CHECKING:
+
+    class OfOne(Protocol):
+        """A function of one operand that has a name for keyword use."""
+
+        def __call__(self, x: ArrayLike) -> Array: ...
+
+    class OfTwo(Protocol):
+        """A function of two operands that have names for keyword use."""
+
+        def __call__(self, x1: ArrayLike, x2: ArrayLike) -> Array: ...
+
+
+@overload
+def unary(
+    name: Literal["frexp", "modf"], rule: Any, prepare: Any, what: str, example: str = "",
+    shown: str = "",
+) -> Callable[[ArrayLike], tuple[Array, Array]]: ...  # fmt: skip
+@overload
+def unary(
+    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "", *,
+    parameters: Literal["x"],
+) -> OfOne: ...  # fmt: skip
+@overload
+def unary(
+    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "",
+    parameters: str = "x, /",
+) -> Callable[[ArrayLike], Array]: ...  # fmt: skip
 def unary(
     name: str,
     rule: Any,
@@ -47,13 +75,28 @@ def unary(
     example: str = "",
     shown: str = "",
     parameters: str = "x, /",
-) -> Callable[[Any], Any]:
+) -> Any:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
     doc = ufunc_doc(name, what, prepare.__name__, 1, example) if example else ""
     UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters)
     return function
 
 
+@overload
+def binary(
+    name: Literal["divmod"], rule: Any, prepare: Any, what: str, example: str = "",
+    shown: str = "",
+) -> Callable[[ArrayLike, ArrayLike], tuple[Array, Array]]: ...  # fmt: skip
+@overload
+def binary(
+    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "", *,
+    parameters: Literal["x1, x2"],
+) -> OfTwo: ...  # fmt: skip
+@overload
+def binary(
+    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "",
+    parameters: str = "x1, x2, /",
+) -> Callable[[ArrayLike, ArrayLike], Array]: ...  # fmt: skip
 def binary(
     name: str,
     rule: Any,
@@ -62,7 +105,7 @@ def binary(
     example: str = "",
     shown: str = "",
     parameters: str = "x1, x2, /",
-) -> Callable[[Any, Any], Any]:
+) -> Any:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
     doc = ufunc_doc(name, what, prepare.__name__, 2, example) if example else ""
     BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters)
@@ -389,7 +432,7 @@ def _power(x: Any, y: Any) -> Any:
 
 
 @api_boundary
-def power(x1: Any, x2: Any, /) -> Array:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2, elementwise; integers to negative static powers are refused.
 
     Shapes broadcast; the dtype is the promoted one, bools become int32. Complex powers of infinite
@@ -414,7 +457,7 @@ pow = alias(power, "pow", "accnp.numpy")
 
 @api_boundary
 @shown()
-def round(a: Any, decimals: int = 0, out: None = None) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, halves to the even neighbour.
 
     The shape stays; so does the dtype.
@@ -462,7 +505,9 @@ around = alias(round, "around", "accnp.numpy")
 
 @api_boundary
 @shown(arrays=3)
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
+def clip(
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """Limit values to [min, max]; either bound may be None.
 
     Shapes broadcast; the dtype is the promoted one of all.
@@ -477,10 +522,8 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """
     if arr is None:
         raise ValueError("clip: an array is needed; got None; pass it as the first argument")
-    if any(
-        np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c"
-        for v in (arr, min, max)
-    ):
+    given: tuple[Any, ...] = (arr, min, max)
+    if any(np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c" for v in given):
         raise ValueError(
             "clip: complex values have no order; got a complex argument; clip real and imag"
         )

@@ -12,7 +12,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, as_nodes, cast
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.manipulation import expand_node
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -62,7 +62,7 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
 
 
 @api_boundary
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L^H = x; NaN where x is not positive definite.
 
     Args:
@@ -85,7 +85,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
 
 
 @api_boundary
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """Return the upper triangular factor of R^T @ R + w w^T, given R, in O(n^2).
 
     Args:
@@ -107,7 +107,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
 
 
 @api_boundary
-def householder_product(a: Any, taus: Any) -> Array:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """Multiply Householder reflectors: the first columns of a unitary matrix.
 
     Args:
@@ -129,7 +129,7 @@ def householder_product(a: Any, taus: Any) -> Array:
 
 
 @api_boundary
-def lu(x: Any) -> list[Array]:
+def lu(x: ArrayLike) -> list[Array]:
     """Return the LU factors of matrices with exchanged rows: x[permutation] = L @ U.
 
     Returns:
@@ -147,7 +147,7 @@ def lu(x: Any) -> list[Array]:
 
 
 @api_boundary
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Return the order of rows after exchanges: of row i with row pivots[i], one after the other.
 
     Args:
@@ -171,7 +171,9 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 
 @api_boundary
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Array:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """Multiply by the unitary matrix Q that Householder reflectors stand for, without making it.
 
     Args:
@@ -212,7 +214,11 @@ def geqp3(a: Array) -> tuple[Array, Array, Array]:
 
 @api_boundary
 def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
 ) -> tuple[Array, ...]:
     """Return Q and R with x = Q @ R; and with pivoting P, where x[..., P] = Q @ R.
 
@@ -251,8 +257,8 @@ def _number(name: str, value: Any) -> float:
 
 @api_boundary
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
@@ -289,8 +295,8 @@ def symmetric_product(
 
 @api_boundary
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
@@ -339,7 +345,9 @@ def triangular_solve(
 
 
 @api_boundary
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solve systems with tridiagonal matrices.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_int
 from accnp.api.factors.lax_linalg import arrays, symmetrized
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.op import o
 
@@ -76,7 +76,7 @@ class SvdAlgorithm(enum.Enum):
 
 @api_boundary
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
@@ -126,7 +126,7 @@ def eig(
 
 @api_boundary
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
@@ -193,7 +193,7 @@ def _choice(name: str, value: Any, kind: type[enum.Enum]) -> Any:
 
 
 @api_boundary
-def hessenberg(a: Any) -> list[Array]:
+def hessenberg(a: ArrayLike) -> list[Array]:
     """Reduce square matrices to Hessenberg form, as LAPACK stores it.
 
     Returns:
@@ -216,7 +216,7 @@ def hessenberg(a: Any) -> list[Array]:
 
 @api_boundary
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
@@ -256,7 +256,7 @@ def schur(
 
 @api_boundary
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
@@ -299,7 +299,7 @@ def svd(
 
 
 @api_boundary
-def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Reduce Hermitian matrices to tridiagonal form, as LAPACK stores it.
 
     Args:

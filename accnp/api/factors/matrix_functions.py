@@ -38,7 +38,7 @@ from accnp.api.indexes.lax_slices import (
     dynamic_update_slice_in_dim,
 )
 from accnp.api.mapping.vectorize import vectorize
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["expm", "expm_frechet", "funm", "rsf2csf", "solve_sylvester", "sqrtm"]
@@ -94,7 +94,7 @@ def _approximant(order: int) -> Callable[[Array], tuple[Array, Array]]:
 
 
 @api_boundary
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Return the matrix exponential, by scaling, a Padé approximant and squaring.
 
     Args:
@@ -153,7 +153,9 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
 
 
 @api_boundary
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Any:
     """Return the matrix exponential of A and its derivative in direction E, or that alone.
 
     Args:
@@ -205,7 +207,7 @@ def _fill_above(first: Array, element: Callable[..., Array]) -> Array:
 
 
 @api_boundary
-def sqrtm(A: Any, blocksize: int = 1) -> Array:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Return the principal square root of a matrix, complex.
 
     Args:
@@ -241,7 +243,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
 
 @api_boundary
 @promotes_inside
-def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
     """Return a function of a matrix, complex, by Parlett's recurrence.
 
     Args:
@@ -292,7 +294,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
 
 @api_boundary
 @promotes_inside
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Make the complex Schur form of the real one: rotations make blocks of 2 by 2 triangular.
 
     Args:
@@ -360,7 +362,9 @@ def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
 
 @api_boundary
 @promotes_inside
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """Solve A @ X + X @ B = C.
 
     Args:

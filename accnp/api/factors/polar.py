@@ -23,7 +23,7 @@ from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vectorize import vectorize
 from accnp.api.strict.lax import rsqrt
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 
 __all__ = ["polar", "qdwh"]
@@ -171,7 +171,7 @@ def _polar(a: Array, side: str, method: str, eps: Any, most: Any) -> tuple[Array
 @api_boundary
 @broadcasts_inside
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",

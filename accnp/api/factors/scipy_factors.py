@@ -21,7 +21,7 @@ from accnp.api.elements.ufuncs import conj, real
 from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.cumulative import cumprod
 from accnp.api.sampling.keys import key_words
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import items
 from accnp.ir.op import o
@@ -40,7 +40,7 @@ def _one(name: str, x: Any) -> Array:
 
 @api_boundary
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
@@ -76,8 +76,8 @@ def qr(
 
 @api_boundary
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
@@ -138,7 +138,7 @@ def qr_multiply(
 
 
 @api_boundary
-def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Return T and Z with a = Z @ T @ Z^H, Z unitary.
 
     Args:
@@ -175,7 +175,7 @@ def as_complex(x: Array) -> Array:
 
 @api_boundary
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """Return the Hessenberg form H, or H and Q with a = Q @ H @ Q^H.
 
@@ -213,7 +213,7 @@ def hessenberg(
 
 @api_boundary
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -248,8 +248,8 @@ def svd(
 
 @api_boundary
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -287,8 +287,8 @@ def eigh(
 @api_boundary
 @promotes_inside
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",

@@ -23,7 +23,7 @@ from accnp.api.elements.ufuncs import conj, real
 from accnp.api.factors import lax_linalg
 from accnp.api.folds.sorting import argsort
 from accnp.api.indexes.taking import take_along_axis
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -76,7 +76,7 @@ def _result(x: Array, vector: bool) -> Array:
 @api_boundary
 @shown()
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
     """Return the triangular Cholesky factor; one triangle of a is read.
 
@@ -105,7 +105,7 @@ def cholesky(
 
 @api_boundary
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """Return the Cholesky factor and `lower`, for `cho_solve`.
 
@@ -127,7 +127,10 @@ def cho_factor(
 
 @api_boundary
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Array:
     """Solve a @ x = b, given what `cho_factor` returns for a.
 
@@ -164,7 +167,9 @@ def cho_solve(
 
 
 @api_boundary
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """Return the LU factors in one matrix, and the exchanges of rows, for `lu_solve`.
 
     Factors [..., m, n], exchanges int32[..., min(m, n)]. Integers give float32; floating and
@@ -186,7 +191,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 @api_boundary
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
@@ -233,7 +238,7 @@ def lu_solve(
 @shown()
 @promotes_inside
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:
     """Return P, L and U with a = P @ L @ U, or P @ L and U.
 
@@ -273,7 +278,7 @@ def lu(
 
 
 @api_boundary
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the determinants of square matrices.
 
     [..., n, n] gives [...]. Integers give float32; floating and complex dtypes stay.
@@ -292,7 +297,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 
 
 @api_boundary
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Invert matrices.
 
     [..., n, n] gives [..., n, n]. Integers give float32; floating and complex dtypes stay.
@@ -313,8 +318,8 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 
 @api_boundary
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
@@ -367,8 +372,8 @@ def solve(
 
 @api_boundary
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,

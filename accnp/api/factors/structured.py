@@ -25,7 +25,8 @@ from accnp.api.arrays.reversing import flip as _flip
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 
 __all__ = [
@@ -92,7 +93,7 @@ def _number_of(m: int, n: int, step: int) -> np.ndarray:
 
 
 @api_boundary
-def toeplitz(c: Any, r: Any = None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix whose diagonals are constant.
 
     Args:
@@ -117,7 +118,7 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
 
 @api_boundary
-def hankel(c: Any, r: Any = None) -> Array:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix that is constant along the other diagonals.
 
     Args:
@@ -143,7 +144,7 @@ def hankel(c: Any, r: Any = None) -> Array:
 
 
 @api_boundary
-def circulant(c: Any) -> Array:
+def circulant(c: ArrayLike) -> Array:
     """Return the matrix whose columns are a vector, moved down in turn.
 
     [..., n] gives [..., n, n] of its dtype. Raises TypeError if c is no array.
@@ -173,7 +174,7 @@ def _below_first_row(first: Array, below: Array) -> Array:
 
 @api_boundary
 @broadcasts_inside
-def leslie(f: Any, s: Any) -> Array:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Return the Leslie matrix: fecundities in the first row, survival below the diagonal.
 
     Args:
@@ -197,7 +198,7 @@ def leslie(f: Any, s: Any) -> Array:
 
 
 @api_boundary
-def companion(a: Any) -> Array:
+def companion(a: ArrayLike) -> Array:
     """Return the matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
@@ -223,7 +224,7 @@ def companion(a: Any) -> Array:
 
 
 @api_boundary
-def fiedler(a: Any) -> Array:
+def fiedler(a: ArrayLike) -> Array:
     """Return the absolute differences of a vector's elements.
 
     [..., n] gives [..., n, n] of its dtype. Raises TypeError if a is no array.
@@ -239,7 +240,7 @@ def fiedler(a: Any) -> Array:
 
 @api_boundary
 @broadcasts_inside
-def fiedler_companion(a: Any) -> Array:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Return the pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
@@ -279,7 +280,7 @@ def fiedler_companion(a: Any) -> Array:
 
 @api_boundary
 @broadcasts_inside
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Return the matrix whose product with a vector of n elements is its convolution with a.
 
     Args:
@@ -453,7 +454,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 @api_boundary
-def hadamard(n: int, dtype: Any = int) -> Array:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Return Sylvester's matrix of orthogonal rows of 1 and -1.
 
     Args:
@@ -477,7 +478,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
 
 
 @api_boundary
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """Return the matrix of the discrete Fourier transform.
 
     Args:

@@ -20,7 +20,8 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import fold_doc, running_doc
 from accnp.api.folds import means
 from accnp.api.folds import reductions as red
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -42,7 +43,9 @@ def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
 def _make_cumulative(
     name: str, op: str, unit: Any, skip_nan: bool, example: str
 ) -> Callable[..., Array]:
-    def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
+    def cumulative(
+        a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         red.no_out(out, name)
         x = red.strong(a, name)
         if axis is None or not x.aval.ndim:  # a number is a row of one
@@ -97,7 +100,12 @@ def _standard(
 @api_boundary
 @shown("_cumsum_with_promotion")
 def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Array:
     """The running sum along an axis, with a 0 in front if asked for.
 
@@ -117,7 +125,12 @@ def cumulative_sum(
 
 @api_boundary
 def cumulative_prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Array:
     """The running product along an axis, with a 1 in front if asked for.
 
@@ -144,13 +157,13 @@ def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) 
     @api_boundary
     @shown()
     def total(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array:
         return fold(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
 
@@ -168,12 +181,12 @@ nanprod = _make_nan_fold(
 
 def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array]:
     def extreme(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array:
         x = as_node(a, name)
         dtype = x.aval.dtype
@@ -206,7 +219,9 @@ nanmin = _make_nan_extreme("nanmin", red.min, "[1.0, jnp.nan, 3.0] -> Array(1., 
 def _make_nan_arg(name: str, example: str) -> Callable[..., Array]:
     inner = name[3:]
 
-    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
+    def arg(
+        a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         red.no_out(out, name)
         x = as_node(a, name)
         if dtype_kind(x.aval.dtype) != "f":
@@ -245,12 +260,12 @@ def _as_wide(a: Any, mask: Array) -> Any:
 @api_boundary
 @broadcasts_inside
 def nanmean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The mean over the given axes, leaving nan out.
 
@@ -272,14 +287,14 @@ def nanmean(
 @api_boundary
 @broadcasts_inside
 def nanvar(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """The variance over the given axes, leaving nan out; with an integer dtype it is one.
 
@@ -300,14 +315,14 @@ def nanvar(
 @api_boundary
 @broadcasts_inside
 def nanstd(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """The standard deviation over the given axes, leaving nan out.
 

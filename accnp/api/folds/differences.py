@@ -17,7 +17,7 @@ from accnp.api.elements import ufuncs
 from accnp.api.elements.selecting import where
 from accnp.api.folds.sorting import argsort
 from accnp.api.indexes.taking import searchsorted
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.ir.trace import state
 
@@ -30,7 +30,13 @@ def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
 
 @api_boundary
 @shown()
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """Return the n-th differences of neighbours along an axis.
 
     The axis gets n elements shorter; the dtype stays.
@@ -77,7 +83,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @api_boundary
 @shown()
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Return the differences of neighbours in the flattened array, between given ends.
 
     One axis; the dtype stays.
@@ -131,7 +139,7 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
 @api_boundary
 @shown()
 @broadcasts_inside
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = None) -> Any:
+def gradient(f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
     """Return the derivative along each axis by central differences, one-sided at the ends.
 
     Integers become the default float, other dtypes stay.
@@ -198,7 +206,12 @@ def _beyond(value: Any, side: str) -> bool:
 @api_boundary
 @shown(arrays=3)
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: Any = None,
+    right: Any = None,
+    period: ArrayLike | None = None,
 ) -> Array:
     """Return the values at x of the broken line through the points (xp, fp).
 

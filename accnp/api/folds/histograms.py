@@ -21,7 +21,7 @@ from accnp.api.folds.reductions import max as amax
 from accnp.api.folds.reductions import min as amin
 from accnp.api.indexes.counting import bincount, ravel_multi_index
 from accnp.api.indexes.taking import searchsorted
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.dtypes import to_inexact
 from accnp.errors import api_boundary
 
@@ -29,7 +29,9 @@ __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
 @api_boundary
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+def histogram_bin_edges(
+    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike | None = None
+) -> Array:
     """Return the edges of the bins of a histogram.
 
     A vector of a floating dtype, of one element more than there are bins.
@@ -90,7 +92,11 @@ def _bin_of(x: Array, edges: Array, even: bool) -> Array:
 @api_boundary
 @shown()
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Any = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Array, Array]:
     """Count values in bins; the last bin holds its upper edge.
 
@@ -138,7 +144,11 @@ def histogram(
 @api_boundary
 @shown()
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    sample: ArrayLike,
+    bins: Any = 10,
+    range: Any = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
     """Count points in boxes of a grid.
 
@@ -218,11 +228,11 @@ def histogramdd(
 
 @api_boundary
 def histogram2d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
     range: Any = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """Count points of the plane in the boxes of a grid: counts, edges along x, edges along y.

@@ -26,7 +26,8 @@ from accnp.api.folds.reductions import (
     named_axes,
     strong,
 )  # fmt: skip
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -75,13 +76,13 @@ def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
 
 @api_boundary
 def mean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The arithmetic mean over the given axes.
 
@@ -208,15 +209,15 @@ def _degrees(ddof: Any, correction: Any, name: str) -> Any:
 
 @api_boundary
 def var(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: Any = None,
 ) -> Array:
     """The variance over the given axes, with `ddof` degrees of freedom taken off.
@@ -241,15 +242,15 @@ def var(
 
 @api_boundary
 def std(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: Any = None,
 ) -> Array:
     """The standard deviation over the given axes, with `ddof` degrees of freedom taken off.

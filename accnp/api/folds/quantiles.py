@@ -20,7 +20,7 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.folds.reductions import axes_of, axes_shape, spread_along
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import gather_along
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import NoElementsError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -276,15 +276,15 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Any:
     """Make a function of an array and probabilities, parts of `of`; `skip` leaves NaN out."""
 
     def function(
-        a: Any,
-        q: Any,
+        a: ArrayLike,
+        q: ArrayLike,
         axis: Any = None,
         out: None = None,
         overwrite_input: bool = False,
         method: str = "linear",
         keepdims: bool = False,
         *,
-        weights: Any = None,
+        weights: ArrayLike | None = None,
     ) -> Array:
         label = f"jnp.{name}"
         _no_overwriting(label, out, overwrite_input)
@@ -299,7 +299,7 @@ def _make_median(name: str, skip: bool, doc: str) -> Any:
     """Make a function that takes the middle of an array; `skip` leaves NaN out."""
 
     def function(
-        a: Any,
+        a: ArrayLike,
         axis: Any = None,
         out: None = None,
         overwrite_input: bool = False,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import fold_doc
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.config import config
-from accnp.dtypes.names import NARROW
+from accnp.dtypes.names import NARROW, DTypeLike
 from accnp.errors import alias, api_boundary
 from accnp.forks import imported
 from accnp.ir.node import Node
@@ -43,6 +43,52 @@ from accnp.primitives.reduce import extreme_jvp, kept_dims
 
 F32 = np.dtype(np.float32)
 Axis = Any  # None, an int, a name, or several
+
+if TYPE_CHECKING:  # the types of functions that are made below
+
+    class Fold(Protocol):
+        def __call__(
+            self,
+            a: ArrayLike,
+            axis: Axis = None,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+            promote_integers: bool = True,
+        ) -> Array: ...
+
+    class Extreme(Protocol):
+        def __call__(
+            self,
+            a: ArrayLike,
+            axis: Axis = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+        ) -> Array: ...
+
+    class Logical(Protocol):
+        def __call__(
+            self,
+            a: ArrayLike,
+            axis: Axis = None,
+            out: None = None,
+            keepdims: bool = False,
+            *,
+            where: ArrayLike | None = None,
+        ) -> Array: ...
+
+    class Place(Protocol):
+        def __call__(
+            self,
+            a: ArrayLike,
+            axis: int | None = None,
+            out: None = None,
+            keepdims: bool | None = None,
+        ) -> Array: ...
 
 
 def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
@@ -207,21 +253,19 @@ def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
     return op(x, axes=axes)
 
 
-def _make_fold(
-    name: str, op: str, combine: str, unit: Any, what: str, example: str
-) -> Callable[..., Array]:
+def _make_fold(name: str, op: str, combine: str, unit: Any, what: str, example: str) -> Fold:
     """Make `sum` or `prod`; of bools that stay bools these are "or" and "and"."""
     logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
 
     @api_boundary
     def fold(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
         promote_integers: bool = True,
     ) -> Array:
         no_out(out, name)
@@ -275,18 +319,18 @@ def extreme_value(dtype: np.dtype, name: str) -> Any:
     return -math.inf if name == "max" else math.inf
 
 
-def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
+def _make_extreme(name: str, what: str, example: str) -> Extreme:
     """Make `max` or `min`."""
     pair = rules.maximum if name == "max" else rules.minimum
 
     @api_boundary
     def extreme(
-        a: Any,
+        a: ArrayLike,
         axis: Axis = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array:
         no_out(out, name)
         x = strong(a, name)
@@ -349,12 +393,17 @@ min = _make_extreme("min", "The smallest element", "[2, 1, 3] -> Array(1, dtype=
 amax, amin = alias(max, "amax", "accnp.numpy"), alias(min, "amin", "accnp.numpy")
 
 
-def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Callable[..., Array]:
+def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Logical:
     """Make `all` or `any`."""
 
     @api_boundary
     def logical(
-        a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+        a: ArrayLike,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
     ) -> Array:
         no_out(out, name)
         x = as_node(a, name)  # a complex number is true by either part; jax looks at the real one
@@ -375,11 +424,13 @@ any = _make_logical(
 )
 
 
-def _make_arg(name: str, example: str) -> Callable[..., Array]:
+def _make_arg(name: str, example: str) -> Place:
     """Make `argmax` or `argmin`."""
 
     @api_boundary
-    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
+    def arg(
+        a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         no_out(out, name)
         return wrap(arg_node(as_node(a, name), axis, bool(keepdims), name))
 
@@ -414,7 +465,7 @@ argmin = _make_arg("argmin", "[4, 2, 3] -> Array(1, dtype=int32)")
 
 @api_boundary
 @shown("_ptp")
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element minus the smallest one over the given axes.
 
     Shape and dtype of the result are those of `max`.

@@ -15,7 +15,7 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import arange
 from accnp.api.folds import reductions as red
 from accnp.api.indexes.at import write
-from accnp.array import Array, look, wrap
+from accnp.array import Array, ArrayLike, look, wrap
 from accnp.dtypes import iinfo
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
@@ -95,8 +95,8 @@ def _make(
     """Make the fold of segments by an op, which starts from `unit` of the dtype."""
 
     def function(
-        data: Any,
-        segment_ids: Any,
+        data: ArrayLike,
+        segment_ids: ArrayLike,
         num_segments: int | None = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,

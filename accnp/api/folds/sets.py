@@ -20,7 +20,7 @@ from accnp.api.arrays.reversing import roll
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
-from accnp.array import Array, look, wrap
+from accnp.array import Array, ArrayLike, look, wrap
 from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -85,7 +85,7 @@ def _differ(left: Node, right: Node, nan: bool) -> Node:
 
 @api_boundary
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -93,7 +93,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """Return the sorted distinct values; under jit pass `size`.
@@ -214,7 +214,9 @@ def _of_nothing(
 
 
 @api_boundary
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the distinct values.
     The dtype stays. One axis, sorted; under jit size= says how many.
 
@@ -229,7 +231,9 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @api_boundary
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCounts:
     """Return the distinct values and how often they occur.
 
     The dtype stays; counts are int32 (64-bit with jax_enable_x64). One axis, sorted; under jit
@@ -248,7 +252,9 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @api_boundary
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverse:
     """Return the distinct values and the place of each element among them.
 
     The dtype stays; places are int32 (64-bit with jax_enable_x64), of the shape of x. One axis,
@@ -267,7 +273,9 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 
 @api_boundary
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAll:
     """Return the distinct values, first indices, places of each element, and counts.
 
     The dtype stays; the others are int32 (64-bit with jax_enable_x64). One axis, sorted; under jit
@@ -305,7 +313,9 @@ def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
 
 
 @api_boundary
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the sorted values that are in either array; under jit pass `size` (see `unique`).
 
     One axis, of the promoted dtype.
@@ -326,13 +336,13 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 @api_boundary
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """Return the sorted values that are in both arrays; under jit pass `size` (see `unique`).
 
@@ -379,12 +389,12 @@ def intersect1d(
 
 @api_boundary
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the sorted values that are in the first array only; under jit pass `size`, and 0 or
 
@@ -423,12 +433,12 @@ def setdiff1d(
 
 @api_boundary
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the sorted values that are in exactly one of the arrays; under jit pass `size` (see
 
@@ -461,8 +471,8 @@ _METHODS = ("compare_all", "binary_search", "sort", "auto")
 
 @api_boundary
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,

@@ -17,7 +17,7 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.compiled.named import shown
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -222,7 +222,7 @@ def sort_complex(a: Any) -> Array:
 
 
 @api_boundary
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """Return the largest k elements along an axis and their indices, largest first.
 
     Both have k in the place of the axis; elements keep their dtype, indices are int32.

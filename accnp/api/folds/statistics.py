@@ -38,8 +38,9 @@ from accnp.api.folds.reductions import (
     spread_along,
     sum,
 )
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.dtypes import requested_dtype
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -60,14 +61,14 @@ def _weights(w: Any, count: int, name: str, what: str) -> Array:
 
 @api_boundary
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: float | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Return the covariance matrix of variables.
 
@@ -161,7 +162,9 @@ def _near_one(x: Array, rowvar: bool) -> Array:
 @api_boundary
 @shown()
 @promotes_inside
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """Return the correlation coefficients of variables: `cov`, divided by standard deviations.
 
     Args:
@@ -183,7 +186,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     """
     if not state.named:  # jaxprs show it as jax does
         given = [wrap(n) for n in promote_inexact("jnp.corrcoef", *([x] if y is None else [x, y]))]
-        x, y = (*[_near_one(g, rowvar) for g in given], None)[:2]
+        near = [_near_one(g, rowvar) for g in given]
+        x, y = near[0], near[1] if len(near) > 1 else None
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
@@ -196,7 +200,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
 
 @api_boundary
 @shown()
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """Integrate along an axis by the trapezoidal rule.
 
     Args:
@@ -235,7 +241,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 @api_boundary
 @shown()
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
     """Add multiples of a period, so that neighbours along an axis differ by at most half of it.
 
     Args:
@@ -282,7 +290,11 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
 @api_boundary
 def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """The mean, weighted if weights are given.
 
@@ -319,7 +331,7 @@ def average(
 
 @api_boundary
 @shown()
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not 0 over the given axes.
 
     The result has the shape without these axes; the dtype is int32 (64-bit with jax_enable_x64).

@@ -22,7 +22,8 @@ from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import wrap_negative
 from accnp.api.indexes.taking import METHODS, integers, modulo
-from accnp.array import Array, is_traced, look, wrap
+from accnp.array import Array, ArrayLike, is_traced, look, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -33,7 +34,9 @@ __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
 
 
 @api_boundary
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """Return the number of the bin that each value falls into; bins rise or fall.
 
     The shape is that of x, the dtype int32 (64-bit with jax_enable_x64).
@@ -67,8 +70,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
 @api_boundary
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
@@ -114,7 +117,7 @@ def bincount(
 
 
 @api_boundary
-def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """Turn flat indices into coordinates; indices out of range are clamped.
 
     Each coordinate has the shape and dtype of indices. The shape may be traced.
@@ -162,7 +165,12 @@ def _unravelled(indices: Node, sizes: Sequence[Any]) -> tuple[Array, ...]:
 
 @api_boundary
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+    multi_index: Any,
+    dims: Any,
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Turn coordinates into flat indices.
 

@@ -20,7 +20,7 @@ from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import distinct_number, o
@@ -37,8 +37,8 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 @api_boundary
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: Any,
     slice_sizes: Any,
     *,
@@ -130,9 +130,9 @@ def _fill(x: Node, value: Any) -> Any:
 def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
     @api_boundary
     def scatter_(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: Any,
         *,
         indices_are_sorted: bool = False,
@@ -192,9 +192,9 @@ scatter_sub_p = composed("scatter-sub", _subtract)
 
 @api_boundary
 def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: Any,
     *,
     indices_are_sorted: bool = False,
@@ -229,8 +229,8 @@ def scatter_sub(
 
 @api_boundary
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Array], Array],
     dimension_numbers: Any,
     *,
@@ -301,7 +301,7 @@ def scatter_apply(
 
 
 @api_boundary
-def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """Take slices at places along axes: for each of the axes a vector of integers, wrapped around.
 
     Returns:
@@ -373,7 +373,7 @@ def unpack(node: Node) -> list[Array]:
 
 @api_boundary
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
     """Sort keys along an axis, and move values with them.
 

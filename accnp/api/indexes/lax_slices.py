@@ -11,7 +11,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, scalar_node, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -109,7 +109,7 @@ def dynamic_slice(
 
 @api_boundary
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
+    operand: Any, update: ArrayLike, start_indices: Any, *, allow_negative_indices: Any = True
 ) -> Array:
     """Replace a box at a computed place; the place is moved so that the box fits.
 
@@ -143,7 +143,7 @@ def _one_start(x: Any, index: Any, axis: int, name: str) -> list[Any]:
 @api_boundary
 def dynamic_slice_in_dim(
     operand: Any,
-    start_index: Any,
+    start_index: ArrayLike,
     slice_size: Any,
     axis: int = 0,
     *,
@@ -173,7 +173,7 @@ def dynamic_slice_in_dim(
 @api_boundary
 def dynamic_index_in_dim(
     operand: Any,
-    index: Any,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
@@ -202,7 +202,12 @@ def dynamic_index_in_dim(
 
 @api_boundary
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+    operand: Any,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Array:
     """Replace a range at a computed place of one axis.
 
@@ -226,7 +231,12 @@ def dynamic_update_slice_in_dim(
 
 @api_boundary
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+    operand: Any,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Array:
     """Replace one computed place of an axis.
 

@@ -5,8 +5,6 @@ Arrays come in; lazy Arrays go out.
 
 from __future__ import annotations
 
-from typing import Any
-
 from accnp import dtypes
 from accnp.api.arguments.convert import (
     as_node,
@@ -17,7 +15,7 @@ from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import index_node
 from accnp.api.indexes.taking import along, integers, modulo
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -30,9 +28,9 @@ _wrap = wrap  # a parameter of fill_diagonal has the name
 
 @api_boundary
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
@@ -76,7 +74,9 @@ def _no_inplace(inplace: bool, function: str) -> None:
 
 
 @api_boundary
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """Return a copy with values put at flat indices; needs inplace=False.
 
     Shape and dtype stay; values are repeated. Unlike NumPy: what is beyond an end goes to that end.
@@ -114,7 +114,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 @api_boundary
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """Return a copy with the main diagonal filled; needs inplace=False.
 
     Shape and dtype stay; val is repeated.

@@ -29,7 +29,7 @@ from accnp.api.arrays.placement import beside
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import gather_axis, index_node
-from accnp.array import Array, const_of, known, look, wrap
+from accnp.array import Array, ArrayLike, const_of, known, look, wrap
 from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -50,8 +50,8 @@ METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 @api_boundary
 @shown("_take", arrays=2)
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
@@ -134,8 +134,8 @@ def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, i
 @api_boundary
 @shown(arrays=2)
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: Any = None,
     fill_value: Any = None,
@@ -238,7 +238,7 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
 
 
 @api_boundary
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """Return the coordinates of the elements that are not zero; under jit pass `size`.
 
     An array of int32 (64-bit with jax_enable_x64) for each axis.
@@ -261,7 +261,7 @@ def cast_index(x: Node) -> Array:
 
 
 @api_boundary
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the flat positions of the elements that are not zero.
 
     One axis of int32 (64-bit with jax_enable_x64); size= and errors are those of `nonzero`.
@@ -275,7 +275,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 @api_boundary
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the coordinates of the elements that are not zero, one row for each.
 
     Shape (count, a.ndim), int32 (64-bit with jax_enable_x64); size= and errors are those of
@@ -324,12 +326,12 @@ def mask_indices(
 
 @api_boundary
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
     """Keep the slices along an axis for which a condition holds.
@@ -382,7 +384,9 @@ def _known(x: Node, function: str) -> Node:
 
 
 @api_boundary
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Return the elements for which a condition holds, flattened; see `compress`.
 
     One axis, the dtype of arr.
@@ -400,7 +404,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 
 
 @api_boundary
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
     """Take each element from the first choice whose condition holds.
 
     Shapes broadcast; the dtype is the promoted one of choices and default.
@@ -429,7 +433,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 
 
 @api_boundary
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """Take each element from the choice that an index array names.
 
     Shapes broadcast; the dtype is the promoted one of the choices.
@@ -469,7 +473,12 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
 
 @api_boundary
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
 ) -> Array:
     """Return where values would be inserted into a sorted vector.
 

@@ -15,7 +15,7 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.ruled_functions import normal_law, tanh_law
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -32,7 +32,7 @@ def _one(name: str, x: Any) -> Node:
 
 @api_boundary
 @shown()
-def identity(x: Any) -> Array:
+def identity(x: ArrayLike) -> Array:
     """x itself, of any shape and dtype, as an array.
 
     Raises:
@@ -46,7 +46,7 @@ def identity(x: Any) -> Array:
 
 
 @api_boundary
-def relu(x: Any) -> Array:
+def relu(x: ArrayLike) -> Array:
     """max(x, 0); its derivative at 0 is 0.
 
     Shape and dtype stay, those of integers too.
@@ -81,7 +81,7 @@ def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
 
 
 @api_boundary
-def relu6(x: Any) -> Array:
+def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6); its derivative at both ends is 0.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -104,7 +104,7 @@ def _relu6(x: Any) -> Array:
 
 
 @api_boundary
-def sigmoid(x: Any) -> Array:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     Elementwise: shape and dtype stay.
@@ -121,7 +121,7 @@ def sigmoid(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def softplus(x: Any) -> Array:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)) without overflow.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -138,7 +138,7 @@ def softplus(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def sparse_plus(x: Any) -> Array:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, (x + 1)**2 / 4 in between, x above 1.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -158,7 +158,7 @@ def sparse_plus(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def soft_sign(x: Any) -> Array:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + abs(x)).
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -176,7 +176,7 @@ def soft_sign(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def silu(x: Any) -> Array:
+def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x).
 
     Elementwise: the shape stays, and so does the dtype.
@@ -199,7 +199,7 @@ swish = silu
 
 @api_boundary
 @shown()
-def mish(x: Any) -> Array:
+def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)).
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -219,7 +219,7 @@ def mish(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def log_sigmoid(x: Any) -> Array:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)) without overflow.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -236,7 +236,7 @@ def log_sigmoid(x: Any) -> Array:
 
 @api_boundary
 @shown(arrays=2)
-def elu(x: Any, alpha: Any = 1.0) -> Array:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x above 0, alpha * (exp(x) - 1) below.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -257,7 +257,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 
 @api_boundary
 @shown(arrays=2)
-def celu(x: Any, alpha: Any = 1.0) -> Array:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -276,7 +276,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
 
 @api_boundary
 @shown()
-def selu(x: Any) -> Array:
+def selu(x: ArrayLike) -> Array:
     """The self-normalising elu.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -292,7 +292,7 @@ def selu(x: Any) -> Array:
 
 
 @api_boundary
-def gelu(x: Any, approximate: bool = True) -> Array:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal distribution function, by tanh or exactly by erf.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -313,7 +313,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 
 @api_boundary
 @shown(arrays=2)
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x above 0, negative_slope * x below.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -331,7 +331,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 
 @api_boundary
 @shown()
-def hard_tanh(x: Any) -> Array:
+def hard_tanh(x: ArrayLike) -> Array:
     """x limited to [-1, 1].
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -349,7 +349,7 @@ def hard_tanh(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def hard_sigmoid(x: Any) -> Array:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -366,7 +366,7 @@ def hard_sigmoid(x: Any) -> Array:
 
 @api_boundary
 @shown()
-def hard_silu(x: Any) -> Array:
+def hard_silu(x: ArrayLike) -> Array:
     """x * hard_sigmoid(x).
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -386,7 +386,7 @@ hard_swish = hard_silu
 
 @api_boundary
 @shown()
-def sparse_sigmoid(x: Any) -> Array:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """(x + 1) / 2 limited to [0, 1].
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -403,7 +403,7 @@ def sparse_sigmoid(x: Any) -> Array:
 
 @api_boundary
 @shown(arrays=2)
-def squareplus(x: Any, b: Any = 4) -> Array:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x*x + b)) / 2.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
@@ -430,7 +430,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 
 @api_boundary
-def log1mexp(x: Any) -> Array:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x that are positive or complex, accurate at both ends.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.

@@ -26,7 +26,8 @@ from accnp.api.folds.reductions import max as amax
 from accnp.api.networks.nn import logsumexp, softmax
 from accnp.api.strict.lax import stop_gradient
 from accnp.api.strict.lax_products import scales_repeated
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 
 __all__ = [
@@ -77,16 +78,16 @@ def _lengths(name: str, x: Any, batch: int) -> Array | None:
 @api_boundary
 @broadcasts_inside
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: Any = None,
     implementation: str | None = None,
     return_residual: bool = False,
@@ -263,11 +264,11 @@ def _whole(x: Array, scales: Array, kind: Any) -> Array:
 
 @api_boundary
 def scaled_matmul(
-    lhs: Any,
-    rhs: Any,
-    lhs_scales: Any,
-    rhs_scales: Any,
-    preferred_element_type: Any = np.float32,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
 ) -> Array:
     """Multiply rows by rows, where each block of contracted elements has a scale.
 

@@ -21,7 +21,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
 from accnp.api.folds.means import mean as mean_of
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -36,7 +36,9 @@ def _one(name: str, x: Any) -> Node:
 
 @api_boundary
 @shown()
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+def logmeanexp(
+    x: ArrayLike, axis: Any = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """log(mean(exp(x))) over the given axes.
 
     Those axes go unless keepdims; all by default; integers give float32.
@@ -56,7 +58,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 @api_boundary
 @shown()
-def glu(x: Any, axis: int = -1) -> Array:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of an axis times the sigmoid of the second half.
 
     The axis is halved; the dtype stays.
@@ -100,7 +102,7 @@ def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tup
 
 
 @api_boundary
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) over the given axes, without overflow.
 
     Shape and floating dtypes stay; integers give float32. Elements outside of `where` give 0.
@@ -129,7 +131,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 
 @api_boundary
 @shown()
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)), accurate.
 
     Shape and floating dtypes stay; integers give float32. Elements outside of `where` give -inf.
@@ -157,12 +159,12 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 @api_boundary
 @shown()
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
 ) -> Array:
@@ -259,12 +261,12 @@ def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
 
 @api_boundary
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: red.Axis = None,
-    b: Any = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """log(sum(b * exp(a))) over the given axes, without overflow.
 

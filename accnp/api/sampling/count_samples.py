@@ -26,7 +26,8 @@ from accnp.api.flow.loops import scan, while_loop
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.sampling.keys import float_dtype, sample_shape, split
 from accnp.api.sampling.random import uniform
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 
@@ -100,7 +101,12 @@ def _poisson_rejection(key: Any, rate: Array, whole: np.dtype) -> Array:
 
 @api_boundary
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    lam: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the Poisson distribution.
 
@@ -193,7 +199,9 @@ def _binomial_rejection(key: Any, n: Array, p: Array) -> Array:
 
 
 @api_boundary
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+def binomial(
+    key: ArrayLike, n: Any, p: Any, shape: Any = None, dtype: DTypeLike | None = None
+) -> Array:
     """Sample the binomial distribution.
 
     Args:
@@ -243,7 +251,13 @@ def _binomial(key: Any, count: Array, chance: Array) -> Array:
 
 @api_boundary
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+    key: ArrayLike,
+    n: Any,
+    p: Any,
+    *,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
 ) -> Array:
     """Sample the multinomial distribution: how often each of k outcomes occurs in n trials.
 

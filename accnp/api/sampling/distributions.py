@@ -33,7 +33,8 @@ from accnp.api.sampling.keys import (
     spread,
 )
 from accnp.api.sampling.random import bernoulli, gumbel_node, normal, normal_node, uniform_node
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -63,7 +64,9 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 
 
 @api_boundary
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def exponential(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample the exponential distribution.
 
     Shape () by default; dtype floating, float32 by default.
@@ -81,7 +84,9 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 
 
 @api_boundary
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def laplace(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample the Laplace distribution.
 
     Shape () by default; dtype floating, float32 by default.
@@ -101,7 +106,9 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 
 @api_boundary
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def logistic(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample the logistic distribution.
 
     Shape () by default; dtype floating, float32 by default.
@@ -120,7 +127,9 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 
 @api_boundary
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def cauchy(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample the Cauchy distribution.
 
     Shape () by default; dtype floating, float32 by default.
@@ -143,7 +152,12 @@ _ONE = np.float32(1)  # of a dtype, as jax's default is
 
 @api_boundary
 def lognormal(
-    key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    sigma: Any = _ONE,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample numbers whose logarithm is normal with deviation sigma.
 
@@ -166,7 +180,12 @@ def lognormal(
 
 @api_boundary
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    b: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the Pareto distribution with exponent b.
 
@@ -186,7 +205,12 @@ def pareto(
 
 @api_boundary
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    scale: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the Rayleigh distribution.
 
@@ -207,11 +231,11 @@ def rayleigh(
 
 @api_boundary
 def weibull_min(
-    key: Any,
+    key: ArrayLike,
     scale: Any,
     concentration: Any,
     shape: Any = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Sample the Weibull distribution of minima.
 
@@ -238,12 +262,12 @@ def weibull_min(
 
 @api_boundary
 def triangular(
-    key: Any,
+    key: ArrayLike,
     left: Any,
     mode: Any,
     right: Any,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
@@ -271,7 +295,12 @@ def triangular(
 
 @api_boundary
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    p: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the number of trials up to the first success.
 
@@ -299,7 +328,9 @@ def geometric(
 
 
 @api_boundary
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def maxwell(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample the length of a vector of three normal numbers.
 
     Shape () by default; dtype floating, float32 by default.
@@ -323,7 +354,7 @@ def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
 
 @api_boundary
 def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
+    key: ArrayLike, loc: Any, scale: Any, shape: Any = (), dtype: DTypeLike | None = None
 ) -> Array:
     """Sample the Maxwell distribution with a random sign, moved and scaled.
 
@@ -356,11 +387,11 @@ def double_sided_maxwell(
 
 @api_boundary
 def truncated_normal(
-    key: Any,
+    key: ArrayLike,
     lower: Any,
     upper: Any,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
@@ -395,7 +426,9 @@ def truncated_normal(
 
 
 @api_boundary
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def rademacher(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample -1 and 1; as a bool, that is True always.
 
     Shape () by default; dtype int32 by default.
@@ -415,9 +448,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 
 @api_boundary
 def gumbel(
-    key: Any,
+    key: ArrayLike,
     shape: Any = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
     out_sharding: Any = None,
@@ -441,7 +474,7 @@ def gumbel(
 
 @api_boundary
 def categorical(
-    key: Any,
+    key: ArrayLike,
     logits: Any,
     axis: int = -1,
     shape: Any = None,

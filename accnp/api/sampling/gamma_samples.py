@@ -31,7 +31,8 @@ from accnp.api.sampling.keys import (
     split,
 )
 from accnp.api.sampling.random import normal, uniform
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -135,7 +136,12 @@ def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool)
 
 @api_boundary
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    a: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the gamma distribution with shape parameter a and scale 1.
 
@@ -158,7 +164,12 @@ def gamma(
 
 @api_boundary
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    a: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the logarithm of a gamma variable; exact where that itself would be 0.
 
@@ -177,7 +188,13 @@ def loggamma(
 
 @api_boundary
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    a: Any,
+    b: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the beta distribution with parameters a and b.
 
@@ -204,7 +221,12 @@ def beta(
 
 @api_boundary
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    alpha: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the Dirichlet distribution.
 
@@ -238,7 +260,12 @@ def dirichlet(
 
 @api_boundary
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    df: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the chi-squared distribution with df degrees of freedom.
 
@@ -259,7 +286,12 @@ def chisquare(
 
 @api_boundary
 def t(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    df: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample Student's t distribution with df degrees of freedom.
 
@@ -282,7 +314,7 @@ def t(
 
 @api_boundary
 def f(
-    key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
+    key: ArrayLike, dfnum: Any, dfden: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Sample the F distribution: a ratio of chi-squared variables over their degrees of freedom.
@@ -305,7 +337,12 @@ def f(
 
 @api_boundary
 def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    p: Any,
+    shape: Any = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the distribution with density proportional to exp(-|x|**p).
 
@@ -329,7 +366,13 @@ def generalized_normal(
 
 @api_boundary
 def ball(
-    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    d: int,
+    p: Any = 2,
+    shape: Any = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample points of the unit ball of the p-norm in d dimensions; shape + [d].
 
@@ -355,7 +398,12 @@ def ball(
 
 @api_boundary
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    mean: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sample the Wald (inverse normal) distribution with a mean and scale 1.
 

@@ -29,7 +29,7 @@ from accnp.api.sampling.generators import (
     joined_words,
     vector_words,
 )
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -140,7 +140,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
 
 
 @api_boundary
-def key_data(keys: Any) -> Array:
+def key_data(keys: ArrayLike) -> Array:
     """Return the integers below typed keys, uint32; raw keys come back as they are.
 
     The shape is that of the keys, and one axis more for the words of each.
@@ -156,7 +156,9 @@ def key_data(keys: Any) -> Array:
 
 
 @api_boundary
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None
+) -> PRNGKeyArray:
     """Make typed keys of integers.
 
     Args:
@@ -181,7 +183,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 
 @api_boundary
-def key_impl(keys: Any) -> str:
+def key_impl(keys: ArrayLike) -> str:
     """Return the name of the generator of keys of any shape, of a key dtype or raw.
 
     Raises:
@@ -289,7 +291,7 @@ def like_key(keys: Any, node: Node) -> Any:
 
 
 @api_boundary
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: ArrayLike, num: Any = 2) -> Any:
     """Make `num` new keys (a number or a shape) from one, of its kind: an array of that shape.
 
     A typed key gives typed keys; a raw one (uint32) gives uint32 [*num, words].
@@ -307,7 +309,7 @@ def split(key: Any, num: Any = 2) -> Any:
 
 
 @api_boundary
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: Any) -> Any:
     """Make a new key from a key and an integer.
 
     The new key has shape and dtype of the given one.

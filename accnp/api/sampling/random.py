@@ -42,8 +42,9 @@ from accnp.api.sampling.keys import (
     spread,
     wrap_key_data,
 )
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.config import config
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -62,7 +63,7 @@ __all__ = [
 
 
 @api_boundary
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def bits(key: ArrayLike, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64).
 
     Shape () by default.
@@ -120,9 +121,9 @@ def uniform_node(
 
 @api_boundary
 def uniform(
-    key: Any,
+    key: ArrayLike,
     shape: Any = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     minval: Any = 0.0,
     maxval: Any = 1.0,
     *,
@@ -156,11 +157,11 @@ def _plain(*values: Any) -> bool:
 
 @api_boundary
 def randint(
-    key: Any,
+    key: ArrayLike,
     shape: Any,
     minval: Any,
     maxval: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
@@ -233,7 +234,7 @@ def _pick(test: Node, yes: Node, no: Node) -> Node:
 
 @api_boundary
 def bernoulli(
-    key: Any,
+    key: ArrayLike,
     p: Any = 0.5,
     shape: Any = None,
     mode: str = "low",
@@ -284,7 +285,9 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 
 
 @api_boundary
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def normal(
+    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Sample standard normal numbers, real or complex.
 
     Shape () by default; dtype float32 by default. Parts of complex ones have variance 1/2.
@@ -323,7 +326,7 @@ def shuffle_node(words: Words, x: Node, axis: int) -> Node:
 
 @api_boundary
 def permutation(
-    key: Any,
+    key: ArrayLike,
     x: Any,
     axis: int = 0,
     independent: bool = False,
@@ -363,7 +366,7 @@ def permutation(
 
 @api_boundary
 def choice(
-    key: Any,
+    key: ArrayLike,
     a: Any,
     shape: Any = (),
     replace: bool = True,

@@ -17,7 +17,8 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.factors import lax_linalg
 from accnp.api.sampling.keys import float_dtype, inexact_dtype, key_words
 from accnp.api.sampling.random import normal, normal_node
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.op import o
 from accnp.primitives.decompositions import diagonal_of
@@ -28,11 +29,11 @@ __all__ = ["multivariate_normal", "orthogonal"]
 @api_boundary
 @broadcasts_inside
 def multivariate_normal(
-    key: Any,
+    key: ArrayLike,
     mean: Any,
     cov: Any,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
     out_sharding: Any = None,
@@ -100,10 +101,10 @@ _FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvalues, "svd": _by_singular_v
 
 @api_boundary
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
     shape: Any = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
     out_sharding: Any = None,

@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axes
 from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
@@ -77,7 +77,7 @@ def _direct(
 
 
 @api_boundary
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Array:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
     """The convolution of two arrays, through the product of their Fourier transforms.
 
     Args:
@@ -132,7 +132,7 @@ def _convolved(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Arra
 
 @api_boundary
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
     """The convolution of two arrays of any one rank.
 
@@ -160,7 +160,7 @@ def convolve(
 
 @api_boundary
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
     """The cross-correlation of two arrays: sums of products of `in1` with `in2`, moved over it.
 
@@ -201,9 +201,13 @@ def _two_axes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> N
 
 @api_boundary
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
     precision: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The convolution of two arrays of two axes.
 
     Args:
@@ -233,9 +237,13 @@ def convolve2d(
 
 @api_boundary
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
     precision: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The cross-correlation of two arrays of two axes.
 
     Args:

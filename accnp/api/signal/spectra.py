@@ -29,7 +29,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.folds.means import mean
 from accnp.api.folds.quantiles import median
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
@@ -41,7 +41,7 @@ Detrend = bool | str | Callable[[Array], Array]
 @api_boundary
 @broadcasts_inside
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
 ) -> Array:
     """Subtract the mean, or the line of least squares, along an axis.
 
@@ -291,10 +291,18 @@ def _spectral(
 
 @api_boundary
 def stft(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Detrend = False, return_onesided: bool = True,
-    boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
+    nperseg: int = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Detrend = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+) -> tuple[Array, Array, Array]:
     """The Fourier transforms of overlapping segments of a signal.
 
     Args:
@@ -350,10 +358,19 @@ def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array
 
 @api_boundary
 def csd(
-    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple[Array, Array]:  # fmt: skip
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Detrend = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
     """The cross power spectral density of two signals, by Welch's method.
 
     Args:
@@ -389,7 +406,7 @@ def csd(
 
 @api_boundary
 def welch(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -418,7 +435,7 @@ def _added(segments: Array, step: int) -> Array:
 @api_boundary
 @promotes_inside
 def istft(
-    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple[Array, Array]:  # fmt: skip

@@ -25,7 +25,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan
 from accnp.api.folds.cumulative import cumprod
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.config import enable_x64
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.op import o
@@ -191,7 +191,7 @@ def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
 
 @api_boundary
 @promotes_inside
-def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
+def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """The associated Legendre functions of the first kind, and their derivatives.
 
     Args:
@@ -223,7 +223,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
 
 @api_boundary
 @promotes_inside
-def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
+def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """The associated Legendre functions of the first kind.
 
     Args:
@@ -257,7 +257,12 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
 @api_boundary
 @promotes_inside
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max: int | None = None
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: None = None,
+    n_max: int | None = None,
 ) -> Array:
     """Spherical harmonics: orthonormal functions on the sphere.
 

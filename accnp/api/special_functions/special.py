@@ -70,7 +70,7 @@ from accnp.api.special_functions.special_ops import (
     polygamma,
     spence,
 )  # fmt: skip
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.node import Node, items
@@ -89,7 +89,7 @@ __all__ = [
 
 
 @api_boundary
-def zeta(x: Any, q: Any = None) -> Array:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function: the sum of 1 / (k + q)**x over k from 0 on, elementwise.
 
     Args:
@@ -109,7 +109,7 @@ def zeta(x: Any, q: Any = None) -> Array:
 
 
 @api_boundary
-def loggamma(x: Any) -> Array:
+def loggamma(x: ArrayLike) -> Array:
     """log(gamma(x)), elementwise; nan from 0 down, where gamma has no real logarithm everywhere.
 
     The result is floating: float32 of integers. Of complex numbers it is the principal branch.
@@ -128,7 +128,7 @@ def loggamma(x: Any) -> Array:
 
 
 @api_boundary
-def gammasgn(x: Any) -> Array:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of gamma(x), elementwise; nan at negative integers.
 
     The result is floating: float32 of integers.
@@ -149,7 +149,7 @@ def gammasgn(x: Any) -> Array:
 
 
 @api_boundary
-def xlogy(x: Any, y: Any) -> Array:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(y), 0 where x is 0 and y is no nan, elementwise.
 
     The arguments promote, to float32 at least, and broadcast.
@@ -165,7 +165,7 @@ def xlogy(x: Any, y: Any) -> Array:
 
 
 @api_boundary
-def xlog1py(x: Any, y: Any) -> Array:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(1 + y), 0 where x is 0 and y is no nan, elementwise.
 
     The arguments promote, to float32 at least, and broadcast.
@@ -204,7 +204,7 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
 
 
 @api_boundary
-def entr(x: Any) -> Array:
+def entr(x: ArrayLike) -> Array:
     """-x log(x); 0 at 0, -inf below, elementwise.
 
     The result is floating: float32 of integers.
@@ -220,7 +220,7 @@ def entr(x: Any) -> Array:
 
 
 @api_boundary
-def rel_entr(p: Any, q: Any) -> Array:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q); 0 where p is 0 and q >= 0, inf where either is below 0, elementwise.
 
     The arguments are real, promote, to float32 at least, and broadcast.
@@ -240,7 +240,7 @@ def rel_entr(p: Any, q: Any) -> Array:
 
 
 @api_boundary
-def kl_div(p: Any, q: Any) -> Array:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) - p + q, as `rel_entr` at the borders, elementwise.
 
     The arguments are real, promote, to float32 at least, and broadcast.
@@ -258,7 +258,7 @@ def kl_div(p: Any, q: Any) -> Array:
 
 
 @api_boundary
-def boxcox(x: Any, lmbda: Any) -> Array:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x**lmbda - 1) / lmbda; log(x) where lmbda is 0, elementwise.
 
     The arguments are real or complex, promote, to float32 at least, and broadcast.
@@ -281,7 +281,7 @@ def _box_cox(name: str, f: Callable[..., Node], x: Any, lmbda: Any) -> Array:
 
 
 @api_boundary
-def boxcox1p(x: Any, lmbda: Any) -> Array:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """((1 + x)**lmbda - 1) / lmbda; log(1 + x) where lmbda is 0, elementwise.
 
     The arguments are real or complex, promote, to float32 at least, and broadcast.
@@ -297,7 +297,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Array:
 
 
 @api_boundary
-def factorial(n: Any, exact: bool = False) -> Array:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n!, by the gamma function, elementwise; 0 for negative n.
 
     The result is floating, float32 of integers: exact up to 2**24 only.
@@ -321,7 +321,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
 
 
 @api_boundary
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of ways to choose k of N, elementwise; with repetition if asked for.
 
     The arguments broadcast; the result is floating, float32 of integers.
@@ -344,7 +344,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
 
 
 @api_boundary
-def multigammaln(a: Any, d: int) -> Array:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension d, elementwise.
 
     Args:
@@ -389,7 +389,7 @@ def bernoulli(n: int) -> Array:
 
 
 @api_boundary
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of orders 0 to v.
 
     Args:
@@ -420,7 +420,7 @@ def _strong(node: Node) -> Array:
 
 
 @api_boundary
-def sici(x: Any) -> tuple[Array, Array]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The integrals of sin(t) / t from 0 to x, and of cos(t) / t from infinity, elementwise.
 
     Both are floating, of the shape of x: float32 of integers.
@@ -439,7 +439,7 @@ def sici(x: Any) -> tuple[Array, Array]:
 
 
 @api_boundary
-def fresnel(x: Any) -> tuple[Array, Array]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x, elementwise.
 
     Both are floating, of the shape of x: float32 of integers.
@@ -458,7 +458,7 @@ def fresnel(x: Any) -> tuple[Array, Array]:
 
 
 @api_boundary
-def wofz(z: Any) -> Array:
+def wofz(z: ArrayLike) -> Array:
     """Faddeeva's function exp(-z**2) erfc(-i z), elementwise; the result is complex.
 
     complex64, or complex128 of doubles.

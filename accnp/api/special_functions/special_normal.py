@@ -5,15 +5,13 @@ In: arrays. Out: lazy Arrays of floating numbers.
 
 from __future__ import annotations
 
-from typing import Any
-
 from accnp import dtypes
 from accnp.api.arguments.convert import cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.ruled_functions import normal_law
 from accnp.api.special_functions.special_ops import floating
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -25,7 +23,7 @@ __all__ = ["expit", "log_ndtr", "logit", "ndtr"]
 
 
 @api_boundary
-def expit(x: Any) -> Array:
+def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), elementwise.
 
     The result is floating, or complex: float32 of integers, which SciPy makes double.
@@ -42,7 +40,7 @@ def expit(x: Any) -> Array:
 
 
 @api_boundary
-def logit(x: Any) -> Array:
+def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), elementwise.
 
     The result is floating, or complex: float32 of integers; nan outside of [0, 1].
@@ -82,7 +80,7 @@ def _logit(p: Node) -> Node:
 
 
 @api_boundary
-def ndtr(x: Any) -> Array:
+def ndtr(x: ArrayLike) -> Array:
     """The distribution function of the standard normal law, elementwise.
 
     Differs from SciPy: float32 and float64 alone; the dtype stays.
@@ -99,7 +97,7 @@ def ndtr(x: Any) -> Array:
 
 
 @api_boundary
-def log_ndtr(x: Any, series_order: int = 3) -> Array:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of `ndtr`, accurate far to the left as well, elementwise.
 
     Args:

@@ -14,7 +14,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote_
 from accnp.api.arguments.values import node_of
 from accnp.api.elements.elementwise import with_parameters
 from accnp.api.special_functions import complex_gamma
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -106,22 +106,22 @@ def _function(
 
     record = single if name in _SINGLE else strong if name in _STRONG else plain
 
-    def one(x: Any) -> Array:
+    def one(x: ArrayLike) -> Array:
         if wide is not None and (z := complex_node(name, x)) is not None:
             return wrap(cast(wide(z), z.aval.dtype))
         return wrap(record(*operands(name, x)))
 
-    def two(x: Any, y: Any) -> Array:
+    def two(x: ArrayLike, y: Any) -> Array:
         if name in _ORDERED and (kind := as_node(x, name).aval.dtype).kind not in "biu":
             raise ValueError(
                 f"special.{name}: n must be an integer; got {kind.name}; use astype(int)"
             )
         return wrap(record(*operands(name, x, y)))
 
-    def three(x: Any, y: Any, z: Any) -> Array:
+    def three(x: ArrayLike, y: Any, z: Any) -> Array:
         return wrap(record(*operands(name, x, y, z)))
 
-    def four(x: Any, y: Any, z: Any, w: Any) -> Array:
+    def four(x: ArrayLike, y: Any, z: Any, w: Any) -> Array:
         return wrap(record(*operands(name, x, y, z, w)))
 
     call = with_parameters((one, two, three, four)[arguments.count(",")], arguments)

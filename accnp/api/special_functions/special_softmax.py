@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api.networks import nn
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 
 __all__ = ["log_softmax", "softmax"]
 
 
 @api_boundary
-def softmax(x: Any, /, *, axis: Any = None) -> Array:
+def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
     """exp(x) over its sum along the given axes; over all elements by default.
 
     Shape and dtype stay; integers give float32.
@@ -33,7 +33,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Array:
 
 
 @api_boundary
-def log_softmax(x: Any, /, *, axis: Any = None) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
     """The logarithm of `softmax`; over all elements by default.
 
     Shape and dtype stay; integers give float32.

@@ -19,7 +19,7 @@ from accnp.api.arguments.shapes import as_axes
 from accnp.api.flow.bodies import as_leaves, check_result, close, record_body, values
 from accnp.api.flow.remembered import remembered
 from accnp.api.strict.window_shapes import Windows
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
@@ -273,7 +273,7 @@ def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def reduce_xor(operand: Any, axes: Any) -> Array:
+def reduce_xor(operand: ArrayLike, axes: Any) -> Array:
     """The exclusive or of all elements along the given axes.
 
     The axes go; the dtype stays, bool or an integer.

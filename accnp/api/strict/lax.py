@@ -22,7 +22,8 @@ from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_kinds import atan2_any
 from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
@@ -43,15 +44,15 @@ def strict(
 
     label = f"lax.{name}"
 
-    def one(x: Any) -> Array:
+    def one(x: ArrayLike) -> Array:
         return wrap(record(as_node(x, label)))
 
-    def one_accurate(x: Any, *, accuracy: Any = None) -> Array:
+    def one_accurate(x: ArrayLike, *, accuracy: Any = None) -> Array:
         if accuracy is not None:
             check_accuracy(label, accuracy)
         return wrap(record(as_node(x, label)))
 
-    def two(x: Any, y: Any) -> Array:
+    def two(x: ArrayLike, y: ArrayLike) -> Array:
         return wrap(record(as_node(x, label), as_node(y, label)))
 
     def three(x: Any, y: Any, z: Any) -> Array:
@@ -133,7 +134,7 @@ min = strict("min", "min", "x, y", "[1, 5], [3, 2] -> [1, 2]")
 
 
 @api_boundary
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """The product of two arrays of one dtype and shape; with `out_dtype`, of any two in that one.
 
     Raises:
@@ -146,12 +147,12 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     """
     if out_dtype is not None:
         new = dtypes.requested_dtype(out_dtype, "lax.mul")
-        x, y = (as_node(v, "lax.mul") for v in (x, y))
-        if "b" in (x.aval.dtype.kind, y.aval.dtype.kind):
+        a, b = (as_node(v, "lax.mul") for v in (x, y))
+        if "b" in (a.aval.dtype.kind, b.aval.dtype.kind):
             raise UnsupportedDtypeError(
-                f"lax.mul: bool has no product; got {x.aval} and {y.aval}; use lax.bitwise_and"
+                f"lax.mul: bool has no product; got {a.aval} and {b.aval}; use lax.bitwise_and"
             )
-        x, y = (wrap(cast(v, new, v.aval.weak_type)) for v in (x, y))
+        x, y = (wrap(cast(v, new, v.aval.weak_type)) for v in (a, b))
     return _mul(x, y)
 
 
@@ -204,7 +205,7 @@ betainc = strict(
 
 
 @api_boundary
-def select_n(which: Any, *cases: Any) -> Array:
+def select_n(which: ArrayLike, *cases: Any) -> Array:
     """The elements of the case that `which` numbers, from 0; of the first or the last one where it
     is out of bounds.
 
@@ -225,7 +226,7 @@ def select_n(which: Any, *cases: Any) -> Array:
 
 
 @api_boundary
-def select(pred: Any, on_true: Any, on_false: Any) -> Array:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal.
 
     `pred` is bool, of the same shape or a scalar.
@@ -264,7 +265,7 @@ def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
 
 
 @api_boundary
-def clamp(min: Any, x: Any, max: Any) -> Array:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Limit x to [min, max]; the bounds have the shape of x or rank 0, and its dtype.
 
     Raises:
@@ -286,7 +287,7 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
 
 
 @api_boundary
-def pow(x: Any, y: Any) -> Array:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y, elementwise: x floating or complex, y of its dtype or an integer.
 
     The result has the shape of both (rank 0 and axes of 1 stretch) and the dtype of x.
@@ -302,7 +303,7 @@ def pow(x: Any, y: Any) -> Array:
 
 
 @api_boundary
-def integer_pow(x: Any, y: int) -> Array:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to a static integer power, elementwise, in the dtype of x.
 
     Raises:
@@ -322,7 +323,7 @@ def integer_pow(x: Any, y: int) -> Array:
 
 
 @api_boundary
-def reciprocal(x: Any) -> Array:
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x, elementwise, in the dtype of x, which is floating or complex.
 
     Raises:
@@ -336,7 +337,7 @@ def reciprocal(x: Any) -> Array:
 
 
 @api_boundary
-def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+def round(x: ArrayLike, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number, elementwise, in the dtype of x, which is floating.
 
     Differs from NumPy: halves go away from 0, unless the method is TO_NEAREST_EVEN.
@@ -357,7 +358,7 @@ _CONJUGATED = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex12
 
 
 @api_boundary
-def conj(x: Any) -> Array:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate, elementwise; float32 and float64 become complex.
 
     Raises:
@@ -380,7 +381,7 @@ def conj(x: Any) -> Array:
 
 
 @api_boundary
-def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """Convert the elements; of complex ones the real part is taken, for bools as well.
 
     The result has the operand's shape. Without jax_enable_x64 a 64-bit dtype stands for that of
@@ -432,7 +433,7 @@ def _converted(value: int, dtype: np.dtype) -> np.ndarray:
 
 
 @api_boundary
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The same bits as another dtype; of another width, the last axis is added or used up.
 
     Raises:

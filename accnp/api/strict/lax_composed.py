@@ -19,7 +19,7 @@ from accnp.api.arrays.creation import full
 from accnp.api.arrays.manipulation import cut
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -77,7 +77,7 @@ def stack(operands: Any, axis: int = 0) -> Array:
 
 
 @api_boundary
-def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis.
 
     The parts lack the axis and have the array's dtype.
@@ -97,7 +97,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
 
 
 @api_boundary
-def tile(operand: Any, reps: Sequence[int]) -> Array:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat the whole array along each axis, as often as `reps` says for it; the dtype stays.
 
     Raises:
@@ -119,7 +119,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 
 @api_boundary
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Cut an axis into consecutive parts of these sizes; the other axes and the dtype stay.
 
     Raises:
@@ -184,7 +184,7 @@ mulhi_p = composed("mulhi", _mulhi)
 
 
 @api_boundary
-def mulhi(x: Any, y: Any, /) -> Array:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The high half of the bits of a product of integers, elementwise.
 
     Raises:
@@ -243,7 +243,7 @@ shapes_broadcast.__name__ = shapes_broadcast.__qualname__ = "broadcast_shapes"
 
 
 @api_boundary
-def broadcast_like(arr: Any, like_arr: Any) -> Array:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Repeat an array to the shape of another one.
 
     The dtype stays, the rank of the result is that of `like_arr`.
@@ -326,7 +326,7 @@ stage_p = composed("stage", lambda x: x)
 
 
 @api_boundary
-def stage(x: Any, /) -> Array:
+def stage(x: ArrayLike, /) -> Array:
     """A number or a NumPy array as an array; in a function that is traced it stays a constant.
 
     Shape and dtype stay; 64 bits become 32, as everywhere, unless `enable_x64` is on.

@@ -15,8 +15,9 @@ from accnp.api.arguments.values import needs_dtype
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.config import config
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -25,7 +26,7 @@ from accnp.primitives.prefix import prefixes
 
 
 def _make_reduce(name: str, example: str) -> Callable[..., Array]:
-    def fold(operand: Any, axes: Any) -> Array:
+    def fold(operand: ArrayLike, axes: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
         given = tuple(axes)  # counted from 0
         if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
@@ -51,7 +52,7 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
         out = getattr(o, name)(x, axes=found)
         return wrap(out if found else x)  # a sum would begin with 0 and lose the sign of -0
 
-    def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
+    def fold_sharded(operand: ArrayLike, axes: Any, *, out_sharding: Any = None) -> Array:
         return fold(operand, axes)
 
     reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
@@ -75,7 +76,7 @@ reduce_or = _make_reduce("reduce_or", "[True, False], (0,) -> Array(True, dtype=
 
 def _make_arg(name: str, example: str) -> Callable[..., Array]:
     @api_boundary
-    def arg(operand: Any, axis: int, index_dtype: Any) -> Array:
+    def arg(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
         x = as_node(operand, f"lax.{name}")
         if x.aval.dtype.kind == "c":
             raise TypeError(f"lax.{name}: complex numbers have no order; got {x.aval}; take abs")
@@ -111,7 +112,7 @@ argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
 
 def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
     @api_boundary
-    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
+    def cumulative(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x, at = as_node(operand, f"lax.{name}"), as_int(axis, f"lax.{name}", "axis")
         if name == "cumlogsumexp" and x.aval.dtype.kind == "c":
             return wrap(prefixes(_log_of_two, [x], at, bool(reverse))[0])

@@ -20,7 +20,8 @@ from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.strict.lax_types import RaggedDotDimensionNumbers
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -33,7 +34,7 @@ __all__ = [
 
 
 @api_boundary
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """Multiply the matrices in the last two axes; all others are batches, of one shape.
 
     Dtypes are promoted.
@@ -153,12 +154,12 @@ ragged_dot_general_p = composed("ragged_dot_general", _ragged)
 
 @api_boundary
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Array:
@@ -210,11 +211,11 @@ def ragged_dot_general(
 
 @api_boundary
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Array:

@@ -17,7 +17,8 @@ from accnp.api.arguments.values import needs_dtype
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import full_like as jnp_full_like
 from accnp.api.arrays.creation import iota as jnp_iota
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -33,7 +34,9 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
 
 
 @api_boundary
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
+def full(
+    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
+) -> Array:
     """An array of a static shape, filled with one value.
 
     The dtype is the value's by default, weak for a Python number.
@@ -63,7 +66,11 @@ def _one_number(x: Any, name: str) -> Any:
 
 @api_boundary
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+    x: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    sharding: Any = None,
 ) -> Array:
     """An array of one value with the shape and dtype of another one.
 
@@ -81,7 +88,7 @@ def full_like(
 
 
 @api_boundary
-def iota(dtype: Any, size: int) -> Array:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """Return the vector of the numbers 0, 1, ... size - 1, of the given dtype.
 
     Raises:
@@ -97,7 +104,9 @@ def iota(dtype: Any, size: int) -> Array:
 
 
 @api_boundary
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Array:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Any, dimension: int, *, out_sharding: Any = None
+) -> Array:
     """An array of a shape and dtype whose elements are their index along one axis.
 
     Raises:
@@ -123,7 +132,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
 
 
 @api_boundary
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Put new axes of these sizes in front.
 
     The result has shape (*sizes, *operand.shape) and the operand's dtype.
@@ -142,7 +151,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 @api_boundary
 def broadcast_in_dim(
-    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
+    operand: ArrayLike, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
 ) -> Array:
     """Put the operand's axes at the given places of a larger shape and repeat along the others.
 
@@ -168,7 +177,7 @@ def broadcast_in_dim(
 
 
 @api_boundary
-def broadcast_to_rank(x: Any, rank: int) -> Array:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Put axes of length 1 in front up to a rank.
 
     The dtype stays.
@@ -187,7 +196,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
 
 @api_boundary
 def reshape(
-    operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
+    operand: ArrayLike, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """The elements under another shape, after a permutation of the axes if one is given.
 
@@ -214,7 +223,7 @@ def reshape(
 
 
 @api_boundary
-def transpose(operand: Any, permutation: Any) -> Array:
+def transpose(operand: ArrayLike, permutation: Any) -> Array:
     """Permute the axes.
 
     The dtype stays.
@@ -234,7 +243,7 @@ def transpose(operand: Any, permutation: Any) -> Array:
 
 
 @api_boundary
-def rev(operand: Any, dimensions: Any) -> Array:
+def rev(operand: ArrayLike, dimensions: Any) -> Array:
     """Reverse the order along axes.
 
     Shape and dtype stay.
@@ -257,7 +266,7 @@ def rev(operand: Any, dimensions: Any) -> Array:
 
 
 @api_boundary
-def squeeze(array: Any, dimensions: Any) -> Array:
+def squeeze(array: ArrayLike, dimensions: Any) -> Array:
     """Drop axes of length 1.
 
     The dtype stays.
@@ -276,7 +285,7 @@ def squeeze(array: Any, dimensions: Any) -> Array:
 
 
 @api_boundary
-def expand_dims(array: Any, dimensions: Any) -> Array:
+def expand_dims(array: ArrayLike, dimensions: Any) -> Array:
     """Insert axes of length 1.
 
     `dimensions` are axes of the result; the dtype stays.
@@ -299,7 +308,7 @@ def expand_dims(array: Any, dimensions: Any) -> Array:
 
 
 @api_boundary
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Join neighbouring axes into one.
 
     Axes from start up to stop (the last one by default); the dtype stays.
@@ -327,7 +336,7 @@ slice_object = slice
 
 
 @api_boundary
-def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
+def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
     """Cut out a box, with steps if given.
 
     A start, a limit and a step for each axis, static integers; the dtype stays.
@@ -347,7 +356,7 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
 
 @api_boundary
 def slice_in_dim(
-    operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
     """Cut along one axis; negative indices count from the end. The dtype stays.
 
@@ -442,7 +451,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 
 @api_boundary
-def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Any) -> Array:
     """Put (low, high, interior) padding of one value around and between; negative ones crop.
 
     Raises:

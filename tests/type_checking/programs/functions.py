@@ -1,0 +1,85 @@
+"""Functions and methods know their arguments and results."""
+
+from typing import assert_type
+
+import numpy as np
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import Array
+from accnp.typing import ArrayLike, DTypeLike
+
+x = jnp.ones(3)
+
+# wrong arguments
+jnp.sum(x, axes=0)  # error: reportCallIssue
+x.sum(axes=0)  # error: reportCallIssue
+jnp.sum("x")  # error: reportArgumentType
+jnp.sin(x, x)  # error: reportCallIssue
+jnp.sin([1.0])  # error: reportArgumentType
+jnp.sin(x=x)  # error: reportCallIssue
+jnp.add(x)  # error: reportCallIssue
+jnp.max(x, where=x > 0, dtype=int)  # error: reportCallIssue
+jnp.mean(x, dtype=3)  # error: reportArgumentType
+jnp.argmax(x, axis="x")  # error: reportArgumentType
+jnp.zeros()  # error: reportCallIssue
+x.astype()  # error: reportCallIssue
+x.at[0].set()  # error: reportCallIssue
+x.at[0].nosuch(1)  # error: reportAttributeAccessIssue
+jax.random.normal(shape=(3,))  # error: reportCallIssue
+
+# right ones, and results
+assert_type(jnp.sum(x, axis=(0,), keepdims=True, where=x > 0), Array)
+assert_type(jnp.sum(1.0), Array)
+assert_type(jnp.prod(np.ones(3), dtype="float32"), Array)
+assert_type(jnp.max(x, initial=0), Array)
+assert_type(jnp.any(x), Array)
+assert_type(jnp.argmin(x, 0), Array)
+assert_type(jnp.mean(x, dtype=jnp.float32), Array)
+assert_type(jnp.sin(x), Array)
+assert_type(jnp.trunc(x=x), Array)
+assert_type(jnp.add(x, 1), Array)
+assert_type(jnp.fmax(x1=x, x2=2.0), Array)
+assert_type(jnp.divmod(x, 2), tuple[Array, Array])
+assert_type(jnp.frexp(x), tuple[Array, Array])
+assert_type(jnp.true_divide(x, 2), Array)
+assert_type(jnp.where(x > 0, x, 0.0), Array)
+assert_type(jnp.where(x > 0), tuple[Array, ...])
+assert_type(jnp.float32(3), Array)
+assert_type(jnp.concatenate([x, x]), Array)
+assert_type(jnp.linspace(0, 1, 5), Array)
+assert_type(jnp.matmul(x, x), Array)
+assert_type(jnp.clip(x, 0, 1), Array)
+assert_type(jnp.asarray([1, 2], dtype=np.float32), Array)
+jnp.zeros((2, 3), dtype=x.dtype)
+jnp.zeros(3, jnp.int32)
+jnp.zeros(3, bool)
+
+# operators, methods and properties
+assert_type(x + 1, Array)
+assert_type(2.0 / x, Array)
+assert_type(x @ x, Array)
+assert_type(-x, Array)
+assert_type(x > 0, Array)
+assert_type(x[0], Array)
+assert_type(list(x), list[Array])
+assert_type(x.sum(axis=0), Array)
+assert_type(x.reshape(3, 1).T, Array)
+assert_type(x.astype(jnp.int32).max(), Array)
+assert_type(x.at[0].set(1.0), Array)
+assert_type(x.at[1:].add(x[0], mode="drop"), Array)
+assert_type(x.at[0].apply(lambda v: v * 2), Array)
+assert_type(x.nonzero(size=1), tuple[Array, ...])
+assert_type(x.shape, tuple[int, ...])
+assert_type(float(x[0]), float)
+np.asarray(x)
+
+
+def scaled(a: ArrayLike, dtype: DTypeLike = jnp.float32) -> Array:
+    return 2 * jnp.asarray(a, dtype)
+
+
+scaled(1)
+scaled(np.ones(3), "int32")
+scaled(x, np.dtype("f4"))
+scaled(None)  # error: reportArgumentType
