@@ -8,7 +8,7 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo test test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny clean
+.PHONY: demo test test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -95,15 +95,19 @@ tiny: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.compare --json benchmarks/out/compare.json
 
+# The documentation site, in docs/_build/html. Warnings are errors; nothing is fetched.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -j auto docs docs/_build/html
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "accnp needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-# One pattern for .demo, .test and .bench: the extra has the stamp's name.
+# One pattern for .demo, .test, .bench and .docs: the extra has the stamp's name.
 $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demos/out benchmarks/out .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demos/out benchmarks/out docs/_build docs/api .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
