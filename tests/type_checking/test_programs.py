@@ -20,7 +20,7 @@ import pytest
 import accnp
 from accnp.api.arrays import methods
 from accnp.api.elements import ufuncs
-from accnp.api.folds import reductions
+from accnp.api.folds import cumulative, reductions
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -56,6 +56,27 @@ def test_errors_are_those_expected(program, errors):
     ]
     assert not unexpected, "\n".join(unexpected)
     assert not sorted(expected - set(found)), "no error on these lines"
+
+
+def test_mypy_finds_errors_on_the_same_lines():
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--no-incremental", "--python-executable"]
+    done = subprocess.run(
+        [*command, sys.executable, *map(str, PROGRAMS)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [re.match(r"(.*?):(\d+): error: ", line) for line in done.stdout.splitlines()]
+    found = {(Path(m[1]).name, int(m[2])) for m in said if m}
+    expected = {
+        (path.name, n)
+        for path in PROGRAMS
+        for n, line in enumerate(path.read_text().splitlines(), 1)
+        if EXPECTED.search(line)
+    }
+    assert found == expected, done.stdout
 
 
 def test_the_marker_of_typed_packages_is_shipped():
@@ -148,6 +169,8 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (reductions, "Extreme", "max min"),
         (reductions, "Logical", "all any"),
         (reductions, "Place", "argmax argmin"),
+        (cumulative, "Running", "cumsum cumprod nancumsum nancumprod"),
+        (cumulative, "Total", "nansum nanprod"),
         (ufuncs, "OfOne", "i0 trunc"),
         (ufuncs, "OfTwo", "fmax fmin gcd lcm"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function, rule_setter
@@ -31,8 +31,11 @@ from accnp.transforms.walk import inexact, within
 
 __all__ = ["custom_jvp"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class custom_jvp:
+
+class custom_jvp(Generic[P, R]):
     """A function with a forward derivative rule of its own, set by `defjvp` or `defjvps`.
 
     Args:
@@ -61,13 +64,13 @@ class custom_jvp:
     @api_boundary
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
         needs_function("custom_jvp", fun)
         functools.update_wrapper(self, fun)
-        self.fun = fun
+        self.fun: Callable[..., Any] = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -116,7 +119,7 @@ class custom_jvp:
         self.defjvp(jvp)
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.jvp is None:
             raise AttributeError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -56,6 +56,9 @@ __all__ = [
     "custom_vjp_primal_tree_values",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @dataclass(slots=True)
 class CustomVJPPrimal:
@@ -99,7 +102,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return tree_map(value, tree)
 
 
-class custom_vjp:
+class custom_vjp(Generic[P, R]):
     """A function with a reverse derivative rule of its own, set by `defvjp(fwd, bwd)`.
 
     Args:
@@ -128,13 +131,13 @@ class custom_vjp:
     @api_boundary
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
         needs_function("custom_vjp", fun)
         functools.update_wrapper(self, fun)
-        self.fun = fun
+        self.fun: Callable[..., Any] = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
@@ -168,7 +171,7 @@ class custom_vjp:
         self.symbolic_zeros = symbolic_zeros
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(

@@ -6,8 +6,7 @@ In: arrays. Out: lazy Arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -32,6 +31,30 @@ Axis = Any
 BYTE = np.dtype(np.uint8)
 
 
+if TYPE_CHECKING:  # the types of functions that are made below
+
+    class Running(Protocol):
+        def __call__(
+            self,
+            a: ArrayLike,
+            axis: int | None = None,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+        ) -> Array: ...
+
+    class Total(Protocol):
+        def __call__(
+            self,
+            a: ArrayLike,
+            axis: Axis = None,
+            dtype: DTypeLike | None = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+        ) -> Array: ...
+
+
 def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     at = as_axis(axis, x.aval.ndim, name)
     if x.aval.dtype == BOOL:  # sums of bools that stay bools are "or", products "and"
@@ -40,9 +63,7 @@ def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
-def _make_cumulative(
-    name: str, op: str, unit: Any, skip_nan: bool, example: str
-) -> Callable[..., Array]:
+def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str) -> Running:
     def cumulative(
         a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
@@ -153,7 +174,7 @@ def _filled(a: Any, value: Any, name: str) -> Array:
     return wrap(x)
 
 
-def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) -> Any:
+def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) -> Total:
     @api_boundary
     @shown()
     def total(
@@ -179,7 +200,7 @@ nanprod = _make_nan_fold(
 )
 
 
-def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array]:
+def _make_nan_extreme(name: str, fold: Any, example: str) -> red.Extreme:
     def extreme(
         a: ArrayLike,
         axis: Axis = None,
@@ -216,7 +237,7 @@ nanmax = _make_nan_extreme("nanmax", red.max, "[1.0, jnp.nan, 3.0] -> Array(3., 
 nanmin = _make_nan_extreme("nanmin", red.min, "[1.0, jnp.nan, 3.0] -> Array(1., dtype=float32)")
 
 
-def _make_nan_arg(name: str, example: str) -> Callable[..., Array]:
+def _make_nan_arg(name: str, example: str) -> red.Place:
     inner = name[3:]
 
     def arg(

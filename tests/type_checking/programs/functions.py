@@ -21,6 +21,8 @@ jnp.sin(x=x)  # error: reportCallIssue
 jnp.add(x)  # error: reportCallIssue
 jnp.max(x, where=x > 0, dtype=int)  # error: reportCallIssue
 jnp.mean(x, dtype=3)  # error: reportArgumentType
+jnp.cumsum(x, along=0)  # error: reportCallIssue
+jnp.nanmax(x, axes=0)  # error: reportCallIssue
 jnp.argmax(x, axis="x")  # error: reportArgumentType
 jnp.zeros()  # error: reportCallIssue
 x.astype()  # error: reportCallIssue

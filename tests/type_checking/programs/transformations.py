@@ -1,6 +1,7 @@
 """The transformations keep the signature of the function that they get."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, assert_type
 
 import accnp as jax
@@ -39,6 +40,33 @@ assert_type(plain(x, 2), tuple[Array, int])
 assert_type(with_options(x, n=2), tuple[Array, int])
 with_options(x)  # error: reportCallIssue
 plain(x, "2")  # error: reportArgumentType
+
+
+@jax.custom_vjp
+def squared(a: Array) -> Array:
+    return a * a
+
+
+squared.defvjp(lambda a: (squared(a), a), lambda a, ct: (2 * a * ct,))
+assert_type(squared(x), Array)
+squared(x, x)  # error: reportCallIssue
+
+
+def integer_power(a: Array, n: int) -> Array:
+    return a**n
+
+
+power = jax.custom_jvp(integer_power, nondiff_argnums=(1,))
+assert_type(power(x, 2), Array)
+power(x)  # error: reportCallIssue
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def cubed(a: Array, n: int) -> Array:
+    return a**n
+
+
+cubed(x, 3)
 
 
 class Model:
