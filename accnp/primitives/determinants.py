@@ -132,7 +132,9 @@ opaque(
     jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
     transpose=lambda ct, a, t: (None, matrix_t(o.adjugate_tangent(a, matrix_t(ct)))),
     batch=batched("adjugate_tangent"),
-    kernel=lambda operands, results, p: adjugate_tangent_kernel(*operands, results[0]),
+    kernel=lambda operands, results, p: adjugate_tangent_kernel(
+        operands[0], operands[1], results[0]
+    ),
 )
 opaque(
     "adjugate",
