@@ -97,8 +97,10 @@ class custom_jvp(Generic[P, R]):
                 f"{self.nondiff_argnums!r}; use defjvp"
             )
 
+        function: Callable[..., Any] = self
+
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            out = self(*primals)
+            out = function(*primals)
             leaves, tree = flatten_arrays(out)
             totals: list[Node | None] = [None] * len(leaves)
             for rule, t in zip(jvps, tangents, strict=False):

@@ -178,10 +178,10 @@ class custom_vjp(Generic[P, R]):
                 f"custom_vjp: No VJP defined for custom_vjp function {name} using defvjp; got a "
                 "call of it; set one with defvjp(fwd, bwd)"
             )
-        args = resolve("custom_vjp", self.fun, args, kwargs)
+        given = resolve("custom_vjp", self.fun, args, kwargs)
         for i in self.nondiff_argnums:
-            _no_tracers(args[i])
-        call = RuleCall(name, args, self.nondiff_argnums)
+            _no_tracers(given[i])
+        call = RuleCall(name, given, self.nondiff_argnums)
         if call.of_host_values:
             result = self.fun(*call.host_args())
             if not depends_on_traces(result):
