@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function, rule_setter
@@ -97,7 +97,7 @@ class custom_jvp(Generic[P, R]):
                 f"{self.nondiff_argnums!r}; use defjvp"
             )
 
-        function: Callable[..., Any] = self
+        function = cast(Callable[..., Any], self)  # of any arguments
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             out = function(*primals)
