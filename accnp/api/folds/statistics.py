@@ -151,7 +151,7 @@ def cov(
 
 def _near_one(x: Array, rowvar: bool) -> Array:
     """Variables divided by powers of two, so that their squares are in range."""
-    if x.ndim > 2 or not x.size:
+    if not 0 < x.ndim < 3 or not x.size:
         return x
     parts = [uf.abs(wrap(n)) for n in real_parts(x._node)]
     size = parts[0] if len(parts) == 1 else uf.maximum(*parts)
