@@ -33,6 +33,8 @@ def run(pytester, monkeypatch):
     def run(source, *words, head=HEAD, named=True, ini=""):
         known = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(known))
+        for name in [n for n in os.environ if n.startswith("PYTEST_XDIST")]:
+            monkeypatch.delenv(name)  # the new process is no worker
         pytester.makepyfile(test_suite=head + source)
         pytester.makeini(f"[pytest]\n{ini}")
         plugin = ["-p", "pytest_accnp"] if named else []
