@@ -5,12 +5,15 @@ These checks read the sources; `make docs` builds the site.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from api.test_names import NAMES, find
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -75,3 +78,57 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number, block in enumerate(blocks):
         exec(compile(block, f"docs/{page}.md, block {number}", "exec"), namespace)
     assert capsys.readouterr().out.strip()
+
+
+def api_reference() -> ModuleType:
+    """The extension that writes the API reference."""
+    spec = importlib.util.spec_from_file_location("api_reference", DOCS / "api_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_has_a_page() -> None:
+    """Names of modules; attributes of classes and other objects are on the page of their object."""
+    reference = api_reference()
+    documented = reference.public_names()
+    pages = {id(module): path for path, module in reference.namespaces().items()}
+    arrays = set(documented["accnp.numpy"])
+    missing = []
+    for name in NAMES:
+        head, _, last = name.rpartition(".")
+        module = find(head) if head else reference.resolve("accnp")
+        value = find(name)
+        if not isinstance(module, ModuleType) or value is None or last.startswith("__"):
+            continue
+        if isinstance(value, ModuleType):
+            continue
+        path = pages.get(id(module))
+        if path is None or last not in (arrays if path == "accnp" else set()) | set(
+            documented[path]
+        ):
+            missing.append(name)
+    assert not missing
+    assert sum(map(len, documented.values())) > 2000
+
+
+def test_docstrings_become_markdown() -> None:
+    text = """Add `a_b` to x_y.
+
+    Args:
+        x: a number, or
+            an array.
+
+    Raises:
+        TypeError: x is a list[int].
+
+    >>> add(1)
+    2
+    """
+    markdown = api_reference().markdown(text)
+    assert markdown.startswith("Add `a_b` to x\\_y.")
+    assert "`x`\n: a number, or an array.\n" in markdown
+    assert "`TypeError`\n: x is a list\\[int\\]." in markdown
+    assert "````pycon\n>>> add(1)\n2\n````" in markdown
