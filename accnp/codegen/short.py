@@ -191,8 +191,13 @@ def is_picked(spec: KernelSpec) -> bool:
     if not 1 < length <= PICKED or len(phase.full) * length > STATEMENTS or spec.row_head:
         return False
     heads = {s.name for s in (*spec.scalars, *_fixed(spec))}
-    taken = [s for s in phase.full if s.access is not None and s.access.terms]
+    taken = _taken(phase)
     return bool(taken) and all(heads.issuperset(s.args) for s in taken)
+
+
+def _taken(phase: Phase) -> list[Statement]:
+    """The loads at places that are computed."""
+    return [s for s in phase.full if s.access is not None and s.access.terms]
 
 
 def _permutes(s: Statement, n: int) -> bool:
@@ -248,7 +253,7 @@ def picked_map(e: Any) -> None:
     e.prologue()
     e.out.extent = prod(spec.outer)
     e.out.weight = spec.cost * prod(spec.inner)
-    taken = [s for s in phase.full if s.access is not None and s.access.terms]
+    taken = _taken(phase)
     if all(_permutes(s, spec.inner[0]) for s in taken) and permutes():
         _permuted_map(e, taken)
         return
