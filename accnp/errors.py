@@ -24,6 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from accnp.config import config
+from accnp.docstrings import fill
 from accnp.missing import install_getattr as _install_getattr
 
 P = ParamSpec("P")
@@ -491,7 +492,8 @@ def of_keys(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[s
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public function so that its errors show the user's frames only."""
+    """Wrap a public function so that its errors show the user's frames only; fill in what its
+    docstring shares with others."""
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -505,6 +507,8 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             hide_frames(error)
             raise
 
+    if "\n    {" in (function.__doc__ or ""):
+        wrapper.__doc__ = fill(function.__doc__)
     return wrapper
 
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 SECTION = re.compile(
-    r"^(Args|Parameters|Returns|Yields|Raises|Attributes|Examples?|Notes?|See Also):?$"
+    r"^(Args|Parameters|Returns|Yields|Raises|Warns|Attributes|Examples?|Notes?|References"
+    r"|See Also):?$"
 )
 TITLES = {"Args": "Parameters", "Example": "Examples", "Note": "Notes"}
+TERMS = {"Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns"}  # in NumPy style
 LISTS = {"Args", "Parameters", "Raises", "Attributes"}
 ENTRY = re.compile(r"^([\w*][\w*., ]*?)(?:, also an? ([\w, ]+))?: (.*)$")
 ROOT = "accnp"
@@ -157,28 +159,51 @@ def entries(text: str) -> Iterator[str]:
             yield escape(body) + "\n"
 
 
+def terms(text: str) -> Iterator[str]:
+    """Items of a section in NumPy style as a definition list: `name : type`, then indented text."""
+    for item in re.split(r"\n(?=\S)", textwrap.dedent(text).strip("\n")):
+        first, *rest = item.split("\n")
+        name, _, kind = first.partition(" : ")
+        title = f"`{name}`" + (f" : {escape(kind)}" if kind else "")
+        body = "\n".join(prose("\n".join(rest))).strip("\n")
+        yield f"{title}\n: {body.replace(chr(10), chr(10) + '  ')}\n" if body else f"{title}\n"
+
+
+def related(text: str) -> Iterator[str]:
+    """Lines `name : summary` of See Also as a list."""
+    for line in re.sub(r"\n +", " ", textwrap.dedent(text).strip("\n")).split("\n"):
+        names, _, what = line.partition(" : ")
+        marked = ", ".join(f"`{name}`" for name in names.split(", "))
+        yield f"- {marked}" + (f": {escape(what)}" if what else "")
+    yield ""
+
+
 def markdown(text: str) -> str:
     """A docstring as Markdown."""
-    sections: list[tuple[str, list[str]]] = [("", [])]
-    for line in inspect.cleandoc(text).split("\n"):
+    sections: list[tuple[str, bool, list[str]]] = [("", False, [])]
+    lines = inspect.cleandoc(text).split("\n")
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
         heading = SECTION.match(line)
-        if heading:
-            sections.append((heading[1], []))
+        underlined = bool(re.fullmatch(r"-{3,}", following))
+        if heading and (underlined or line.endswith(":")):
+            sections.append((heading[1], underlined, []))
         elif not re.fullmatch(r"-{3,}", line):
-            sections[-1][1].append(line)
+            sections[-1][2].append(line)
     written = []
-    for title, lines in sections:
+    for title, underlined, lines in sections:
         body = "\n".join(lines)
         if title:
             written.append(f"**{TITLES.get(title, title)}**\n")
-        # What follows the indented part of a section is prose again.
-        written += entries(body) if title in LISTS and ">>>" not in body else prose(body)
-        if title in LISTS and ">>>" in body:
-            head, mark, tail = body.partition("\n\n")
-            written[-1:] = []
-            while written and not written[-1].startswith("**"):
-                written.pop()
+        if underlined and title == "See Also":
+            written += related(body)
+        elif underlined and title in TERMS:
+            written += terms(body)
+        elif title in LISTS and not underlined:
+            # What follows the indented part of a section is prose again.
+            head, mark, tail = body.partition("\n\n") if ">>>" in body else (body, "", "")
             written += [*entries(head), *(prose(tail) if mark else ())]
+        else:
+            written += prose(body)
     return "\n".join(written)
 
 

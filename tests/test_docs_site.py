@@ -132,3 +132,33 @@ def test_docstrings_become_markdown() -> None:
     assert "`x`\n: a number, or an array.\n" in markdown
     assert "`TypeError`\n: x is a list\\[int\\]." in markdown
     assert "````pycon\n>>> add(1)\n2\n````" in markdown
+
+
+def test_sections_in_numpy_style_become_markdown() -> None:
+    text = """Add `a_b` to x_y.
+
+    Parameters
+    ----------
+    x, y : array_like
+        A number, or
+        an array.
+
+    Returns
+    -------
+    Array
+        The sum.
+
+    See Also
+    --------
+    sub, neg : What is left.
+
+    Examples
+    --------
+    >>> add(1)
+    2
+    """
+    markdown = api_reference().markdown(text)
+    assert "**Parameters**\n\n`x, y` : array\\_like\n: A number, or\n  an array.\n" in markdown
+    assert "**Returns**\n\n`Array`\n: The sum.\n" in markdown
+    assert "- `sub`, `neg`: What is left." in markdown
+    assert "````pycon\n>>> add(1)\n2\n````" in markdown

@@ -84,17 +84,45 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean over the given axes.
+    """Compute the arithmetic mean along the given axes.
 
-    The result has the shape without these axes (of length 1 with keepdims=True). Integers and bools
-    become the default float; float16 and bfloat16 stay, and add up in float32. Unlike NumPy: the
-    mean of integers is float32 (float64 with jax_enable_x64); without elements it is a silent nan.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {dtype_mean}
+    {out}
+    {keepdims}
+    {where}
 
-    Raises:
-        TypeError: a is no array or number, or dtype=bool.
-        ValueError: an axis is out of bounds or given twice; where= is not bool or does not fit.
-        NotImplementedError: out= is given.
+    Returns
+    -------
+    Array
+        Means, with the shape of `a` without the reduced axes.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `dtype` is bool.
+    ValueError
+        If an axis is out of bounds or given twice, or `where` is not bool or does not broadcast.
+    {raises_out}
+
+    See Also
+    --------
+    average : Weighted mean.
+    median : Middle value.
+    nanmean : Mean that ignores nan.
+    var, std : Variance and standard deviation.
+
+    Notes
+    -----
+    Integers and bools give the default float dtype, float32 (float64 with `jax_enable_x64`), where
+    NumPy gives float64. float16 and bfloat16 keep their dtype and are accumulated in float32. The
+    mean of no elements is nan, without a warning.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     Array([2., 3.], dtype=float32)
@@ -220,17 +248,52 @@ def var(
     mean: ArrayLike | None = None,
     correction: Any = None,
 ) -> Array:
-    """The variance over the given axes, with `ddof` degrees of freedom taken off.
+    """Compute the variance along the given axes.
 
-    With an integer dtype it is computed in integers, as jax does, and rounded towards 0.
-    Shape and dtype of the result are those of `mean`; it is real for complex numbers.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {dtype_mean}
+    {out}
+    {ddof}
+    {keepdims}
+    {where}
+    {known_mean}
+    {correction}
 
-    Raises:
-        TypeError: a is no array or number, or dtype=bool.
-        ValueError: an axis is out of bounds; where= is not bool; ddof and correction are both
-            given; dtype is real for complex numbers.
-        NotImplementedError: out= is given, unlike NumPy.
+    Returns
+    -------
+    Array
+        Variances, with the shape of `a` without the reduced axes. The dtype is real, also for
+        complex input.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `dtype` is bool.
+    ValueError
+        If an axis is out of bounds, `where` is not bool, both `ddof` and `correction` are given, or
+        `dtype` is real for complex input.
+    {raises_out}
+
+    See Also
+    --------
+    std : Standard deviation, the square root of the variance.
+    mean : Arithmetic mean.
+    nanvar : Variance that ignores nan.
+    cov : Covariance matrix.
+
+    Notes
+    -----
+    The variance is the mean of the squared differences from the mean, computed in two passes. For
+    float32 input, differences and squares are in float64; for float64 input, the differences are
+    corrected by their own mean. The result therefore stays accurate when the mean is much larger
+    than the deviations. With an integer `dtype`, the computation is in integers and rounds towards
+    zero, as in JAX.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
     Array(1.6666666, dtype=float32)
@@ -253,13 +316,47 @@ def std(
     mean: ArrayLike | None = None,
     correction: Any = None,
 ) -> Array:
-    """The standard deviation over the given axes, with `ddof` degrees of freedom taken off.
+    """Compute the standard deviation along the given axes.
 
-    Shape and dtype of the result are those of `var`, as are the errors.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {dtype_mean}
+    {out}
+    {ddof}
+    {keepdims}
+    {where}
+    {known_mean}
+    {correction}
 
-    Raises:
-        ValueError: dtype is an integer or bool, besides.
+    Returns
+    -------
+    Array
+        Standard deviations, with the shape of `a` without the reduced axes. The dtype is real,
+        also for complex input.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number.
+    ValueError
+        If an axis is out of bounds, `where` is not bool, both `ddof` and `correction` are given, or
+        `dtype` is neither floating nor complex, or is real for complex input.
+    {raises_out}
+
+    See Also
+    --------
+    var : Variance, the square of the standard deviation.
+    mean : Arithmetic mean.
+    nanstd : Standard deviation that ignores nan.
+
+    Notes
+    -----
+    The square root of `var`, taken before the result is rounded to its dtype.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)

@@ -1,0 +1,153 @@
+"""Docstrings of public names follow the NumPy style.
+
+In: the public functions, classes and methods of the tables of names. A docstring has a summary, a
+description of every parameter, what is returned, which errors are raised, related functions and an
+example. `docstring_exceptions.txt` says where something is not required, and why.
+`docstring_pending.txt` lists the names whose docstrings are not in this style yet; it can only
+shrink.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api.test_names import NAMES, find
+from test_docstrings import PUBLIC, excused
+
+from accnp.docstrings import BLOCKS, fill
+
+PENDING = (Path(__file__).parent / "docstring_pending.txt").read_text().split()
+SECTIONS = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes",
+            "References", "Examples"]  # fmt: skip
+_TITLE = re.compile(r"^([A-Z][A-Za-z ]+)\n(-{3,})$", re.MULTILINE)
+_ENTRY = re.compile(r"^(\S[^:\n]*?)(?: : (.+))?$")
+# Words that say nothing by themselves: articles, and those that repeat a type.
+EMPTY = set(
+    re.findall(
+        r"\w+",
+        "a an the of to and or in is it its as by for with that this input output array arrays "
+        "array_like value values number numbers argument parameter operand optional default given "
+        "any if int float bool str tuple list dtype none true false",
+    )
+)
+
+
+def sections(text: str) -> dict[str, str]:
+    """The sections of a docstring by title; the text before the first has the title ""."""
+    parts = _TITLE.split(text)
+    found = {"": parts[0].strip()}
+    for title, line, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        assert len(title) == len(line), f"underline of {title}"
+        found[title] = body.strip("\n")
+    return found
+
+
+def entries(body: str) -> dict[str, tuple[str, str]]:
+    """The names of a section -> type and description; "x, y" counts as two names."""
+    found: dict[str, tuple[str, str]] = {}
+    for item in re.split(r"\n(?=\S)", body):
+        first, *rest = item.split("\n")
+        match = _ENTRY.match(first.strip())
+        if match:
+            for name in match[1].split(", "):
+                found[name.lstrip("*")] = match[2] or "", " ".join(map(str.strip, rest)).strip()
+    return found
+
+
+def says_something(name: str, kind: str, description: str) -> bool:
+    """Whether a description has words other than those of the name and the type."""
+    known = EMPTY | set(re.findall(r"[a-z0-9]+", f"{name} {kind}".lower()))
+    return len(set(re.findall(r"[a-z0-9]+", description.lower())) - known) >= 2
+
+
+def parameters(value: Any) -> list[str]:
+    try:
+        found = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.name not in ("self", "cls") and p.name[0] != "_"]
+
+
+def returns_nothing(value: Any) -> bool:
+    if isinstance(value, type):
+        return True
+    return getattr(value, "__annotations__", {}).get("return", "") in ("None", None)
+
+
+def is_excused(what: str, name: str) -> bool:
+    return any(name in names for names in excused(what).values())
+
+
+def problems(name: str) -> list[str]:
+    """What the docstring of a public name lacks."""
+    value = PUBLIC[name]
+    text = inspect.getdoc(value) or ""
+    parts = sections(text)
+    wrong = [f"unknown section {title}" for title in parts if title and title not in SECTIONS]
+    order = [SECTIONS.index(title) for title in parts if title in SECTIONS]
+    if order != sorted(order):
+        wrong.append("order of sections")
+    summary = parts[""].split("\n\n")[0]
+    if "\n" in summary or not summary.endswith(".") or len(summary.split()) < 3:
+        wrong.append("summary of one line")
+    for parameter in parameters(value):
+        described = entries(parts.get("Parameters", "")).get(parameter)
+        if described is None:
+            wrong.append(f"parameter {parameter}")
+        elif not described[0] or not says_something(parameter, *described):
+            wrong.append(f"description of {parameter}")
+    if not returns_nothing(value) and not {"Returns", "Yields"} & set(parts):
+        wrong.append("Returns")
+    if "Raises" not in parts and not is_excused("errors", name):
+        wrong.append("Raises")
+    related = re.findall(r"^([\w.]+(?:, [\w.]+)*)(?: :|$)", parts.get("See Also", ""), re.MULTILINE)
+    if not related and NAMES[name][0] in ("function", "ufunc") and not is_excused("see also", name):
+        wrong.append("See Also")
+    home = name.rpartition(".")[0]
+    for other in [other for names in related for other in names.split(", ")]:
+        ours = other.removeprefix("accnp.")
+        if not any(find(path) for path in (f"{home}.{ours}", ours, f"numpy.{ours}")):
+            wrong.append(f"See Also {other}")
+    if ">>> " not in parts.get("Examples", "") and not is_excused("an example", name):
+        wrong.append("Examples")
+    if re.search(r"^ *\{\w+\}$", text, re.MULTILINE):
+        wrong.append("an unfilled block")
+    return wrong
+
+
+@pytest.mark.parametrize("name", sorted(set(PUBLIC) - set(PENDING)))
+def test_docstring_is_complete(name: str) -> None:
+    assert not problems(name)
+
+
+def test_pending_names_are_not_done() -> None:
+    done = [name for name in PENDING if name not in PUBLIC or not problems(name)]
+    assert not done, f"take these out of docstring_pending.txt: {done}"
+
+
+def test_blocks_are_used_and_complete() -> None:
+    package = Path(inspect.getfile(fill)).parent
+    used = {n for p in package.rglob("*.py") for n in re.findall(r"\{(\w+)\}", p.read_text())}
+    assert not set(BLOCKS) - used
+    for name, block in BLOCKS.items():
+        described = entries(block)
+        assert described, name
+        if not name.startswith("raises_"):
+            assert all(says_something(key, *value) for key, value in described.items()), name
+
+
+def test_fill_keeps_the_indentation() -> None:
+    text = "Do it.\n\n    Parameters\n    ----------\n    {keepdims}\n    dtype : {not a block}\n"
+    filled = fill(text)
+    assert "\n    keepdims : bool, optional\n        If True" in filled
+    assert "{not a block}" in filled
+
+
+def test_empty_descriptions_are_found() -> None:
+    assert not says_something("x", "array_like", "The input array x.")
+    assert not says_something("dtype", "dtype_like", "The dtype.")
+    assert says_something("x", "array_like", "Angle in radians.")
