@@ -9,16 +9,22 @@ from pathlib import Path
 
 from accnp import __version__
 
-sys.path.insert(0, str(Path(__file__).parent))  # api_reference.py
+sys.path.insert(0, str(Path(__file__).parent))  # api_reference.py, notebook_gallery.py
 
 project = "accnp"
 author = "the accnp developers"
 copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "api_reference"]
+extensions = ["myst_nb", "api_reference", "notebook_gallery"]
 exclude_patterns = ["_build"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+
+# The build executes the notebooks of the gallery (pages with cells). Results are kept in
+# `docs/_build/.jupyter_cache` until the code of a notebook changes, or `make clean`.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300  # seconds for each cell
 
 # Examples that show tracebacks or shell lines are not always valid Python.
 suppress_warnings = ["misc.highlighting_failure"]

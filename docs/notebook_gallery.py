@@ -1,0 +1,90 @@
+"""The gallery of notebooks: cards with thumbnails, and a download link on each page.
+
+A Sphinx extension beside MyST-NB, which executes the notebooks in `docs/gallery` while the site is
+built. The directive `gallery` takes a line `name: caption` for each notebook. It adds the notebooks
+to the table of contents and shows a card for each: the last picture of the notebook, its title, and
+the caption. Nothing is stored in the repository: pictures come from the run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from docutils.nodes import Node
+    from sphinx.application import Sphinx
+
+FOLDER = "gallery"
+
+
+class Card(nodes.General, nodes.Element):
+    """The place of a card, until the notebook that it shows has been read."""
+
+
+class Gallery(SphinxDirective):
+    """A row of cards, one for each line `name: caption` of the content."""
+
+    has_content = True
+
+    def run(self) -> list[Node]:
+        entries = [line.partition(": ")[::2] for line in self.content if line.strip()]
+        names = "\n".join(name for name, _ in entries)
+        toctree = f"```{{toctree}}\n:hidden:\n\n{names}\n```"
+        row = nodes.container(classes=["gallery-row"])
+        row += [Card(name=f"{FOLDER}/{name}", caption=caption) for name, caption in entries]
+        return [*self.parse_text_to_nodes(toctree), row]
+
+
+def fill_cards(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Replace the places of cards by cards."""
+    for place in list(doctree.findall(Card)):
+        place.replace_self(card(app, page, place["name"], place["caption"]))
+
+
+def card(app: Sphinx, page: str, name: str, caption: str) -> nodes.container:
+    """A picture and a title, both linked to the notebook, and the caption."""
+    target = app.builder.get_relative_uri(page, name)
+    title = app.env.titles[name].astext()
+    found = nodes.container(classes=["gallery-card"])
+    pictures = list(app.env.get_doctree(name).findall(nodes.image))
+    if pictures:
+        image = nodes.image(alt=title, **pictures[-1].attributes)
+        image["alt"] = title
+        link = nodes.reference("", "", image, refuri=target, internal=True)
+        found += nodes.paragraph("", "", link, classes=["gallery-picture"])
+    link = nodes.reference("", title, refuri=target, internal=True)
+    found += nodes.paragraph("", "", link, classes=["gallery-title"])
+    found += nodes.paragraph("", caption, classes=["gallery-caption"])
+    return found
+
+
+def add_download_link(app: Sphinx, doctree: nodes.document) -> None:
+    """Link the executed notebook, which MyST-NB writes, below the title of its page."""
+    folder, _, name = app.env.docname.rpartition("/")
+    if folder != FOLDER or name == "index":
+        return
+    notebook = Path(app.outdir).parent / "jupyter_execute" / FOLDER / f"{name}.ipynb"
+    link = addnodes.download_reference(
+        "", reftarget="/" + os.path.relpath(notebook, app.srcdir), classes=["gallery-download"]
+    )
+    link += nodes.literal("", f"{name}.ipynb", classes=["xref", "download"])
+    paragraph = nodes.paragraph("", "Download this page as a notebook: ", link)
+    title = next(doctree.findall(nodes.title))
+    title.parent.insert(title.parent.index(title) + 1, paragraph)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension."""
+    app.add_node(Card)
+    app.add_directive("gallery", Gallery)
+    app.connect("doctree-read", add_download_link, priority=400)  # before files are collected
+    app.connect("doctree-resolved", fill_cards)
+    app.config.html_static_path.append(str(Path(__file__).parent / "gallery" / "static"))
+    app.add_css_file("gallery.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

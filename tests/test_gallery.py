@@ -1,0 +1,56 @@
+"""The notebooks of the gallery run, each in a fresh process with an empty cache of kernels.
+
+Their assertions check the results: energies, accuracies, prices. `make docs` executes them as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sklearn", reason="some notebooks read their data from scikit-learn")
+pytest.importorskip("matplotlib", reason="the notebooks draw with matplotlib")
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "gallery"
+NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "index")
+
+
+def test_the_index_lists_every_notebook_once() -> None:
+    text = (FOLDER / "index.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^```\{gallery\}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    names = [line.partition(": ")[0] for row in rows for line in row.splitlines()]
+    assert sorted(names) == NOTEBOOKS
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_form(name: str) -> None:
+    """A title, an introduction of two paragraphs, assertions, pictures with labels, and links."""
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    head, title, body = re.split(r"^# (.+)\n\n", text, maxsplit=1, flags=re.MULTILINE)
+    assert "format_name: myst" in head
+    assert title
+    introduction = body.partition("```{code-cell}")[0].strip().split("\n\n")
+    assert len(introduction) >= 2
+    for what in ("\nassert ", ".set(", "title", "\n## Next\n"):
+        assert what in body, f"{name}.md has no {what!r}"
+    for target in re.findall(r"\]\(([^():#\s]+)[^()\s]*\)", body):
+        # The other pages are the sources of the site; those of the API are generated.
+        assert target.startswith("../api/") or (FOLDER / target).exists(), target
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_runs(name: str, tmp_path: Path) -> None:
+    environment = os.environ | {
+        "ACCNP_CACHE_DIR": str(tmp_path / "cache"),
+        "MPLBACKEND": "agg",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    command = [sys.executable, "-W", "error", str(FOLDER / "run.py"), name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
