@@ -54,10 +54,75 @@ correction : number, optional
     "known_mean": """\
 mean : array_like, optional
     Precomputed mean, of a shape that broadcasts against `a`; `keepdims=True` gives such a mean.""",
+    # --- parameters of transformations
+    "argnums": """\
+argnums : int or sequence of int, optional
+    Positions of the arguments to differentiate with respect to. The default is 0.""",
+    "has_aux": """\
+has_aux : bool, optional
+    Whether `fun` returns a pair `(value, aux)`, of which only the value is differentiated. The
+    default is False.""",
+    "holomorphic": """\
+holomorphic : bool, optional
+    Whether `fun` is holomorphic, which the caller guarantees. If True, the arguments must be
+    complex. The default is False.""",
+    "allow_int": """\
+allow_int : bool, optional
+    Whether to allow differentiation with respect to integers and bools, whose gradients have dtype
+    `float0`. The default is False.""",
+    "reduce_axes": """\
+reduce_axes : sequence, optional
+    Ignored; present for compatibility with JAX.""",
+    "nondiff_argnums": """\
+nondiff_argnums : sequence of int, optional
+    Positions of arguments that are not differentiated, such as functions.
+nondiff_argnames : sequence of str, optional
+    Names of arguments that are not differentiated.""",
+    "static_argnums": """\
+static_argnums : int or sequence of int, optional
+    Positions of arguments that are passed to the function as Python values. They must be hashable;
+    there is one trace for each value.
+static_argnames : str or iterable of str, optional
+    Names of arguments that are passed as Python values.""",
+    "backend": """\
+backend : str, optional
+    Name of a platform, "cpu" or "gpu". The default is the default backend.""",
+    # --- parameters of functions of pytrees
+    "pytree": """\
+tree : pytree
+    Nested containers (tuples, lists, dictionaries, None, registered classes) of leaves.""",
+    "is_leaf": """\
+is_leaf : callable, optional
+    Function that is called with each node; where it returns True, the node counts as a leaf.""",
+    "is_leaf_takes_path": """\
+is_leaf_takes_path : bool, optional
+    Whether `is_leaf` is called with the path and the node. The default is False.""",
+    "nodetype": """\
+nodetype : type
+    Class to register. Subclasses must be registered separately.""",
+    "unflatten_func": """\
+unflatten_func : callable
+    Function from the static data and the children to an instance.""",
     # --- errors
     "raises_out": """\
 NotImplementedError
     If `out` is given.""",
+    "raises_backend": """\
+RuntimeError
+    If there is no such backend, or it cannot be used.""",
+    "raises_keys": """\
+ValueError
+    If the keys of a dictionary cannot be sorted.""",
+    "raises_register": """\
+TypeError
+    If the argument is not a class.
+ValueError
+    If the class is already registered.""",
+    "raises_grad": """\
+TypeError
+    If `fun` is not callable, its result is not a real scalar (a complex one needs `holomorphic`),
+    an argument is neither floating nor, with `allow_int`, an integer, or `argnums` is out of
+    range.""",
 }
 _LINE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 

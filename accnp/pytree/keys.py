@@ -15,8 +15,15 @@ from accnp.errors import api_boundary
 
 @dataclass(frozen=True)
 class DictKey:
-    """An entry of a dictionary, in the path to a leaf.
+    """Key of a dictionary entry, in the path to a leaf.
 
+    Parameters
+    ----------
+    key : hashable
+        Key under which the child is stored.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> str(jnp.tree_util.DictKey("w"))
     "['w']"
@@ -30,8 +37,15 @@ class DictKey:
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """A place in a list or tuple, in the path to a leaf.
+    """Index into a list or tuple, in the path to a leaf.
 
+    Parameters
+    ----------
+    idx : int
+        Position of the child, from 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> str(jnp.tree_util.SequenceKey(2))
     '[2]'
@@ -45,8 +59,15 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """An attribute of an object, in the path to a leaf.
+    """Name of an attribute, in the path to a leaf.
 
+    Parameters
+    ----------
+    name : str
+        Attribute that holds the child.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> str(jnp.tree_util.GetAttrKey("bias"))
     '.bias'
@@ -60,8 +81,15 @@ class GetAttrKey:
 
 @dataclass(frozen=True)
 class FlattenedIndexKey:
-    """A child of a registered class that does not name its children, in the path to a leaf.
+    """Index of a child of a registered class that does not name its children.
 
+    Parameters
+    ----------
+    key : int
+        Position of the child among those that the class returns, from 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> str(jnp.tree_util.FlattenedIndexKey(0))
     '[<flat index 0>]'
@@ -79,11 +107,34 @@ KeyPath = tuple[KeyEntry, ...]
 
 @api_boundary
 def keystr(keys: Iterable[KeyEntry], *, simple: bool = False, separator: str = "") -> str:
-    """A path as text: `['w'][0].x`, or with `simple` and a separator `w/0/x`.
+    """Format the path to a leaf as a string.
 
-    Raises:
-        TypeError: `keys` is no path, a sequence of keys.
+    Parameters
+    ----------
+    keys : iterable of keys
+        Path, as `tree.leaves_with_path` returns it.
+    simple : bool, optional
+        If True, omit brackets and quotes. The default is False.
+    separator : str, optional
+        Text between the keys. The default is empty.
 
+    Returns
+    -------
+    str
+        Path such as `['w'][0].x`, or `w/0/x` with `simple=True` and `separator="/"`.
+
+    Raises
+    ------
+    TypeError
+        If `keys` is not a sequence of keys.
+
+    See Also
+    --------
+    tree.leaves_with_path : Leaves with their paths.
+    tree.map_with_path : Apply a function to paths and leaves.
+
+    Examples
+    --------
     >>> from accnp.tree_util import DictKey, SequenceKey, keystr
     >>> keystr((DictKey("w"), SequenceKey(0)))
     "['w'][0]"

@@ -75,8 +75,30 @@ def _walk(
 def tree_leaves_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """Pairs of key path and leaf; errors as of `tree_flatten`.
+    """Return the leaves of a pytree, each with its path.
 
+    Parameters
+    ----------
+    {pytree}
+    {is_leaf}
+    {is_leaf_takes_path}
+
+    Returns
+    -------
+    list of (path, leaf)
+        Pairs from left to right. A path is a tuple of keys.
+
+    Raises
+    ------
+    {raises_keys}
+
+    See Also
+    --------
+    tree.leaves : Leaves without paths.
+    tree_util.keystr : Format a path.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
@@ -90,8 +112,32 @@ def tree_leaves_with_path(
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Pairs of key path and leaf, and the structure; errors as of `tree_flatten`.
+    """Split a pytree into its leaves, each with its path, and its structure.
 
+    Parameters
+    ----------
+    {pytree}
+    {is_leaf}
+    {is_leaf_takes_path}
+
+    Returns
+    -------
+    leaves : list of (path, leaf)
+        Pairs from left to right. A path is a tuple of keys.
+    treedef : PyTreeDef
+        Structure, from which `tree.unflatten` rebuilds the pytree.
+
+    Raises
+    ------
+    {raises_keys}
+
+    See Also
+    --------
+    tree.flatten : Leaves without paths.
+    tree_util.keystr : Format a path.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
@@ -117,13 +163,31 @@ def leaf_names(tree: Any, root: str = "") -> list[str]:
 
 @api_boundary
 def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
-    """`(children, static data)` of the top node.
+    """Return the children and the static data of the top node of a pytree.
 
-    A dictionary's static data are its sorted keys, a namedtuple's its class.
+    Parameters
+    ----------
+    {pytree}
 
-    Raises:
-        ValueError: the tree is a leaf.
+    Returns
+    -------
+    children : sequence
+        Subtrees one level down.
+    static : hashable
+        Static data of the node: the sorted keys of a dictionary, the class of a namedtuple.
 
+    Raises
+    ------
+    ValueError
+        If the pytree is a leaf.
+
+    See Also
+    --------
+    tree_util.flatten_one_level_with_keys : Return the key of each child, too.
+    tree_util.tree_flatten : Flatten all levels.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.flatten_one_level({"a": (1, 2)})
     ([(1, 2)], ('a',))
@@ -134,11 +198,31 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
 
 @api_boundary
 def flatten_one_level_with_keys(tree: Any) -> tuple[Pairs, Any]:
-    """`([(key, child), ...], static data)` of the top node.
+    """Return the children of the top node of a pytree with their keys, and its static data.
 
-    Raises:
-        ValueError: the tree is a leaf.
+    Parameters
+    ----------
+    {pytree}
 
+    Returns
+    -------
+    children : sequence of (key, child)
+        Subtrees one level down, each with the key that leads to it.
+    static : hashable
+        Static data of the node: the sorted keys of a dictionary, the class of a namedtuple.
+
+    Raises
+    ------
+    ValueError
+        If the pytree is a leaf.
+
+    See Also
+    --------
+    tree_util.flatten_one_level : Return the children without keys.
+    tree_util.tree_flatten_with_path : Flatten all levels.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.flatten_one_level_with_keys({"a": (1, 2)})
     ([(DictKey(key='a'), (1, 2))], ('a',))
@@ -164,11 +248,32 @@ def column(treedef: PyTreeDef, name: str, tree: Any, other: Any, is_leaf: IsLeaf
 
 @api_boundary
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Repeat the leaves of a prefix over the subtrees of the full tree.
+    """Repeat the leaves of a prefix over the subtrees of a full pytree.
 
-    Raises:
-        ValueError: the first tree is no prefix of the other.
+    Parameters
+    ----------
+    prefix_tree : pytree
+        Pytree whose structure is a prefix of that of `full_tree`.
+    full_tree : pytree
+        Pytree whose structure the result has.
+    {is_leaf}
 
+    Returns
+    -------
+    pytree
+        Leaves of `prefix_tree` in the structure of `full_tree`.
+
+    Raises
+    ------
+    ValueError
+        If the first pytree is not a prefix of the second.
+
+    See Also
+    --------
+    tree.map : Apply a function to leaves and subtrees.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.broadcast((1, 2), ((3, 4), 5))
     ((1, 1), 2)

@@ -29,12 +29,31 @@ def register_pytree_node(
     unflatten_func: Unflatten,
     flatten_with_keys_func: FlattenWithKeys | None = None,
 ) -> None:
-    """Make a class a node: `flatten_func(x)` is `(children, static)`.
+    """Register a class as a node of pytrees.
 
-    Raises:
-        TypeError: `nodetype` is no class.
-        ValueError: it is registered already.
+    Parameters
+    ----------
+    {nodetype}
+    flatten_func : callable
+        Function from an instance to `(children, static)`: an iterable of subtrees and hashable
+        static data.
+    {unflatten_func}
+    flatten_with_keys_func : callable, optional
+        Function like `flatten_func` that returns pairs `(key, child)` in place of the children. The
+        keys appear in paths.
 
+    Raises
+    ------
+    {raises_register}
+
+    See Also
+    --------
+    tree_util.register_pytree_node_class : Register a class that has these functions as methods.
+    tree_util.register_dataclass : Register a dataclass.
+    tree_util.register_static : Register a class without leaves.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> class Pair:
     ...     def __init__(self, a, b):
@@ -67,12 +86,33 @@ def _needs(cls: Any, name: str, *methods: str) -> None:
 
 @api_boundary
 def register_pytree_node_class(cls: T) -> T:
-    """Register a class with `tree_flatten(self)` and `tree_unflatten(cls, static, children)`.
+    """Register a class with the methods `tree_flatten` and `tree_unflatten` as a node of pytrees.
 
-    Raises:
-        TypeError: the class lacks these, or is no class.
-        ValueError: it is registered already.
+    Parameters
+    ----------
+    cls : type
+        Class with a method `tree_flatten(self)` that returns `(children, static)` and a classmethod
+        `tree_unflatten(cls, static, children)`.
 
+    Returns
+    -------
+    type
+        The class itself, so that this works as a decorator.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a class or lacks a method.
+    ValueError
+        If the class is already registered.
+
+    See Also
+    --------
+    tree_util.register_pytree_node : Register a class with separate functions.
+    tree_util.register_pytree_with_keys_class : The same with names for the children.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> @jnp.tree_util.register_pytree_node_class
     ... class Box:
@@ -98,10 +138,29 @@ def register_pytree_with_keys(
     unflatten_func: Unflatten,
     flatten_func: Flatten | None = None,
 ) -> None:
-    """Make a class a node whose children have names: pairs of key and child, and static data.
+    """Register a class as a node of pytrees whose children have keys.
 
-    Errors are those of `register_pytree_node`.
+    Parameters
+    ----------
+    {nodetype}
+    flatten_with_keys : callable
+        Function from an instance to `(pairs, static)`, where the pairs are `(key, child)`. The
+        keys, such as `GetAttrKey("x")`, appear in paths.
+    {unflatten_func}
+    flatten_func : callable, optional
+        Faster function that returns the children without keys.
 
+    Raises
+    ------
+    {raises_register}
+
+    See Also
+    --------
+    tree_util.register_pytree_node : Register a class without keys.
+    tree_util.register_pytree_with_keys_class : Register a class that has these as methods.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> class Named:
     ...     def __init__(self, x):
@@ -123,10 +182,33 @@ def register_pytree_with_keys(
 
 @api_boundary
 def register_pytree_with_keys_class(cls: T) -> T:
-    """Register a class with `tree_flatten_with_keys(self)` and the classmethod `tree_unflatten`.
+    """Register a class with the method `tree_flatten_with_keys` as a node of pytrees.
 
-    Errors are those of `register_pytree_node_class`.
+    Parameters
+    ----------
+    cls : type
+        Class with a method `tree_flatten_with_keys(self)` that returns `(pairs, static)` and a
+        classmethod `tree_unflatten(cls, static, children)`.
 
+    Returns
+    -------
+    type
+        The class itself, so that this works as a decorator.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a class or lacks a method.
+    ValueError
+        If the class is already registered.
+
+    See Also
+    --------
+    tree_util.register_pytree_with_keys : Register a class with separate functions.
+    tree_util.register_pytree_node_class : The same without keys.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> @jnp.tree_util.register_pytree_with_keys_class
     ... class Box:
@@ -158,14 +240,40 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> T:
-    """Make a dataclass a node: data fields are children, meta fields are static.
+    """Register a dataclass as a node of pytrees.
 
-    Without lists, fields made by `accnp.tree.static()` are static and the others are children.
+    Its data fields are children and its meta fields are static data. Without lists of fields, those
+    made by `tree.static()` are static and the others are children.
 
-    Raises:
-        TypeError: it is no dataclass and there are no lists, or one of two.
-        ValueError: lists do not name each field once, or the class is registered.
+    Parameters
+    ----------
+    {nodetype}
+    data_fields : sequence of str, optional
+        Names of the fields that are children.
+    meta_fields : sequence of str, optional
+        Names of the fields that are static and therefore hashable.
+    drop_fields : sequence of str, optional
+        Names of fields that are in neither list.
 
+    Returns
+    -------
+    type
+        The class itself, so that this works as a decorator.
+
+    Raises
+    ------
+    TypeError
+        If only one list is given, or the class is not a dataclass and there are no lists.
+    ValueError
+        If the lists do not name each field once, or the class is already registered.
+
+    See Also
+    --------
+    tree.static : Make a static field.
+    tree_util.register_pytree_node : Register any class.
+
+    Examples
+    --------
     >>> import accnp as jnp, dataclasses
     >>> @jnp.tree_util.register_dataclass
     ... @dataclasses.dataclass
@@ -228,10 +336,28 @@ def _check_fields(nodetype: type, given: set[str], dropped: set[str]) -> None:
 
 @api_boundary
 def register_static(cls: T) -> T:
-    """Make a class a node without leaves: the whole object is static, and must be hashable.
+    """Register a class as a node without leaves: instances are static data.
 
-    Errors are those of `register_pytree_node`.
+    Parameters
+    ----------
+    cls : type
+        Class of hashable, comparable objects.
 
+    Returns
+    -------
+    type
+        The class itself, so that this works as a decorator.
+
+    Raises
+    ------
+    {raises_register}
+
+    See Also
+    --------
+    tree_util.register_dataclass : Register a class with some static fields.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> @jnp.tree_util.register_static
     ... class Mode(str):
@@ -264,11 +390,26 @@ class _Whole:
 
 
 class Partial(functools.partial):
-    """`functools.partial` whose arguments are leaves, so that jitted functions take it.
+    """Version of `functools.partial` that is a pytree, so that jitted functions accept it.
 
-    Raises:
-        TypeError: the first argument is no function.
+    The arguments are children and the function is static data.
 
+    Parameters
+    ----------
+    func : callable
+        Function to call.
+    *args : pytree
+        Positional arguments that come first in each call.
+    **kw : pytree
+        Keyword arguments of each call.
+
+    Raises
+    ------
+    TypeError
+        If the first argument is not callable.
+
+    Examples
+    --------
     >>> from accnp.tree_util import Partial
     >>> Partial(max, 3)(2)
     3
@@ -289,10 +430,31 @@ register_pytree_node(
 
 @api_boundary
 def static(**kwargs: Any) -> Any:
-    """A dataclass field that is static: part of the structure in place of a leaf.
+    """Make a static field of a dataclass: part of the structure instead of a leaf.
 
-    Arguments are those of `dataclasses.field`, whose errors they raise.
+    Parameters
+    ----------
+    **kwargs : object
+        Arguments of `dataclasses.field`, such as `default`.
 
+    Returns
+    -------
+    dataclasses.Field
+        Field for a class that `register_dataclass` registers.
+
+    Raises
+    ------
+    TypeError
+        If `dataclasses.field` does not know an argument.
+    ValueError
+        If `dataclasses.field` rejects the arguments.
+
+    See Also
+    --------
+    tree_util.register_dataclass : Register a dataclass.
+
+    Examples
+    --------
     >>> import accnp as jnp, dataclasses
     >>> @jnp.tree_util.register_dataclass
     ... @dataclasses.dataclass

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.docstrings import filled
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 
@@ -113,12 +114,36 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
 # --- flatten ---
 
 
+@filled
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves and structure; None is a node without leaves, and keys of dictionaries are sorted.
+    """Split a pytree into the list of its leaves and its structure.
 
-    Raises:
-        ValueError: keys of a dictionary cannot be sorted.
+    None is a node without leaves, and the keys of dictionaries are sorted.
 
+    Parameters
+    ----------
+    {pytree}
+    {is_leaf}
+
+    Returns
+    -------
+    leaves : list
+        Leaves from left to right.
+    treedef : PyTreeDef
+        Structure, from which `tree.unflatten` rebuilds the pytree.
+
+    Raises
+    ------
+    {raises_keys}
+
+    See Also
+    --------
+    tree.unflatten : Inverse of this function.
+    tree.leaves : Only the leaves.
+    tree.structure : Only the structure.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.flatten({"b": 1, "a": (2, None)})
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
@@ -273,11 +298,25 @@ def _nodes_of(node: Structure) -> int:
 
 
 class PyTreeDef:
-    """The structure of a tree: hashable, comparable, printed as jax prints it.
+    """Structure of a pytree: hashable, comparable, and printed in the format of JAX.
 
-    `unflatten(leaves)` makes the tree, or raises a ValueError if leaves are too few or too many;
-    `children()`, `num_leaves` and `num_nodes` say what it is made of.
+    `unflatten(leaves)` builds the pytree. `children()`, `num_leaves` and `num_nodes` describe it.
+    Users get one from `tree.structure` or `tree.flatten`.
 
+    Parameters
+    ----------
+    node : Structure
+        Nodes of the pytree.
+    num_leaves : int
+        Number of leaves below the node.
+
+    Raises
+    ------
+    ValueError
+        From `unflatten`, if there are too few or too many leaves.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> structure = jnp.tree.structure({"a": 0, "b": (0, None)})
     >>> structure, structure.num_leaves
@@ -453,12 +492,33 @@ def a_structure(x: Any, name: str) -> PyTreeDef:
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves.
+    """Build a pytree from its structure and its leaves.
 
-    Raises:
-        ValueError: there are too few or too many leaves.
-        TypeError: `treedef` is no structure, or `leaves` no sequence.
+    Parameters
+    ----------
+    treedef : PyTreeDef
+        Structure, as returned by `tree.flatten`.
+    leaves : iterable
+        Leaves from left to right.
 
+    Returns
+    -------
+    pytree
+        Pytree of this structure.
+
+    Raises
+    ------
+    ValueError
+        If there are too few or too many leaves.
+    TypeError
+        If `treedef` is not a `PyTreeDef`, or `leaves` is not iterable.
+
+    See Also
+    --------
+    tree.flatten : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.unflatten(jnp.tree.structure((0, [0])), [5, 6])
     (5, [6])
@@ -470,9 +530,31 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         raise
 
 
+@filled
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves in order; errors as of `tree_flatten`.
+    """Return the list of the leaves of a pytree, from left to right.
 
+    Parameters
+    ----------
+    {pytree}
+    {is_leaf}
+
+    Returns
+    -------
+    list
+        Leaves. None is not a leaf, and the keys of dictionaries are sorted.
+
+    Raises
+    ------
+    {raises_keys}
+
+    See Also
+    --------
+    tree.flatten : Leaves and structure.
+    tree.leaves_with_path : Leaves with their paths.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.leaves({"b": 1, "a": (2, None)})
     [2, 1]
@@ -486,8 +568,28 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 
 @api_boundary
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure without the leaves; errors as of `tree_flatten`.
+    """Return the structure of a pytree, without its leaves.
 
+    Parameters
+    ----------
+    {pytree}
+    {is_leaf}
+
+    Returns
+    -------
+    PyTreeDef
+        Structure of the pytree.
+
+    Raises
+    ------
+    {raises_keys}
+
+    See Also
+    --------
+    tree.flatten : Leaves and structure.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.structure({"b": 1, "a": (2, None)})
     PyTreeDef({'a': (*, None), 'b': *})
@@ -512,11 +614,29 @@ def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:
 
 @api_boundary
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of these structures.
+    """Return the structure of a tuple of pytrees with the given structures.
 
-    Raises:
-        TypeError: one of them is no structure.
+    Parameters
+    ----------
+    treedefs : iterable of PyTreeDef
+        Structures of the elements of the tuple.
 
+    Returns
+    -------
+    PyTreeDef
+        Structure of the tuple.
+
+    Raises
+    ------
+    TypeError
+        If an element is not a `PyTreeDef`.
+
+    See Also
+    --------
+    tree_util.treedef_children : Structures of the children.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.treedef_tuple([jnp.tree.structure(1), jnp.tree.structure([1])])
     PyTreeDef((*, [*]))

@@ -33,12 +33,39 @@ from accnp.pytree.structure import (
 
 @api_boundary
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Apply `f` to each leaf, and to the subtrees of `rest` that stand in its place.
+    """Apply a function to each leaf of a pytree, and return a pytree of the results.
 
-    Raises:
-        ValueError: a tree of `rest` has another structure.
-        TypeError: f is no function.
+    Parameters
+    ----------
+    f : callable
+        Function of one leaf of `tree` and, for each pytree of `rest`, the subtree in the same
+        place.
+    tree : pytree
+        Structure of the result, and first argument of `f`.
+    *rest : pytree
+        Further pytrees, of which `tree` is a prefix.
+    {is_leaf}
 
+    Returns
+    -------
+    pytree
+        Results of `f`, in the structure of `tree`.
+
+    Raises
+    ------
+    ValueError
+        If a pytree of `rest` has another structure.
+    TypeError
+        If `f` is not callable.
+
+    See Also
+    --------
+    tree.map_with_path : Pass the path of each leaf, too.
+    tree.leaves : List of the leaves.
+    tree.reduce : Combine the leaves.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
@@ -61,11 +88,29 @@ def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 @api_boundary
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true.
+    """Return whether all leaves of a pytree are true.
 
-    Raises:
-        ValueError: a leaf is an array of several elements.
+    Parameters
+    ----------
+    {pytree}
+    {is_leaf}
 
+    Returns
+    -------
+    bool
+        True if every leaf is true, or there are no leaves.
+
+    Raises
+    ------
+    ValueError
+        If a leaf is an array of several elements.
+
+    See Also
+    --------
+    tree.reduce : Combine the leaves by any function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.all({"a": True, "b": [1, 0]})
     False
@@ -83,11 +128,34 @@ def tree_reduce(
     initializer: Any = _NONE_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Fold the leaves from the left.
+    """Combine the leaves of a pytree from left to right by a function of two arguments.
 
-    Raises:
-        TypeError: there are neither leaves nor an initializer.
+    Parameters
+    ----------
+    function : callable
+        Function of the value so far and the next leaf.
+    {pytree}
+    initializer : object, optional
+        First value. The default is the first leaf.
+    {is_leaf}
 
+    Returns
+    -------
+    object
+        Last value.
+
+    Raises
+    ------
+    TypeError
+        If there are neither leaves nor an initializer.
+
+    See Also
+    --------
+    tree.reduce_associative : Combine leaves pairwise.
+    tree.leaves : List of the leaves.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.reduce(lambda a, b: a - b, {"a": 10, "b": [1, 2]})
     7
@@ -108,11 +176,38 @@ def tree_reduce_associative(
     identity: Any = _NONE_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Fold the leaves as a balanced tree.
+    """Combine the leaves of a pytree pairwise, as a balanced tree, by an associative function.
 
-    Raises:
-        TypeError: there are neither leaves nor an identity.
+    Parameters
+    ----------
+    operation : callable
+        Associative function of two leaves.
+    {pytree}
+    identity : object, optional
+        Result for a pytree without leaves.
+    {is_leaf}
 
+    Returns
+    -------
+    object
+        Combination of all leaves, in their order.
+
+    Raises
+    ------
+    TypeError
+        If there are neither leaves nor an identity.
+
+    See Also
+    --------
+    tree.reduce : Combine leaves from left to right.
+
+    Notes
+    -----
+    For n leaves, each leaf takes part in about log2(n) operations, so rounding errors grow more
+    slowly than with `tree.reduce`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
     '((ab)(cd))'
@@ -136,11 +231,36 @@ def tree_reduce_associative(
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
-    """Turn a tree of trees inside out; an inner structure of None is that of the first subtree.
+    """Exchange the outer and the inner structure of a pytree of pytrees.
 
-    Raises:
-        TypeError: the tree is none of the outer structure with trees of the inner one.
+    Parameters
+    ----------
+    outer_treedef : PyTreeDef
+        Structure of the outer pytree.
+    inner_treedef : PyTreeDef or None
+        Structure of each subtree. None takes that of the first subtree.
+    pytree_to_transpose : pytree
+        Pytree of the outer structure whose leaves have the inner structure.
 
+    Returns
+    -------
+    pytree
+        Pytree of the inner structure whose leaves have the outer structure.
+
+    Raises
+    ------
+    TypeError
+        If the pytree does not have the two structures.
+    IndexError
+        If `inner_treedef` is None and the pytree is empty.
+
+    See Also
+    --------
+    tree.structure : Structure of a pytree.
+    tree.map : Apply a function to each leaf.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> pairs = [(1, 2), (3, 4), (5, 6)]
     >>> jnp.tree.transpose(jnp.tree.structure([0, 0, 0]), None, pairs)
@@ -167,11 +287,30 @@ def tree_transpose(
 
 @api_boundary
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether every item is a leaf.
+    """Return whether every item of an iterable is a leaf.
 
-    Raises:
-        TypeError: the argument cannot be iterated over.
+    Parameters
+    ----------
+    iterable : iterable
+        Objects to test.
+    {is_leaf}
 
+    Returns
+    -------
+    bool
+        False if at least one item is a node of a pytree.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not iterable.
+
+    See Also
+    --------
+    tree_util.is_tree_node : Whether a class is registered as a node.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.all_leaves([1, "a"]), jnp.tree_util.all_leaves([1, (2,)])
     (True, False)
@@ -180,11 +319,30 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether values of this class are taken apart.
+    """Return whether instances of a class are nodes of pytrees.
 
-    Raises:
-        TypeError: the argument is no class.
+    Parameters
+    ----------
+    typ : type
+        Class to look up in the registry.
 
+    Returns
+    -------
+    bool
+        False if instances are leaves.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a class.
+
+    See Also
+    --------
+    tree_util.all_leaves : Whether values are leaves.
+    tree_util.register_pytree_node : Register a class.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.is_tree_node(list), jnp.tree_util.is_tree_node(str)
     (True, False)
@@ -196,11 +354,30 @@ def is_tree_node(typ: type) -> bool:
 
 @api_boundary
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures one level down.
+    """Return the structures of the children of the top node.
 
-    Raises:
-        TypeError: the argument is no structure.
+    Parameters
+    ----------
+    treedef : PyTreeDef
+        Structure of a pytree.
 
+    Returns
+    -------
+    list of PyTreeDef
+        One structure for each child; empty for a leaf.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a `PyTreeDef`.
+
+    See Also
+    --------
+    tree_util.treedef_tuple : Join structures to that of a tuple.
+    tree_util.treedef_is_leaf : Whether a structure is a leaf.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.treedef_children(jnp.tree.structure((1, [2, 3])))
     [PyTreeDef(*), PyTreeDef([*, *])]
@@ -209,11 +386,29 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the tree is one node: a leaf, or None.
+    """Return whether a pytree is a single node: a leaf, or None.
 
-    Raises:
-        TypeError: the argument is no structure.
+    Parameters
+    ----------
+    treedef : PyTreeDef
+        Structure of a pytree.
 
+    Returns
+    -------
+    bool
+        True for a leaf and for None.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a `PyTreeDef`.
+
+    See Also
+    --------
+    tree_util.treedef_children : Structures of the children.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree_util.treedef_is_leaf(jnp.tree.structure(1))
     True
@@ -229,8 +424,39 @@ def tree_map_with_path(
     is_leaf: IsLeaf = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Apply `f(path, leaf, ...)` to each leaf; errors as of `tree_map`.
+    """Apply a function to the path and the value of each leaf of a pytree.
 
+    Parameters
+    ----------
+    f : callable
+        Function of the path, the leaf and, for each pytree of `rest`, the subtree in the same
+        place. The path is a tuple of keys.
+    tree : pytree
+        Structure of the result.
+    *rest : pytree
+        Further pytrees, of which `tree` is a prefix.
+    {is_leaf}
+    {is_leaf_takes_path}
+
+    Returns
+    -------
+    pytree
+        Results of `f`, in the structure of `tree`.
+
+    Raises
+    ------
+    ValueError
+        If a pytree of `rest` has another structure.
+    TypeError
+        If `f` is not callable.
+
+    See Also
+    --------
+    tree.map : Apply a function without paths.
+    tree_util.keystr : Format a path.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tree.map_with_path(lambda path, x: jnp.tree_util.keystr(path) + x, {"a": ["!"]})
     {'a': ["['a'][0]!"]}

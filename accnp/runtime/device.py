@@ -29,10 +29,21 @@ __all__ = [
 
 
 class Device:
-    """A place where arrays live and kernels run.
+    """Device on which arrays are stored and kernels run.
 
-    Made by `devices()`, never by a call of the user's.
+    Returned by `devices()`; users do not create devices.
 
+    Parameters
+    ----------
+    platform : str
+        "cpu" or "gpu".
+    id : int
+        Number of the device among those of its platform.
+    device_kind : str
+        Model of the processor.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> device = jnp.devices("cpu")[0]
     >>> device, device.platform, device.id
@@ -193,12 +204,29 @@ def place(devices: Any) -> Device | None:
 
 @api_boundary
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a backend, a list of at least one; by default those of the default backend.
+    """List all devices of a backend.
 
-    Raises:
-        RuntimeError: there is no such backend, or it cannot be used.
+    Parameters
+    ----------
+    {backend}
 
-    Example:
+    Returns
+    -------
+    list of Device
+        At least one device.
+
+    Raises
+    ------
+    {raises_backend}
+
+    See Also
+    --------
+    local_devices : Devices of one process.
+    device_count : Number of devices.
+    default_backend : Name of the default backend.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.devices("cpu")[0].platform
         'cpu'
@@ -210,13 +238,35 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process; there is one process. `host_id` is the old name of its index.
+    """List the devices of this process, which is the only one.
 
-    Raises:
-        ValueError: another process is named.
-        RuntimeError: there is no such backend.
+    Parameters
+    ----------
+    process_index : int, optional
+        Index of the process. Only 0 is valid.
+    {backend}
+    host_id : int, optional
+        Old name of `process_index`.
 
-    Example:
+    Returns
+    -------
+    list of Device
+        At least one device.
+
+    Raises
+    ------
+    ValueError
+        If the index of another process is given.
+    RuntimeError
+        If there is no such backend.
+
+    See Also
+    --------
+    devices : Devices of all processes.
+    local_device_count : Number of these devices.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> len(jnp.local_devices(backend="cpu")) == jnp.local_device_count("cpu")
         True
@@ -231,12 +281,28 @@ def local_devices(
 
 @api_boundary
 def device_count(backend: str | None = None) -> int:
-    """How many devices a backend has, as a Python int.
+    """Return the number of devices of a backend.
 
-    Raises:
-        RuntimeError: there is no such backend, or it cannot be used.
+    Parameters
+    ----------
+    {backend}
 
-    Example:
+    Returns
+    -------
+    int
+        Number of devices, at least 1.
+
+    Raises
+    ------
+    {raises_backend}
+
+    See Also
+    --------
+    devices : List of the devices.
+    local_device_count : Number of devices of this process.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.device_count("cpu") == len(jnp.devices("cpu"))
         True
@@ -246,12 +312,28 @@ def device_count(backend: str | None = None) -> int:
 
 @api_boundary
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices of a backend this process has, as a Python int.
+    """Return the number of devices of a backend in this process.
 
-    Raises:
-        RuntimeError: there is no such backend, or it cannot be used.
+    Parameters
+    ----------
+    {backend}
 
-    Example:
+    Returns
+    -------
+    int
+        Number of devices, at least 1.
+
+    Raises
+    ------
+    {raises_backend}
+
+    See Also
+    --------
+    local_devices : List of these devices.
+    device_count : Number of devices of all processes.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.local_device_count("cpu") == len(jnp.devices("cpu"))
         True
@@ -260,16 +342,30 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def default_backend() -> str:
-    """The platform that is used when none is named: "cpu", unless `config.platforms`
-    (`ACCNP_PLATFORM`) names another one first.
+    """Return the name of the platform that is used when none is given.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.default_backend() in ("cpu", "gpu")
-        True
+    It is "cpu", unless `config.platforms` (`ACCNP_PLATFORM`) names another one first.
 
-    Raises:
-        RuntimeError: that platform cannot be used; the text says what is missing.
+    Returns
+    -------
+    str
+        "cpu" or "gpu".
+
+    Raises
+    ------
+    RuntimeError
+        If that platform cannot be used. The message says what is missing.
+
+    See Also
+    --------
+    devices : List of the devices.
+    default_device : Choose a device for a part of a program.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.default_backend() in ("cpu", "gpu")
+    True
     """
     return _all("default_backend", None)[0].platform
 

@@ -20,21 +20,44 @@ _NAMES = frozenset((
 
 @api_boundary
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
-    """Make an array of one of another library, by `__dlpack__`; shape and dtype stay.
+    """Make an array from an object of another library with `__dlpack__`.
 
-    Its memory is shared where nobody can write to it, and where `copy=False` asks for it; then
-    whoever writes to it must not use results recorded before.
+    Shape and dtype do not change.
 
-    Args:
-        external_array: has `__dlpack__` and `__dlpack_device__`.
-        device: where to put it.
-        copy: True: always; False: never; None: where somebody may write to the memory.
+    Parameters
+    ----------
+    external_array : object
+        Array with the methods `__dlpack__` and `__dlpack_device__`.
+    device : Device, optional
+        Device to put the array on. The default is where it is.
+    copy : bool, optional
+        True always copies, and False never does. The default, None, copies if the memory is
+        writable.
 
-    Raises:
-        TypeError: it has no `__dlpack__`.
-        BufferError: it lies on another machine's memory, or its type does not go that way.
+    Returns
+    -------
+    Array
+        Array with the same elements, in shared memory unless it was copied.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If the object has no `__dlpack__`.
+    BufferError
+        If the memory cannot be accessed from here, or the dtype is not supported.
+
+    See Also
+    --------
+    dlpack.is_supported_dtype : Whether a dtype can be exchanged.
+    numpy.asarray : Convert any array-like object.
+
+    Notes
+    -----
+    With `copy=False`, memory that another library can write to is shared. Do not use results that
+    were recorded before such a write.
+
+    Examples
+    --------
         >>> import accnp as jax, numpy as np
         >>> x = np.arange(3.0, dtype=np.float32)
         >>> jax.dlpack.from_dlpack(x, copy=False)
@@ -48,11 +71,29 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be exchanged with every library.
+    """Return whether arrays of a dtype can be exchanged with other libraries by DLPack.
 
-    A TypeError if there is no such dtype.
+    Parameters
+    ----------
+    dtype : dtype_like
+        Type of the elements of an array.
 
-    Example:
+    Returns
+    -------
+    bool
+        Whether `from_dlpack` and `__dlpack__` accept it.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+
+    See Also
+    --------
+    dlpack.from_dlpack : Exchange an array.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.dlpack.is_supported_dtype("bfloat16"), jax.dlpack.is_supported_dtype("int4")
         (True, False)

@@ -18,15 +18,26 @@ __all__ = ["Format", "Layout", "format_of", "with_layout_constraint"]
 
 @dataclass(frozen=True)
 class Layout:
-    """The axes of an array from the slowest to the fastest one in memory.
+    """Order of the axes of an array in memory, from the slowest to the fastest.
 
-    Args:
-        major_to_minor: the axes, the slowest first.
-        tiling, sub_byte_element_size_in_bits: for other devices; kept.
+    Parameters
+    ----------
+    major_to_minor : tuple of int
+        Axes, the one with the largest stride first.
+    tiling : tuple of tuple of int, optional
+        Tiles on other devices; stored without effect.
+    sub_byte_element_size_in_bits : int, optional
+        Size of packed elements on other devices; stored without effect.
 
-    A TypeError if the axes are no sequence; `device_put` refuses other orders than that of rows.
+    Raises
+    ------
+    TypeError
+        If the axes are not a sequence.
+    NotImplementedError
+        From `device_put`, if the order is not row-major.
 
-    Example:
+    Examples
+    --------
         >>> from accnp.experimental.layout import Layout
         >>> Layout((0, 1)).major_to_minor
         (0, 1)
@@ -50,16 +61,22 @@ class Layout:
 
 @dataclass(frozen=True)
 class Format:
-    """A layout and a sharding. `device_put` follows the sharding.
+    """Pair of a layout and a sharding, as a target of `device_put`.
 
-    Args:
-        layout: a `Layout`, or None for rows.
-        sharding: a `Sharding`, or None.
+    Parameters
+    ----------
+    layout : Layout, optional
+        Order of axes in memory. The default, None, is row-major.
+    sharding : Sharding, optional
+        Placement on devices, which `device_put` applies.
 
-    Raises:
-        NotImplementedError: `device_put` is asked for another order than that of rows.
+    Raises
+    ------
+    NotImplementedError
+        From `device_put`, if the layout is not row-major.
 
-    Example:
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental.layout import Format, Layout
         >>> place = Format(Layout((0,)), jnp.ones(2).sharding)
@@ -90,16 +107,31 @@ def format_of(x: Array) -> Format:
 
 @api_boundary
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """The tree of arrays as it is, if its layouts are rows by rows.
+    """Return a pytree of arrays unchanged, after checking that the layout is row-major.
 
-    Args:
-        x: a tree of arrays.
-        layouts: a `Layout` for all of them, or a tree of such.
+    Parameters
+    ----------
+    x : pytree of array_like
+        Values whose layouts to check.
+    layouts : Layout or pytree of Layout
+        Layout of all arrays, or one for each.
 
-    Raises:
-        NotImplementedError: another layout is asked for.
+    Returns
+    -------
+    pytree of Array
+        The values of `x`.
 
-    Example:
+    Raises
+    ------
+    NotImplementedError
+        If a layout is not row-major.
+
+    See Also
+    --------
+    device_put : Put arrays on a device.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental.layout import Layout, with_layout_constraint
         >>> with_layout_constraint(jnp.arange(2), Layout((0,)))

@@ -121,26 +121,48 @@ def put_tree(
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: Any = None
 ) -> Any:
-    """Make arrays of a tree's leaves, on a device; shapes and dtypes stay.
+    """Convert the leaves of a pytree to arrays and put them on a device.
 
-    NumPy arrays that somebody can write to are copied, as `asarray` does.
+    Shapes and dtypes do not change. Writable NumPy arrays are copied, as by `asarray`.
 
-    Arrays that were put on a device are bound to it: operations on them work there, and refuse
-    operands that were put elsewhere. Arrays that were not go wherever they are needed.
+    Parameters
+    ----------
+    x : pytree of array_like
+        Leaves to transfer.
+    device : Device, sharding or pytree, optional
+        Target: a device, a sharding (`NamedSharding`, or a `PartitionSpec` over the current mesh),
+        or a pytree prefix of these. The default, None, leaves arrays where they are.
+    src : object, optional
+        Ignored; present for compatibility with JAX.
+    donate : bool, optional
+        Ignored; present for compatibility with JAX.
+    may_alias : bool, optional
+        Ignored; present for compatibility with JAX.
 
-    Args:
-        x: a tree of arrays and numbers.
-        device: a device, a sharding (`NamedSharding`, or a `PartitionSpec` over the mesh in use),
-            or a tree prefix of those; None leaves arrays where they are.
-        src: accepted for jax's sake.
-        donate: accepted for jax's sake.
-        may_alias: accepted for jax's sake.
+    Returns
+    -------
+    pytree of Array
+        Arrays on the device.
 
-    Raises:
-        ValueError: there is no such device, `device` is no prefix of the tree, or an axis cannot be
-            cut evenly.
+    Raises
+    ------
+    ValueError
+        If there is no such device, `device` is not a prefix of the pytree, or an axis cannot be
+        divided evenly.
 
-    Example:
+    See Also
+    --------
+    device_get : Copy arrays to NumPy.
+    reshard : Change the sharding of arrays.
+    devices : List of the devices.
+
+    Notes
+    -----
+    Arrays that were put on a device are committed to it: operations on them run there, and reject
+    operands that were put elsewhere. Other arrays are moved where they are needed.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> x = jnp.device_put(jnp.arange(3.0), jnp.devices()[0])
         >>> (x + 1).device

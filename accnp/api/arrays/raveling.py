@@ -66,12 +66,34 @@ class Unravel:
 
 @api_boundary
 def ravel_pytree(pytree: Any) -> tuple[Array, Unravel]:
-    """Join the leaves of a tree to one vector; also returns the function that undoes it.
+    """Join the leaves of a pytree into one vector.
 
-    Leaves of several dtypes are promoted to one, and get their own back; an empty tree gives an
-    empty float32 vector. A leaf that is no array or number is a TypeError.
+    Parameters
+    ----------
+    pytree : pytree of array_like
+        Arrays and numbers of any shape to join.
 
-    Example:
+    Returns
+    -------
+    vector : Array
+        Elements of all leaves, one leaf after the other, in their promoted dtype. An empty pytree
+        gives an empty float32 vector.
+    unravel : callable
+        Function from a vector of the same length to a pytree with the structure, shapes and dtypes
+        of the original.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array or number.
+
+    See Also
+    --------
+    tree_util.tree_flatten : List of the leaves.
+    numpy.ravel : Flatten one array.
+
+    Examples
+    --------
         >>> from accnp.flatten_util import ravel_pytree
         >>> vector, unravel = ravel_pytree({"a": 1.0, "b": [2.0, 3.0]})
         >>> vector

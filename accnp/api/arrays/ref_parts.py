@@ -24,10 +24,26 @@ _INT32 = np.dtype(np.int32)
 
 
 class Slice:
-    """`size` elements from `start` on, each `stride` after the other; `start` may be traced.
+    """Evenly spaced part of an axis of a reference, whose start may be traced.
 
-    Made by `ds`, for axes of references of any dtype; what reads it raises the errors of indexing.
+    Made by `ds`. References of any dtype can be indexed with it.
 
+    Parameters
+    ----------
+    start : int or Array
+        Index of the first element.
+    size : int
+        Number of elements that the slice covers.
+    stride : int, optional
+        Distance between elements. The default is 1.
+
+    Raises
+    ------
+    ValueError
+        From `ds`, if the stride is negative or the size is missing.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ds(1, 2)
     Slice(start=1, size=2, stride=1)
@@ -42,16 +58,35 @@ class Slice:
 
 @api_boundary
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
-    """Say where to read or write in a reference: `size` elements from `start` on.
+    """Make a dynamic slice for indexing a reference: `size` elements from `start`.
 
-    Args:
-        start: the first place; alone, the number of elements from the first on.
-        size: how many, not traced.
-        stride: from one to the next.
+    Parameters
+    ----------
+    start : int or Array
+        Index of the first element, an integer that may be traced. If it is the only argument, it is
+        the size, and the slice starts at 0.
+    size : int, optional
+        Number of elements. It cannot be traced.
+    stride : int, optional
+        Distance between elements. The default is 1.
 
-    Integers alone. A ValueError if the size is missing.
+    Returns
+    -------
+    Slice
+        Index for references of any shape and dtype.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the size is missing, or the stride is not an integer of at least 0.
+
+    See Also
+    --------
+    new_ref : Make a reference.
+    lax.dynamic_slice : Slice of an array with a traced start.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.new_ref(jnp.arange(4))[jnp.ds(1, 2)]
         Array([1, 2], dtype=int32)

@@ -61,12 +61,33 @@ class AbstractRef(AbstractValue):
 
 
 class Ref(Reference):
-    """A box for an array: `ref[i]` reads, `ref[i] = x` writes. Made by `new_ref`.
+    """Mutable reference to an array: `ref[i]` reads and `ref[i] = x` writes.
 
-    Shape and dtype are those of the content, and stay. Errors are those of arrays and `.at`: a
-    TypeError or an IndexError for a bad index, a ValueError for values that do not broadcast.
+    Made by `new_ref`. The shape and dtype of the content do not change.
 
-    Example:
+    Parameters
+    ----------
+    aval : AbstractRef
+        Type of the content.
+    refs : object
+        Table in which the content is kept.
+
+    Raises
+    ------
+    TypeError, IndexError
+        If an index is invalid, as for arrays and `.at`.
+    ValueError
+        If a value does not broadcast, or the reference was freed.
+    UnexpectedTracerError
+        If it is used after the trace in which it was made has ended.
+
+    See Also
+    --------
+    new_ref : Make a reference.
+    freeze : Return the content and end the use of a reference.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> ref = jnp.new_ref(jnp.zeros(3))
         >>> ref[1] = 5.0
@@ -209,21 +230,40 @@ def _checked(ref: Any, function: str) -> Any:
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
     """Make a mutable reference to an array.
 
-    Reading and writing by index works as for arrays and `.at`. Derivatives go through it. Functions
-    under `jit` and `vmap`, branches and rows of `scan` take it as an argument, and all of these and
-    loops may use one from outside; none of them may return it.
+    It is read and written by index, like arrays with `.at`, and can be differentiated through.
+    Shape and dtype are those of the content and do not change.
 
-    Args:
-        init_val: an array: the first content. It does not change itself.
-        memory_space: accepted for jax's sake.
-        kind: accepted for jax's sake.
+    Parameters
+    ----------
+    init_val : array_like
+        First content. It is not modified itself.
+    memory_space : object, optional
+        Ignored; present for compatibility with JAX.
+    kind : object, optional
+        Ignored; present for compatibility with JAX.
 
-    Shape and dtype are those of the content, and stay.
+    Returns
+    -------
+    Ref
+        Reference to the content.
 
-    Raises:
-        ValueError: it is a reference itself.
+    Raises
+    ------
+    ValueError
+        If the value is a reference itself.
 
-    Example:
+    See Also
+    --------
+    empty_ref : Reference of a given type.
+    freeze : Return the content and end the use of a reference.
+
+    Notes
+    -----
+    Functions under `jit` and `vmap`, branches of `cond` and the rows of `scan` accept references as
+    arguments. All of these and loops may also use one from outside. None of them may return one.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> ref = jnp.new_ref(jnp.arange(3))
         >>> ref[0] += 7
@@ -239,11 +279,31 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
 @api_boundary
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """Make a reference to an array of a type (with `shape` and `dtype`), of zeros for now.
+    """Make a reference to an array of a given type, filled with zeros.
 
-    A TypeError if it is no type.
+    Parameters
+    ----------
+    ty : ShapeDtypeStruct or array
+        Object with `shape` and `dtype`.
+    memory_space : object, optional
+        Ignored; present for compatibility with JAX.
 
-    Example:
+    Returns
+    -------
+    Ref
+        Reference to an array of zeros. Do not rely on the zeros: JAX leaves the content undefined.
+
+    Raises
+    ------
+    TypeError
+        If `ty` has no shape and dtype.
+
+    See Also
+    --------
+    new_ref : Reference to a given value.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.empty_ref(jnp.ShapeDtypeStruct((2,), jnp.float32)).shape
         (2,)
@@ -366,11 +426,30 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 
 @api_boundary
 def freeze(ref: Ref) -> Array:
-    """Return a reference's content; the reference is not to be used any more.
+    """Return the content of a reference, which must not be used any more.
 
-    Shape and dtype are those of the content. A ValueError if it is no reference.
+    Parameters
+    ----------
+    ref : Ref
+        Reference that `new_ref` made.
 
-    Example:
+    Returns
+    -------
+    Array
+        Content, of the shape and dtype of the reference.
+
+    Raises
+    ------
+    ValueError
+        If it is not a reference.
+
+    See Also
+    --------
+    new_ref : Make a reference.
+    free_ref : End the use of a reference without reading it.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
         Array([0, 1], dtype=int32)
@@ -380,11 +459,24 @@ def freeze(ref: Ref) -> Array:
 
 @api_boundary
 def free_ref(ref: Ref) -> None:
-    """Let go of a reference's content.
+    """Release the content of a reference, which must not be used any more.
 
-    An array of any shape and dtype may be its content. A ValueError if it is no reference.
+    Parameters
+    ----------
+    ref : Ref
+        Reference to an array of any shape and dtype.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If it is not a reference.
+
+    See Also
+    --------
+    freeze : Return the content, too.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.free_ref(jnp.new_ref(jnp.arange(2)))
     """

@@ -56,12 +56,27 @@ class UserConfig:
 
 @api_boundary
 def make_user_context(default_value: Any = None) -> UserConfig:
-    """Make a context whose value is part of what `jit` keeps traces for.
+    """Make a context variable whose value is part of the key of jitted traces.
 
-    Args:
-        default_value: hashable, as all of its values.
+    A jitted function that reads the value is traced anew when it changes.
 
-    Example:
+    Parameters
+    ----------
+    default_value : hashable, optional
+        Value outside of all contexts. The default is None.
+
+    Returns
+    -------
+    UserConfig
+        Callable that returns a context manager which sets the value: `with context(value)`. Its
+        attribute `value` holds the current value.
+
+    See Also
+    --------
+    jit : Compile a function.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> scale = jnp.make_user_context(1)
         >>> f = jnp.jit(lambda x: x * scale.value)

@@ -129,9 +129,24 @@ def _attributes(held: Any) -> dict[str, Any]:
 
 
 class JitFunction(Generic[P, R]):
-    """A function that is traced and planned once for each signature of its arguments.
+    """Function that is traced and compiled once for each signature of its arguments.
 
-    Made by `jit`, for arrays of any shapes and dtypes; errors are those of the function.
+    Made by `jit`, for arrays of any shape and dtype. Calling it runs the compiled program; `trace`
+    and `lower` return the stages before that.
+
+    Parameters
+    ----------
+    fun : callable
+        Function to trace.
+    options : Options
+        Arguments of `jit`, checked.
+
+    Raises
+    ------
+    RuntimeError
+        If it is called while `no_execution` is set.
+    NotImplementedError
+        From `trace` and `lower`, if the function uses references from outside.
     """
 
     transform = "jit"  # in messages
@@ -546,32 +561,73 @@ def jit(
     out_shardings: Any = None,
     abstracted_axes: Any = None,
 ) -> Any:
-    """Trace `fun` once for each signature (structure, shapes, dtypes, static values) and run it as
-    fused kernels.
+    """Compile a function: trace it once for each signature and run it as fused kernels.
 
-    The results have the same bits as without `jit`, unless `fastmath` allows reassociation and
-    contraction.
+    A signature consists of the pytree structure, shapes and dtypes of the arguments and the values
+    of static arguments. The results have the same bits as without `jit`, unless `fastmath` is set.
 
-    Args:
-        fun: a function of pytrees of arrays; without it, a decorator is returned.
-        static_argnums, static_argnames: arguments that are Python values to the function;
-            hashable; one trace for each value.
-        donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are
-            deleted after the call, if they are used and a result has their size.
-        in_shardings, out_shardings: how arguments and results lie on devices: a sharding, a
-            `PartitionSpec` over the mesh in use, or a tree prefix of these; None for anyhow.
-        keep_unused: whether arguments that are not used can be donated, too.
-        device, backend: the device of both, or the platform whose first one it is.
-        abstracted_axes, inline: accepted as in jax; they change nothing.
-        compiler_options: options of XLA; they change nothing, which a warning says once for each.
-            With other options the first call raises a JaxRuntimeError.
-        fastmath: allow the compiler to reorder and contract arithmetic.
+    Parameters
+    ----------
+    fun : callable, optional
+        Function of pytrees of arrays. Without it, a decorator is returned.
+    {static_argnums}
+    donate_argnums : int or sequence of int, optional
+        Positions of arguments whose buffers may be reused for the results. A donated array is
+        deleted after the call if it is used and a result has its size.
+    donate_argnames : str or iterable of str, optional
+        Names of arguments to donate.
+    keep_unused : bool, optional
+        Whether arguments that the function does not use can be donated, too. The default is False.
+    device : Device, optional
+        Device on which the function runs. The default is that of the arguments.
+    backend : str, optional
+        Platform on whose first device the function runs, such as "cpu" or "gpu".
+    inline : bool, optional
+        Has no effect; present for compatibility with JAX.
+    fastmath : bool, optional
+        Whether the compiler may reorder and contract floating-point arithmetic, which changes the
+        last bits of results. The default is False. Not in JAX.
+    compiler_options : dict, optional
+        Options of XLA. They have no effect, and each gives one warning.
+    in_shardings : sharding, PartitionSpec or pytree, optional
+        How the arguments are laid out over devices: a sharding, a `PartitionSpec` over the current
+        mesh, or a pytree prefix of these. The default, None, accepts any layout.
+    out_shardings : sharding, PartitionSpec or pytree, optional
+        How the results are laid out over devices, in the same form.
+    abstracted_axes : object, optional
+        Has no effect; present for compatibility with JAX.
 
-    Raises:
-        ConcretizationTypeError: Python control flow asks a traced value for its value.
-        ValueError: a static argument is not hashable.
+    Returns
+    -------
+    stages.Wrapped
+        Function with the same results as `fun`, or a decorator that makes one.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or is a staticmethod object or a generator function.
+    ConcretizationTypeError
+        If Python control flow needs the value of a traced argument.
+    ValueError
+        If a static argument is not hashable.
+    JaxRuntimeError
+        At the first call, if `compiler_options` has a name that XLA does not know.
+
+    See Also
+    --------
+    make_jaxpr : Show the traced program.
+    disable_jit : Run jitted functions operation by operation.
+    vmap : Map a function over an axis.
+    grad : Differentiate a function.
+
+    Notes
+    -----
+    Tracing runs the Python code of `fun` with arrays that have no values yet, so side effects such
+    as `print` happen only then. Use `lax.cond`, `lax.scan` and `lax.while_loop` for control flow
+    that depends on values.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> @jnp.jit
         ... def f(x):

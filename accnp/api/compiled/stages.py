@@ -37,10 +37,17 @@ CompilerOptions = dict[str, str | bool]
 
 
 class ArgInfo:
-    """What a stage knows of one argument: its type, and whether its buffer is given away.
+    """Type of one argument of a stage, and whether its buffer is donated.
 
-    Its attributes are shape, dtype and `donated`: no errors.
+    Its attributes are `shape`, `dtype` and `donated`.
 
+    Parameters
+    ----------
+    donated : bool
+        Whether the argument is donated by `donate_argnums` or `donate_argnames`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.jit(jnp.sin).lower(1.0).args_info[0][0].donated
     False
@@ -127,10 +134,29 @@ class _Stage:
 
 
 class TracedStage(_Stage):
-    """A function traced for one signature; `jaxpr` holds the program.
+    """Function traced for one signature; `jaxpr` is the program.
 
-    `jit(f).trace(*args)` makes it; `out_info` and `lower()` go on. Errors are those of f.
+    Made by `jit(f).trace(*args)`. `out_info` holds the shapes and dtypes of the results, and
+    `lower()` returns the next stage.
 
+    Parameters
+    ----------
+    function : stages.Wrapped
+        Jitted function that was traced.
+    entry : object
+        Trace of the function for this signature.
+    call : object
+        Flattened arguments of the call.
+    jaxpr : ClosedJaxpr
+        Program of the function.
+
+    Raises
+    ------
+    TypeError
+        From `jit(f).trace`, if an argument is not an array; errors of `f` itself are passed on.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.jit(jnp.sin).trace(1.0).jaxpr
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
@@ -176,10 +202,22 @@ class TracedStage(_Stage):
 
 
 class Lowered(_Stage):
-    """A planned program: kernels as source text, nothing compiled yet.
+    """Program lowered to kernels as source text, which are not compiled yet.
 
-    `jit(f).lower(*args)` makes it; `as_text()` and `compile()` go on. Errors are those of f.
+    Made by `jit(f).lower(*args)`. `as_text()` returns the source, and `compile()` the next stage.
 
+    Parameters
+    ----------
+    traced : stages.Traced
+        Stage before this one.
+
+    Raises
+    ------
+    JaxRuntimeError
+        From `compile`, if a compiler option is unknown.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> "def kernel" in jnp.jit(jnp.sin).lower(1.0).as_text()
     True
@@ -241,11 +279,22 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """Machine code for one signature; call it with arguments of exactly that signature.
+    """Machine code for one signature, to be called with arguments of exactly that signature.
 
-    `lower(...).compile()` makes it; it runs for arguments of these shapes and dtypes, and raises a
-    TypeError for others.
+    Made by `jit(f).lower(*args).compile()`.
 
+    Parameters
+    ----------
+    lowered : stages.Lowered
+        Stage before this one.
+
+    Raises
+    ------
+    TypeError
+        If it is called with arguments of other shapes or dtypes than those it was compiled for.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.jit(lambda x: x + 1).lower(1.0).compile()(2.0)
     Array(3., dtype=float32, weak_type=True)

@@ -77,10 +77,19 @@ Recompute, Saveable = _Recompute(), _Saveable()
 
 @dataclass(frozen=True)
 class Offloadable:
-    """A policy's answer: keep it in another memory. There is one memory here, where it is kept.
+    """Answer of a checkpoint policy: keep the result in another memory.
 
-    An array of any shape and dtype may be meant. Nothing is refused: no errors.
+    Applies to arrays of any shape and dtype. accnp has one memory, so the value is kept there.
 
+    Parameters
+    ----------
+    src : str
+        Name of the memory where the value is, such as "device".
+    dst : str
+        Name of the memory to move it to, such as "pinned_host".
+
+    Examples
+    --------
     >>> from accnp.ad_checkpoint import Offloadable
     >>> Offloadable(src="device", dst="pinned_host").dst
     'pinned_host'
@@ -94,18 +103,67 @@ class Offloadable:
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """The policy that keeps whatever the backward pass needs, as without `checkpoint`."""
+    """Policy that saves every value the backward pass needs, as without `checkpoint`.
+
+    Parameters
+    ----------
+    *_ : object
+        Operation and types of its operands; not used.
+
+    Returns
+    -------
+    bool
+        True.
+
+    See Also
+    --------
+    checkpoint : Function that takes policies.
+    checkpoint_policies.nothing_saveable : Recompute everything.
+    """
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """The policy that keeps the arguments alone: the default."""
+    """Policy that saves only the arguments and recomputes every other value; the default.
+
+    Parameters
+    ----------
+    *_ : object
+        Operation and types of its operands; not used.
+
+    Returns
+    -------
+    bool
+        False.
+
+    See Also
+    --------
+    checkpoint : Function that takes policies.
+    checkpoint_policies.everything_saveable : Save everything.
+    """
     return False
 
 
 @dataclass(frozen=True)
 class DotsSaveable:
-    """Keeps products of matrices, which cost most to compute again."""
+    """Policy that saves the results of matrix products and recomputes other values.
+
+    Parameters
+    ----------
+    prim : Primitive
+        Operation whose result may be saved.
+    **params : object
+        Parameters of the operation.
+
+    Returns
+    -------
+    bool
+        True for `dot_general`; with `only_if_no_batch_dims`, only if it has no batch dimensions.
+
+    See Also
+    --------
+    checkpoint : Function that takes policies.
+    """
 
     only_if_no_batch_dims: bool
 
@@ -141,7 +199,23 @@ class SaveAnyNamesButThese:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Return the policy that keeps only values of these names (see `checkpoint_name`)."""
+    """Make a policy that saves only values with the given names.
+
+    Parameters
+    ----------
+    *names_which_can_be_saved : str
+        Names that `checkpoint_name` gave to values.
+
+    Returns
+    -------
+    callable
+        Policy for `checkpoint`.
+
+    See Also
+    --------
+    ad_checkpoint.checkpoint_name : Name a value.
+    checkpoint : Function that takes policies.
+    """
     return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
 
 
@@ -157,7 +231,24 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Return the policy that keeps what either of two policies keeps."""
+    """Make a policy that saves what at least one of two policies saves.
+
+    Parameters
+    ----------
+    policy_1 : callable
+        First policy to ask.
+    policy_2 : callable
+        Policy to ask if the first one does not save the value.
+
+    Returns
+    -------
+    callable
+        Policy for `checkpoint`.
+
+    See Also
+    --------
+    checkpoint : Function that takes policies.
+    """
 
     def policy(prim: Any, *args: Any, **params: Any) -> bool:
         return policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
@@ -181,10 +272,32 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Return the policy that keeps values of these names; there is no memory to offload others to.
+    """Make a policy that saves values with the given names; offloading is not supported.
 
-    Raises:
-        NotImplementedError: there are names to be offloaded.
+    Parameters
+    ----------
+    names_which_can_be_saved : iterable of str
+        Names of values to keep on the device.
+    names_which_can_be_offloaded : iterable of str
+        Names of values to move to another memory; must be empty.
+    offload_src : str
+        Memory to move values from; not used.
+    offload_dst : str
+        Memory to move values to; not used.
+
+    Returns
+    -------
+    callable
+        Policy for `checkpoint`.
+
+    Raises
+    ------
+    NotImplementedError
+        If there are names to be offloaded.
+
+    See Also
+    --------
+    checkpoint_policies.save_only_these_names : The same without offloading.
     """
     if list(names_which_can_be_offloaded):
         raise _no_offload("save_and_offload_only_these_names", offload_src, offload_dst)
@@ -200,11 +313,32 @@ def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
 
 @api_boundary
 def checkpoint_name(x: Any, name: str) -> Any:
-    """Return a tree of arrays unchanged, under a name that policies know.
+    """Return a pytree of arrays unchanged, under a name that checkpoint policies recognize.
 
-    Shapes and dtypes stay. A TypeError if a leaf is no array.
+    Parameters
+    ----------
+    x : pytree of array_like
+        Values to name. Their shapes and dtypes do not change.
+    name : str
+        Name, as given to `checkpoint_policies.save_only_these_names`.
 
-    Example:
+    Returns
+    -------
+    pytree of Array
+        The values of `x`.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array.
+
+    See Also
+    --------
+    checkpoint : Recompute values in the backward pass.
+    checkpoint_policies.save_only_these_names : Policy that saves named values.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.ad_checkpoint import checkpoint_name
         >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
@@ -232,29 +366,60 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     concrete: bool | None = None,
 ) -> Callable[P, R]:
-    """Return `fun` such that its backward pass computes again what it needs, instead of keeping it.
+    """Make the backward pass of a function recompute values instead of storing them.
 
-    Memory falls to the arguments and what the policy keeps, for one more run of (parts of) `fun`.
-    `fun` is traced, so it cannot branch on the values of its arguments. A loop inside `fun` is kept
-    or computed again as a whole; to keep parts of each step, checkpoint the loop's body.
+    The memory that the forward pass keeps is reduced to the arguments and what the policy saves, at
+    the cost of running (parts of) `fun` once more. `remat` is another name of this function.
 
-    Args:
-        fun: a function of pytrees of arrays, of any shapes.
-        prevent_cse: whether what is computed again is held apart from the first time, and held
-            back until the cotangents are there; or a tree of flags, a prefix of the arguments. Not
-            needed for the body of a scan.
-        policy: (operation, *types, **params) -> bool says whether an operation's results may be
-            kept; one of `checkpoint_policies`, or your own. None keeps nothing.
-        static_argnums, static_argnames: arguments that are Python values to `fun`, each value
-            being traced anew.
-        concrete: not supported, as in jax; use `static_argnums`.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays of any shape. It is traced, so it cannot branch on the values
+        of its arguments.
+    prevent_cse : bool or pytree of bool, optional
+        Whether recomputed values are kept apart from those of the forward pass, and computed only
+        when the cotangents are there. A pytree of flags must be a prefix of the arguments. False is
+        enough for the body of a `scan`. The default is True.
+    policy : callable, optional
+        Function `(operation, *types, **params) -> bool` that says whether the results of an
+        operation may be saved: one of `checkpoint_policies` or your own. The default, None, saves
+        nothing.
+    static_argnums : int or tuple of int, optional
+        Positions of arguments that are passed to `fun` as Python values. `fun` is traced anew for
+        each of their values.
+    static_argnames : str or iterable of str, optional
+        Names of keyword arguments that are passed as Python values.
+    concrete : None, optional
+        Not supported, as in JAX; use `static_argnums`.
 
-    Raises:
-        TypeError: `fun` is no function, or `prevent_cse`, `static_argnums`, or what the policy
-            answers is of a wrong type.
-        ValueError: `static_argnums` is out of range.
+    Returns
+    -------
+    callable
+        Function with the same results as `fun`.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or `prevent_cse`, `static_argnums` or an answer of the policy has
+        a wrong type.
+    ValueError
+        If `static_argnums` is out of range.
+    NotImplementedError
+        If `concrete` is given.
+
+    See Also
+    --------
+    ad_checkpoint.checkpoint_name : Name a value for policies.
+    ad_checkpoint.print_saved_residuals : Show what is saved.
+    grad : Differentiate the function.
+
+    Notes
+    -----
+    A loop inside `fun` is saved or recomputed as a whole. To save parts of each step, apply
+    `checkpoint` to the body of the loop.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> g = jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
         >>> float(jnp.grad(g)(0.0))
@@ -384,12 +549,29 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 
 @api_boundary
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what `f`'s backward pass needs from its forward pass, one array a line.
+    """Print the arrays that the backward pass of a function saves, one per line.
 
-    A TypeError if f is no function, or an argument has leaves that are no arrays. Shapes and dtypes
-    are written as in jaxprs.
+    Parameters
+    ----------
+    f : callable
+        Function to differentiate.
+    *args : pytree of array_like
+        Positional arguments of `f`. Only their shapes and dtypes matter, and are printed as in
+        jaxprs.
+    **kwargs : pytree of array_like
+        Keyword arguments of `f`.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `f` is not callable, or a leaf of an argument is not an array.
+
+    See Also
+    --------
+    checkpoint : Save less and recompute the rest.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.ad_checkpoint import print_saved_residuals
         >>> print_saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))

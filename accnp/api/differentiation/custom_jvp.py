@@ -19,6 +19,7 @@ from accnp.api.differentiation.custom_rules import (
     tangent_aval,
     tangent_value,
 )
+from accnp.docstrings import filled
 from accnp.dtypes import float0
 from accnp.errors import ConcretizationTypeError, TracerArrayConversionError, api_boundary
 from accnp.ir.node import Node, arg
@@ -35,21 +36,39 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@filled
 class custom_jvp(Generic[P, R]):
-    """A function with a forward derivative rule of its own, set by `defjvp` or `defjvps`.
+    """Function with its own forward-mode derivative rule, set by `defjvp` or `defjvps`.
 
-    Args:
-        fun: the function, of pytrees of arrays.
-        nondiff_argnums, nondiff_argnames: arguments that are not differentiated, such as functions;
-            the rule gets them first, before the primals.
+    The rule takes the tuples `(primals, tangents)` and returns the value and its tangent.
+    Reverse-mode derivatives follow by transposing the rule, which must be linear in the tangents.
 
-    Tangents have the shapes and dtypes of what they belong to.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays.
+    {nondiff_argnums}
 
-    Raises:
-        TypeError: `fun` is no function; or a rule returns other structures, shapes or dtypes.
-        AttributeError: it is called before the rule is set.
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or a rule returns other pytree structures, shapes or dtypes than
+        the function.
+    AttributeError
+        If the function is called before its rule is set.
 
-    Example:
+    See Also
+    --------
+    custom_vjp : Function with its own reverse-mode rule.
+    custom_gradient : Return a value together with its reverse-mode rule.
+
+    Notes
+    -----
+    Tangents have the shapes and dtypes of the values that they belong to. The rule gets the
+    arguments that are not differentiated first, before the primals.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> @jnp.custom_jvp
         ... def f(x):

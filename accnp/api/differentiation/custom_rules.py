@@ -72,12 +72,18 @@ def tangent_aval(aval: Aval) -> Aval:
 
 
 class SymbolicZero:
-    """Stands for a tangent or cotangent that is zero, in rules that asked for `symbolic_zeros`.
+    """Stand-in for a zero tangent or cotangent in rules that asked for `symbolic_zeros`.
 
-    It has the attributes of its `aval`: shape, dtype, ndim, size, weak_type.
+    It has the attributes of its aval: `shape`, `dtype`, `ndim`, `size` and `weak_type`. It is not
+    an operand: functions of arrays reject it.
 
-    It is a value for rules, and no operand: functions of arrays raise a TypeError.
+    Parameters
+    ----------
+    aval : ShapedArray
+        Shape and dtype of the zeros.
 
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.custom_derivatives.SymbolicZero(jax.typeof(jax.ones(2))).shape
     (2,)
@@ -107,10 +113,31 @@ class SymbolicZero:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Return the zero tangents of a tree of values, as arrays or as `SymbolicZero`s.
+    """Return the zero tangents of a pytree of values.
 
-    Shapes stay; the dtype of integers' tangents is float0. A TypeError if a leaf is no array.
+    Parameters
+    ----------
+    val : pytree of array_like
+        Primals of any shape and dtype.
+    symbolic_zeros : bool, optional
+        If True, return `SymbolicZero` leaves instead of arrays of zeros. The default is False.
 
+    Returns
+    -------
+    pytree
+        Zeros with the structure and shapes of `val`. The tangents of integers have dtype float0.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array.
+
+    See Also
+    --------
+    custom_derivatives.SymbolicZero : Stand-in for zeros that need no array.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.custom_derivatives.zero_from_primal({"w": 2.0})
     {'w': Array(0., dtype=float32, weak_type=True)}

@@ -26,6 +26,7 @@ from accnp.api.differentiation.custom_rules import (
 )
 from accnp.api.flow.bodies import close
 from accnp.array import Array, is_traced
+from accnp.docstrings import filled
 from accnp.dtypes import float0
 from accnp.errors import UnexpectedTracerError, api_boundary
 from accnp.ir.aval import Aval
@@ -62,14 +63,17 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class CustomVJPPrimal:
-    """An argument's leaf as a forward rule with `symbolic_zeros` gets it.
+    """Leaf of an argument, as a forward rule with `symbolic_zeros=True` gets it.
 
-    Attributes:
-        value: the array.
-        perturbed: whether it is differentiated.
+    Parameters
+    ----------
+    value : array
+        Content of the leaf, of any shape and dtype.
+    perturbed : bool
+        Whether the function is differentiated with respect to this leaf.
 
-    A record for arrays of any shape and dtype, which refuses nothing: no errors.
-
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.custom_derivatives.CustomVJPPrimal(2.0, perturbed=True).perturbed
     True
@@ -84,10 +88,29 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """Return a tree of `CustomVJPPrimal`s as the tree of their values.
+    """Replace every `CustomVJPPrimal` of a pytree by its value, of unchanged shape and dtype.
 
-    A TypeError if a leaf is none. Shapes and dtypes stay.
+    Parameters
+    ----------
+    tree : pytree of CustomVJPPrimal
+        Arguments that a forward rule with `symbolic_zeros=True` got.
 
+    Returns
+    -------
+    pytree
+        The same structure with the arrays as leaves.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not a `CustomVJPPrimal`.
+
+    See Also
+    --------
+    custom_derivatives.CustomVJPPrimal : Record of one leaf.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> leaf = jax.custom_derivatives.CustomVJPPrimal(2.0, perturbed=True)
     >>> jax.custom_derivatives.custom_vjp_primal_tree_values([leaf])
@@ -102,23 +125,42 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return tree_map(value, tree)
 
 
+@filled
 class custom_vjp(Generic[P, R]):
-    """A function with a reverse derivative rule of its own, set by `defvjp(fwd, bwd)`.
+    """Function with its own reverse-mode derivative rule, set by `defvjp(fwd, bwd)`.
 
-    Args:
-        fun: the function, of pytrees of arrays.
-        nondiff_argnums, nondiff_argnames: arguments that are no arrays, such as functions; `bwd`
-            gets them first.
+    `fwd` takes the arguments of the function and returns its value and residuals; `bwd` takes the
+    residuals and the cotangent of the value, and returns a tuple with a cotangent for each
+    argument.
 
-    Cotangents have the shapes of what they belong to, and usually the dtypes: one of another dtype
-    is handed on as it is, and the derivatives of other operations do not take it.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays.
+    {nondiff_argnums}
 
-    Raises:
-        TypeError: `fun` is no function; or a rule returns other structures.
-        ValueError: `bwd` returns another shape.
-        AttributeError: it is differentiated before the rule is set.
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or a rule returns another pytree structure than expected.
+    ValueError
+        If `bwd` returns a cotangent of another shape.
+    AttributeError
+        If the function is called before its rule is set.
 
-    Example:
+    See Also
+    --------
+    custom_jvp : Function with its own forward-mode rule.
+    custom_gradient : Return a value together with its reverse-mode rule.
+
+    Notes
+    -----
+    `bwd` gets the arguments that are not differentiated first. Cotangents have the shapes of the
+    arguments that they belong to, and usually the dtypes: a cotangent of another dtype is passed on
+    unchanged, and the derivatives of other operations reject it.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> @jnp.custom_vjp
         ... def f(x):
@@ -380,14 +422,31 @@ class _Pull:
 
 @api_boundary
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that returns (value, pull) differentiable by its `pull`.
+    """Make a function that returns `(value, pull)` differentiable by its `pull`.
 
-    `pull` takes the value's cotangent and returns one for each argument (alone, or in a tuple). It
-    is traced, so it cannot branch on values.
+    Parameters
+    ----------
+    fun : callable
+        Function that returns its value and a function `pull`. `pull` takes the cotangent of the
+        value and returns a cotangent for each argument, in a tuple if there are several. It is
+        traced, so it cannot branch on values.
 
-    Shapes and dtypes are those of `fun`. A TypeError if it is no function.
+    Returns
+    -------
+    callable
+        Function of the same arguments that returns only the value, with unchanged shape and dtype.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable.
+
+    See Also
+    --------
+    custom_vjp : Define the forward and backward passes separately.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> f = jnp.custom_gradient(lambda x: (x**2, lambda ct: ct * x))
         >>> float(jnp.grad(f)(3.0))
@@ -450,14 +509,37 @@ def _in_use(x: Node) -> bool:
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return `fun` with what it closes over as further arguments, and the values of those.
+    """Turn the values that a function closes over into explicit arguments.
 
-    Only values whose derivative may be asked for are converted: those of a function that is being
-    differentiated or traced. `fun` is traced on the types of `example_args`.
+    Only values whose derivative may be needed are converted: those of a function that is being
+    differentiated or traced.
 
-    Arrays may have any shape and dtype. A TypeError if `fun` is no function or one is no array.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays. It is traced with the types of `example_args`.
+    *example_args : pytree of array_like
+        Examples of its arguments, of any shape and dtype; their values are not used.
 
-    Example:
+    Returns
+    -------
+    converted : callable
+        Function of the arguments of `fun` followed by the closed-over values.
+    values : list of Array
+        Values that `fun` closes over.
+
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, an example is not an array, or `converted` is called with
+        arguments of another pytree structure.
+
+    See Also
+    --------
+    custom_vjp : Rules for functions, which must not close over differentiated values.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> def g(w):
         ...     f, extra = jnp.closure_convert(lambda x: x * w, 1.0)

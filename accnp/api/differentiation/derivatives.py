@@ -56,17 +56,43 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[P, tuple[R, Any]]:
-    """Return a function that computes `fun` (which returns a scalar) and its gradient.
+    """Return a function that computes both the value and the gradient of `fun`.
 
-    The gradient by the arguments `argnums` has their trees, shapes and dtypes; of several it is a
-    tuple. With `has_aux`, fun returns (value, aux), and aux is handed on beside the value.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate. Its arguments are pytrees of arrays and its result is a real
+        scalar, or a pair of one and auxiliary data with `has_aux`.
+    {argnums}
+    {has_aux}
+    {holomorphic}
+    {allow_int}
+    {reduce_axes}
 
-    Raises:
-        TypeError: fun is not callable, its result is no real scalar (a complex one needs
-            `holomorphic`), an argument is neither floating nor, with `allow_int`, an integer, or
-            argnums names one that is not there.
+    Returns
+    -------
+    callable
+        Function of the arguments of `fun` that returns `(value, gradient)`, or `((value, aux),
+        gradient)` with `has_aux`. The gradient has the pytree structure, shapes and dtypes of the
+        argument; it is a tuple if `argnums` is a sequence.
 
-    Example:
+    Raises
+    ------
+    {raises_grad}
+
+    See Also
+    --------
+    grad : Compute only the gradient.
+    vjp : Reverse-mode derivative of a function with results of any shape.
+    jvp : Forward-mode derivative.
+
+    Notes
+    -----
+    The value is a result of the forward pass of reverse-mode differentiation, so this costs no more
+    than the gradient alone.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
         >>> float(value), float(slope)
@@ -139,15 +165,42 @@ def grad(
 ) -> Callable[P, Any]:
     """Return a function that computes the gradient of `fun`, a function that returns a scalar.
 
-    The gradient by the arguments `argnums` has their trees, shapes and dtypes; of several it is a
-    tuple. With `has_aux`, fun returns (value, aux), and aux is handed on beside the gradient.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate. Its arguments are pytrees of arrays and its result is a real
+        scalar, or a pair of one and auxiliary data with `has_aux`.
+    {argnums}
+    {has_aux}
+    {holomorphic}
+    {allow_int}
+    {reduce_axes}
 
-    Raises:
-        TypeError: fun is not callable, its result is no real scalar (a complex one needs
-            `holomorphic`), an argument is neither floating nor, with `allow_int`, an integer, or
-            argnums names one that is not there.
+    Returns
+    -------
+    callable
+        Function of the arguments of `fun` that returns the gradient, or `(gradient, aux)` with
+        `has_aux`. The gradient has the pytree structure, shapes and dtypes of the argument; it is a
+        tuple if `argnums` is a sequence.
 
-    Example:
+    Raises
+    ------
+    {raises_grad}
+
+    See Also
+    --------
+    value_and_grad : Compute the value, too, at no extra cost.
+    jacrev : Jacobian of a function with results of any shape, in reverse mode.
+    hessian : Second derivatives.
+    vjp : Reverse-mode derivative of a function with results of any shape.
+
+    Notes
+    -----
+    Reverse-mode automatic differentiation: one forward and one backward pass, whatever the number
+    of arguments.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> float(jnp.grad(jnp.tanh)(0.0))
         1.0
@@ -202,16 +255,41 @@ def _same_shape(function: str, primal: tuple[int, ...], tangent: tuple[int, ...]
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
-    """Return `fun(*primals)` and its derivative in the direction `tangents`.
+    """Compute the value of `fun` and its directional derivative (Jacobian-vector product).
 
-    Tangents have the shapes and dtypes of the primals (float0 for integers), the derivative has
-    those of the value. With `has_aux`, fun returns (value, aux), and aux comes third.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate, of pytrees of arrays.
+    primals : tuple or list
+        Arguments at which `fun` is evaluated and differentiated.
+    tangents : tuple or list
+        Direction of the derivative: one tangent for each primal, with the same pytree structure,
+        shapes and dtypes. The tangents of integers and bools have dtype `float0`.
+    {has_aux}
 
-    Raises:
-        TypeError: primals or tangents are no tuple or list, or their trees or dtypes differ.
-        ValueError: their shapes differ.
+    Returns
+    -------
+    tuple
+        `(value, tangent)`, or `(value, tangent, aux)` with `has_aux`. The tangent has the pytree
+        structure, shapes and dtypes of the value.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `primals` or `tangents` is not a tuple or list, or their pytree structures or dtypes
+        differ.
+    ValueError
+        If the shapes of a primal and its tangent differ.
+
+    See Also
+    --------
+    linearize : Evaluate the derivative at one point for several tangents.
+    vjp : Reverse-mode derivative.
+    jacfwd : Whole Jacobian in forward mode.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> y, t = jnp.jvp(lambda x: x * x, (3.0,), (1.0,))
         >>> float(y), float(t)
@@ -262,17 +340,40 @@ def jvp(
 
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return `fun(*primals)` and its derivative there as a linear function of the tangents.
+    """Compute the value of `fun` and its derivative there as a linear function of the tangents.
 
-    The derivative is a pytree of the arrays it needs, so jitted functions can return it.
+    The function is differentiated once; applying the derivative to further tangents does not
+    evaluate `fun` again.
 
-    Tangents have the shapes and dtypes of the primals.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate, of pytrees of arrays.
+    *primals : pytree of array_like
+        Arguments at which `fun` is evaluated and differentiated.
+    {has_aux}
 
-    Raises:
-        TypeError: a primal or a result is no array; of the derivative: the trees differ.
-        ValueError: of the derivative: shapes or dtypes of tangents differ from the primals'.
+    Returns
+    -------
+    tuple
+        `(value, f_jvp)`, or `(value, f_jvp, aux)` with `has_aux`. `f_jvp` takes one tangent for
+        each primal, with its shape and dtype, and returns the tangent of the value. It is a pytree
+        of the arrays that it needs, so jitted functions can return it.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If a primal or a result is not an array; from `f_jvp`, if the pytree structures differ.
+    ValueError
+        From `f_jvp`, if the shape or dtype of a tangent differs from its primal's.
+
+    See Also
+    --------
+    jvp : Evaluate the derivative for one tangent.
+    vjp : Reverse-mode derivative.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> y, push = jnp.linearize(lambda x: x * x, 3.0)
         >>> float(y), float(push(1.0)), float(push(2.0))
@@ -292,19 +393,40 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
-    """Return `fun(*primals)` and a function from its cotangents to those of the arguments.
+    """Compute the value of `fun` and a function for its vector-Jacobian products.
 
-    That function may be called any number of times, and is a pytree of the arrays it needs, so
-    jitted functions can return it.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate, of pytrees of arrays.
+    *primals : pytree of array_like
+        Arguments at which `fun` is evaluated and differentiated.
+    {has_aux}
+    {reduce_axes}
 
-    Cotangents have the shape and dtype of the value, and what it returns, a tuple, those of the
-    arguments.
+    Returns
+    -------
+    tuple
+        `(value, f_vjp)`, or `(value, f_vjp, aux)` with `has_aux`. `f_vjp` takes a cotangent with
+        the pytree structure, shape and dtype of the value, and returns a tuple of the cotangents of
+        the primals. It may be called any number of times, and is a pytree of the arrays that it
+        needs, so jitted functions can return it.
 
-    Raises:
-        TypeError: a primal or a result is no array.
-        ValueError: of that function: the cotangent's tree, shape or dtype is another one.
+    Raises
+    ------
+    TypeError
+        If a primal or a result is not an array.
+    ValueError
+        From `f_vjp`, if the cotangent has another pytree structure, shape or dtype than the value.
 
-    Example:
+    See Also
+    --------
+    grad : Gradient of a function that returns a scalar.
+    jacrev : Whole Jacobian in reverse mode.
+    linear_transpose : Transpose of a function that is linear already.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> y, pull = jnp.vjp(lambda x, y: x * y, 2.0, 3.0)
         >>> [float(g) for g in pull(1.0)]
@@ -321,16 +443,39 @@ def vjp(
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
 ) -> Callable[..., Any]:
-    """Return the transpose of a linear function; `primals` give shapes and dtypes only.
+    """Return the transpose of a function that is linear in its arguments.
 
-    Floating and complex numbers may be mixed; a function of integers has integer results.
+    Parameters
+    ----------
+    fun : callable
+        Linear function of pytrees of arrays. Floating and complex dtypes may be mixed; a function
+        of integers must have integer results.
+    *primals : pytree of array_like
+        Examples of the arguments. Only their shapes and dtypes are used, so `ShapeDtypeStruct`
+        works, too.
+    {reduce_axes}
 
-    Raises:
-        NotImplementedError: the transpose would need the arguments' values, so `fun` is not linear.
-        TypeError: integers are mixed with floating numbers, or cotangents are not of the tree,
-            shapes and dtypes of the result.
+    Returns
+    -------
+    callable
+        Function from a cotangent, with the pytree structure, shape and dtype of the result of
+        `fun`, to a tuple of cotangents of the arguments.
 
-    Example:
+    Raises
+    ------
+    NotImplementedError
+        If the transpose would need the values of the arguments, because `fun` is not linear.
+    TypeError
+        If integers are mixed with floating dtypes, or the cotangent differs from the result of
+        `fun` in its pytree structure, shape or dtype.
+
+    See Also
+    --------
+    vjp : Reverse-mode derivative of a function that need not be linear.
+    linearize : Make a linear function by differentiation.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> [float(x) for x in jnp.linear_transpose(lambda x: 3 * x, 1.0)(2.0)]
         [6.0]

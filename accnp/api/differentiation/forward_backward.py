@@ -21,23 +21,40 @@ def fwd_and_bwd(
     has_aux: bool = False,
     jitted: bool = True,
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the forward and the backward pass of a function, each traced once for a signature.
+    """Return the forward and the backward pass of a function as two functions.
 
-    Args:
-        fun: a function of arrays and trees of these.
-        argnums: the arguments with respect to which to differentiate, a number or several.
-        has_aux: whether `fun` returns a pair, whose second element is handed on as it is.
-        jitted: whether both are under `jit`.
+    Each is traced once for each signature.
 
-    Returns:
-        fwd: of the arguments; gives the value (and then the auxiliary data) and what the backward
-            pass needs.
-        bwd: of that and a cotangent of the value; gives a tuple of cotangents, one for each of
-            `argnums`.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays with floating or complex dtypes and any shapes.
+    argnums : int or sequence of int
+        Positions of the arguments to differentiate with respect to.
+    {has_aux}
+    jitted : bool, optional
+        Whether both functions are jitted. The default is True.
 
-    Dtypes are floating or complex. A TypeError if `fun` is no function.
+    Returns
+    -------
+    fwd : callable
+        Function of the arguments of `fun` that returns `(value, residuals)`, or `(value, aux,
+        residuals)` with `has_aux`.
+    bwd : callable
+        Function of the residuals and a cotangent of the value that returns a tuple with a cotangent
+        for each of `argnums`.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable.
+
+    See Also
+    --------
+    vjp : Forward pass and backward pass at one point.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> fwd, bwd = jnp.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
         >>> value, residuals = fwd(2.0, 3.0)

@@ -241,21 +241,37 @@ def check_grads(
     rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
-    """Compare derivatives of a function, in all mixtures of modes up to an order, with differences.
+    """Compare derivatives of a function with finite differences, in every mix of modes.
 
-    Args:
-        f: the function, of trees of arrays; leaves of integers are left alone.
-        args: the point, a tuple of arguments.
-        order: the highest order; 2 also checks the derivatives of the derivatives.
-        modes: "fwd", "rev", or both.
-        atol, rtol: tolerances, for all dtypes or by dtype; None takes 2e-3 for float32 and 1e-5 for
-            float64.
-        eps: the step of the differences; None takes 1e-4.
+    Parameters
+    ----------
+    f : callable
+        Function of pytrees of arrays of any shape. Integer leaves are held constant.
+    args : sequence
+        Arguments at which to check the derivatives.
+    order : int
+        Highest order of the derivatives to check: with 2, the first derivatives are differentiated
+        and checked, too.
+    modes : str or sequence of str, optional
+        "fwd" for forward mode, "rev" for reverse mode, or both, the default.
+    atol, rtol : float or dict, optional
+        Absolute and relative tolerance, for all dtypes or a dictionary by dtype. The default is
+        2e-3 for float32 and 1e-5 for float64.
+    eps : float, optional
+        Step of the finite differences. The default is 1e-4.
 
-    Raises:
-        AssertionError: one of them differs; the message says which.
+    Raises
+    ------
+    AssertionError
+        If a derivative differs from the finite difference. The message says which one.
 
-    Example:
+    See Also
+    --------
+    jvp : Forward-mode derivative.
+    vjp : Reverse-mode derivative.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.test_util.check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2, eps=1e-2)
     """

@@ -261,17 +261,43 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
-    """Return a function that computes the Jacobian of `fun`, column by column (forward mode).
+    """Return a function that computes the Jacobian of `fun` column by column, in forward mode.
 
-    The blocks have the shape of the result followed by that of the argument, in trees of both. With
-    `has_aux`, fun returns (value, aux), and aux is handed on.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate, of pytrees of arrays, with results of any shape.
+    {argnums}
+    {has_aux}
+    {holomorphic}
 
-    Raises:
-        TypeError: fun is not callable, or an argument is not floating (nor complex, with
-            `holomorphic`).
-        ValueError: argnums names an argument that is not there.
+    Returns
+    -------
+    callable
+        Function of the arguments of `fun` that returns the Jacobian, or `(jacobian, aux)` with
+        `has_aux`. Each block has the shape of the result followed by the shape of the argument. The
+        blocks are in a pytree of the result's structure whose leaves have the argument's.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or an argument is not floating (with `holomorphic`, not complex).
+    ValueError
+        If `argnums` is out of range.
+
+    See Also
+    --------
+    jacrev : The same in reverse mode, faster if there are fewer results than arguments.
+    jvp : Product of the Jacobian with a vector.
+    hessian : Second derivatives.
+
+    Notes
+    -----
+    One forward-mode derivative is evaluated for each element of the arguments, all of them together
+    by `vmap`.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
         Array([[2., 0.],
@@ -288,17 +314,45 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]:
-    """Return a function that computes the Jacobian of `fun`, row by row (reverse mode).
+    """Return a function that computes the Jacobian of `fun` row by row, in reverse mode.
 
-    The blocks have the shape of the result followed by that of the argument, in trees of both. With
-    `has_aux`, fun returns (value, aux), and aux is handed on.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate, of pytrees of arrays, with results of any shape.
+    {argnums}
+    {has_aux}
+    {holomorphic}
+    {allow_int}
 
-    Raises:
-        TypeError: fun is not callable, or an argument is neither floating nor, with
-            `allow_int`, an integer.
-        ValueError: argnums names an argument that is not there.
+    Returns
+    -------
+    callable
+        Function of the arguments of `fun` that returns the Jacobian, or `(jacobian, aux)` with
+        `has_aux`. Each block has the shape of the result followed by the shape of the argument. The
+        blocks are in a pytree of the result's structure whose leaves have the argument's.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or an argument is neither floating nor, with `allow_int`, an
+        integer.
+    ValueError
+        If `argnums` is out of range.
+
+    See Also
+    --------
+    jacfwd : The same in forward mode, faster if there are fewer arguments than results.
+    vjp : Product of a vector with the Jacobian.
+    grad : Gradient of a function that returns a scalar.
+
+    Notes
+    -----
+    One reverse-mode derivative is evaluated for each element of the result, all of them together by
+    `vmap`.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.jacrev(lambda x: x.sum())(jnp.array([1.0, 2.0]))
         Array([1., 1.], dtype=float32)
@@ -318,14 +372,39 @@ def hessian(
 ) -> Callable[P, Any]:
     """Return a function that computes the matrix of second derivatives of `fun`.
 
-    The blocks have the shape of the result followed twice by those of the arguments.
-    With `has_aux`, fun returns (value, aux), and aux is handed on.
+    Parameters
+    ----------
+    fun : callable
+        Function to differentiate twice, of pytrees of arrays.
+    {argnums}
+    {has_aux}
+    {holomorphic}
 
-    Raises:
-        TypeError: fun is not callable, or the dtype of an argument is not floating.
-        ValueError: argnums names an argument that is not there.
+    Returns
+    -------
+    callable
+        Function of the arguments of `fun` that returns the Hessian, or `(hessian, aux)` with
+        `has_aux`. Each block has the shape of the result followed by the shapes of two arguments.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or the dtype of an argument is not floating.
+    ValueError
+        If `argnums` is out of range.
+
+    See Also
+    --------
+    jacfwd : First derivatives in forward mode.
+    jacrev : First derivatives in reverse mode.
+    grad : Gradient of a function that returns a scalar.
+
+    Notes
+    -----
+    Forward mode is applied to reverse mode.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
         Array([[ 6.,  0.],

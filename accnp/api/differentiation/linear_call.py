@@ -100,18 +100,39 @@ _linear_call_p = _LinearCall()
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
-    """Call a function that is linear in its second argument, whose transpose is another one.
+    """Call a function that is linear in its second argument, with a given transpose.
 
-    Args:
-        fun: (residual_args, linear_args) -> results, a tree.
-        fun_transpose: (residual_args, cotangents of the results) -> cotangents of linear_args.
-        residual_args: a tree of arrays; no derivative with respect to them.
-        linear_args: a tree of arrays.
+    Parameters
+    ----------
+    fun : callable
+        Function `(residual_args, linear_args) -> results`, linear in `linear_args`. The results are
+        a pytree of arrays.
+    fun_transpose : callable
+        Function `(residual_args, cotangents) -> cotangents of linear_args`, where the first
+        cotangents are those of the results.
+    residual_args : pytree of array_like
+        Arguments that `fun` need not be linear in; they are not differentiated.
+    linear_args : pytree of array_like
+        Arguments that `fun` is linear in, of any shape and floating or complex dtype.
 
-    Arrays may have any shape and floating or complex dtype. A TypeError if one of both is no
-    function, or a leaf no array.
+    Returns
+    -------
+    pytree of Array
+        Results of `fun(residual_args, linear_args)`.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If a function is not callable, a leaf is not an array, or `fun_transpose` returns another
+        pytree structure than that of `linear_args`.
+
+    See Also
+    --------
+    linear_transpose : Derive the transpose from the function.
+    custom_vjp : Rule for a function that is not linear.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> def scaled(x):
         ...     linear = lambda s, v: s * v

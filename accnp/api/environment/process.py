@@ -26,11 +26,25 @@ R = TypeVar("R")
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0.
+    """Return the index of this process, which is always 0.
 
-    The result is a Python int. Raises no error: the backend is not looked at.
+    Parameters
+    ----------
+    backend : str, optional
+        Ignored; present for compatibility with JAX.
 
-    Example:
+    Returns
+    -------
+    int
+        0, since there is one process.
+
+    See Also
+    --------
+    process_count : Number of processes.
+    local_devices : Devices of this process.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.process_index()
         0
@@ -39,11 +53,25 @@ def process_index(backend: str | None = None) -> int:
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes take part: 1.
+    """Return the number of processes, which is always 1.
 
-    The result is a Python int. Raises no error: the backend is not looked at.
+    Parameters
+    ----------
+    backend : str, optional
+        Ignored; present for compatibility with JAX.
 
-    Example:
+    Returns
+    -------
+    int
+        1.
+
+    See Also
+    --------
+    process_index : Index of this process.
+    device_count : Number of devices.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.process_count()
         1
@@ -52,11 +80,24 @@ def process_count(backend: str | None = None) -> int:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes.
+    """Return the indices of all processes, of which there is one.
 
-    Raises no error: the backend is not looked at.
+    Parameters
+    ----------
+    backend : str, optional
+        Ignored; present for compatibility with JAX.
 
-    Example:
+    Returns
+    -------
+    list of int
+        `[0]`.
+
+    See Also
+    --------
+    process_index : Index of this process.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.process_indices()
         [0]
@@ -70,14 +111,30 @@ host_ids = alias(process_indices, "host_ids", "accnp")
 
 
 def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
-    """Name a part of a program; has no effect on what is computed.
+    """Name a part of a program, for jaxprs and profiles; results do not change.
 
-    Shapes and dtypes inside stay what they are.
+    Parameters
+    ----------
+    name : str
+        Label of the operations inside.
 
-    Raises:
-        TypeError: the name is no text.
+    Returns
+    -------
+    context manager
+        Operations recorded inside have the name. Shapes and dtypes do not change.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If the name is not a string.
+
+    See Also
+    --------
+    named_call : Name the whole of a function.
+    profiler.TraceAnnotation : Name a part of a profile.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> with jnp.named_scope("twice"):
         ...     y = 2 * jnp.ones(1)
@@ -96,11 +153,31 @@ def _unchanged() -> Iterator[None]:
 
 @api_boundary
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """Name a function's part of a program; the function works as before, on any shapes and dtypes.
+    """Name the operations of a function, for jaxprs and profiles; results do not change.
 
-    Raises no error of its own.
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays of any shape and dtype.
+    name : str, optional
+        Name of its operations. The default is the name of the function.
 
-    Example:
+    Returns
+    -------
+    callable
+        Function with the same results as `fun`.
+
+    Raises
+    ------
+    TypeError
+        If the name is not a string.
+
+    See Also
+    --------
+    named_scope : Name a part of a function.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.named_call(lambda x: x + 1, name="next")(1)
         2
@@ -117,13 +194,18 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
 
 
 def clear_caches() -> None:
-    """Forget what jit has traced, and give free memory kept for results back to the system.
+    """Clear the traces of jitted functions, and return unused memory to the system.
 
-    Compiled kernels stay, since any function can use them.
+    Memory is kept for reuse after arrays are freed. Compiled kernels stay, since any function can
+    use them, as do arrays of any shape and dtype.
 
-    Raises no error; arrays of any shape and dtype stay as they are.
+    See Also
+    --------
+    jit : Compile a function.
+    live_arrays : List the arrays that hold memory.
 
-    Example:
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.clear_caches()
     """
@@ -133,11 +215,24 @@ def clear_caches() -> None:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Versions and devices, for reports of faults.
+    """Print the versions and devices that a bug report should contain.
 
-    Returned as text if `return_string`, else printed and None. Raises no error.
+    Parameters
+    ----------
+    return_string : bool, optional
+        If True, return the text instead of printing it. The default is False.
 
-    Example:
+    Returns
+    -------
+    str or None
+        Text with `return_string`, otherwise None.
+
+    See Also
+    --------
+    devices : List of the devices.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.print_environment_info(return_string=True).startswith("jax:")
         True
@@ -163,17 +258,30 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 @api_boundary
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The arrays of this process that hold memory now, and are referred to somewhere.
+    """List the arrays of this process that hold memory and are still referenced.
 
-    Args:
-        platform: the name of a platform, or None for all.
+    Parameters
+    ----------
+    platform : str, optional
+        Name of a platform, such as "cpu". The default is all platforms.
 
-    Arrays of every shape and dtype.
+    Returns
+    -------
+    list of Array
+        Arrays of every shape and dtype.
 
-    Raises:
-        RuntimeError: there is no such platform.
+    Raises
+    ------
+    RuntimeError
+        If there is no such platform.
 
-    Example:
+    See Also
+    --------
+    clear_caches : Return unused memory to the system.
+    profiler.device_memory_profile : Memory of a device as a profile.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> x = jnp.ones(3).block_until_ready()
         >>> any(x is y for y in jnp.live_arrays())
@@ -219,11 +327,21 @@ def device_memory_stats(device: Any = None) -> dict[str, int]:
 
 @api_boundary
 def register_exclusion(path: str) -> None:
-    """Show no lines of a file, or of the files of a folder, in tracebacks and as a user's own.
+    """Exclude a file or folder from tracebacks and from the lines that errors name.
 
-    For libraries between a user and accnp.
+    For libraries between a user and accnp, whose lines would not help the user.
 
-    Example:
+    Parameters
+    ----------
+    path : str
+        File, or folder of files, to exclude.
+
+    See Also
+    --------
+    named_scope : Name a part of a program.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.extend.source_info_util.register_exclusion("/somewhere/library")
     """

@@ -21,14 +21,30 @@ __all__ = [
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until every array of a tree is computed; returns the tree.
+    """Wait until every array of a pytree is computed, and return the pytree.
 
-    Leaves of any shape and dtype; those that are no arrays stay.
+    Parameters
+    ----------
+    x : pytree
+        Arrays of any shape and dtype. Other leaves are ignored.
 
-    Raises:
-        JaxRuntimeError: a callback that they need has failed.
+    Returns
+    -------
+    pytree
+        `x` itself.
 
-    Example:
+    Raises
+    ------
+    JaxRuntimeError
+        If a callback that the arrays depend on failed.
+
+    See Also
+    --------
+    effects_barrier : Wait for callbacks.
+    copy_to_host_async : Start the computation without waiting.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.block_until_ready({"a": jnp.ones(2)})
         {'a': Array([1., 1.], dtype=float32)}
@@ -57,11 +73,25 @@ def _waited_for(x: Any) -> Any:
 
 @api_boundary
 def copy_to_host_async(x: Any) -> Any:
-    """Start computing every array of a tree without waiting; returns the tree.
+    """Start computing every array of a pytree without waiting.
 
-    Leaves of any shape and dtype; those that are no arrays stay. Raises no error.
+    Parameters
+    ----------
+    x : pytree
+        Arrays of any shape and dtype. Other leaves are ignored.
 
-    Example:
+    Returns
+    -------
+    pytree
+        `x` itself.
+
+    See Also
+    --------
+    block_until_ready : Wait for the arrays.
+    device_get : Copy arrays to NumPy.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.copy_to_host_async(jnp.ones(2))
         Array([1., 1.], dtype=float32)
@@ -74,15 +104,31 @@ def copy_to_host_async(x: Any) -> Any:
 
 @api_boundary
 def device_get(x: Any) -> Any:
-    """NumPy arrays in place of the arrays of a tree.
+    """Copy the arrays of a pytree to NumPy arrays of the same shape and dtype.
 
-    Shapes and dtypes stay; keys, which NumPy does not have, traced arrays, which have no value
-    yet, and leaves that are no arrays stay as they are.
+    Parameters
+    ----------
+    x : pytree
+        Arrays to copy from their devices.
 
-    Raises:
-        RuntimeError: an array has been deleted or donated, or the computation of its value failed.
+    Returns
+    -------
+    pytree
+        The same structure with NumPy arrays as leaves. PRNG keys, which NumPy does not have, traced
+        arrays, which have no value yet, and other leaves are returned as they are.
 
-    Example:
+    Raises
+    ------
+    RuntimeError
+        If an array has been deleted or donated, or the computation of its value failed.
+
+    See Also
+    --------
+    device_put : Transfer to a device.
+    block_until_ready : Wait without copying.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.device_get(jnp.ones(2))
         array([1., 1.], dtype=float32)
@@ -100,12 +146,20 @@ def device_get(x: Any) -> Any:
 def effects_barrier() -> None:
     """Wait until all callbacks recorded so far have run.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.effects_barrier()
+    Raises
+    ------
+    JaxRuntimeError
+        If a callback failed, and its error was not raised before.
 
-    Raises:
-        JaxRuntimeError: one of them has failed, and nobody has seen it yet.
+    See Also
+    --------
+    block_until_ready : Wait for arrays.
+    debug.callback : Record a callback.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.effects_barrier()
     """
     default_stream().synchronize()
 

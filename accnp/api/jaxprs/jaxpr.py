@@ -36,11 +36,32 @@ __all__ = ["ShapeDtypeStruct", "closed_jaxpr", "eval_shape", "make_jaxpr", "type
 
 
 class ShapeDtypeStruct:
-    """The type of an array: shape, dtype and weak_type, without a value.
+    """Shape, dtype and sharding of an array, without a value.
 
-    A TypeError if there is no such dtype, a ValueError if it is None.
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes.
+    dtype : dtype_like
+        Type of the elements.
+    sharding : Sharding, optional
+        How an array of this type is laid out over devices.
+    weak_type : bool, optional
+        Whether the dtype is weak, as that of a Python number. The default is False.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+    ValueError
+        If the dtype is None.
+
+    See Also
+    --------
+    eval_shape : Types of the results of a function.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.ShapeDtypeStruct((3,), "float32")
         ShapeDtypeStruct(shape=(3,), dtype=float32)
@@ -152,13 +173,30 @@ INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 @api_boundary
 def typeof(x: Any) -> Any:
-    """Return the aval of a value: its shape, its dtype, and whether it is weak; an `AbstractRef` of
-    it for a reference.
+    """Return the aval of a value: its shape, dtype and weak-type flag.
 
-    Raises:
-        TypeError: the value is no array, number, or has no shape and dtype.
+    Parameters
+    ----------
+    x : array_like
+        Array, traced array, number or reference.
 
-    Example:
+    Returns
+    -------
+    ShapedArray or AbstractRef
+        Type of `x`; an `AbstractRef` for a reference.
+
+    Raises
+    ------
+    TypeError
+        If the value is not an array or a number, and has no shape and dtype.
+
+    See Also
+    --------
+    eval_shape : Types of the results of a function.
+    numpy.result_type : Promoted dtype of several values.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.typeof(1.0)
         ShapedArray(float32[], weak_type=True)
@@ -239,20 +277,41 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable[..., Any]:
-    """Make a function that returns the jaxpr of `fun` for its arguments.
+    """Make a function that returns the jaxpr of `fun` for given arguments.
 
-    Args:
-        fun: a function of pytrees of arrays, of any dtypes.
-        static_argnums: the positions of arguments that are Python values to the function.
-        axis_env: names and sizes of mapped axes that collectives in `fun` may name.
-        return_shape: return the structure of the results, too, as `ShapeDtypeStruct`s.
-        abstracted_axes: not supported.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays of any dtype.
+    static_argnums : int or iterable of int, optional
+        Positions of arguments that are passed to `fun` as Python values.
+    axis_env : sequence of (name, int), optional
+        Names and lengths of mapped axes that collectives in `fun` may use.
+    return_shape : bool, optional
+        Whether to return the types of the results, too. The default is False.
+    abstracted_axes : None, optional
+        Not supported.
 
-    Raises:
-        TypeError: fun is not callable, or an argument is no array or number.
-        NotImplementedError: abstracted_axes is given.
+    Returns
+    -------
+    callable
+        Function of the arguments of `fun` that returns a `ClosedJaxpr`, or with `return_shape` a
+        pair of it and the results as `ShapeDtypeStruct`.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, or an argument is not an array or number.
+    NotImplementedError
+        If `abstracted_axes` is given.
+
+    See Also
+    --------
+    eval_shape : Only the types of the results.
+    jit : Compile a function.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.make_jaxpr(lambda x: x * 2)(1.0)
         { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
@@ -310,15 +369,35 @@ def has_symbols(tree: Any) -> bool:
 
 @api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the shapes and dtypes of a function's result; nothing is computed.
+    """Compute the shapes and dtypes of the results of a function without running it.
 
-    The result may hold `ShapeDtypeStruct`s already. Sizes of arguments may be symbols
-    (`export.symbolic_shape`), and those of results follow.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays.
+    *args : pytree of array_like
+        Positional arguments. `ShapeDtypeStruct` leaves work, too, and their lengths may be symbolic
+        (`export.symbolic_shape`), as those of the results are then.
+    **kwargs : pytree of array_like
+        Keyword arguments.
 
-    Raises:
-        TypeError: fun is not callable, an argument is no array, or fun refuses it.
+    Returns
+    -------
+    pytree of ShapeDtypeStruct
+        Types of the results.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable, an argument is not an array, or `fun` rejects it.
+
+    See Also
+    --------
+    make_jaxpr : Whole program of a function.
+    ShapeDtypeStruct : Type of an array.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.eval_shape(lambda x: x * 2, 1.0)
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)

@@ -29,19 +29,38 @@ def _name(fun: Any) -> str:
 
 
 class custom_vmap:
-    """A function of arrays of any dtype with a batching rule of its own, set by `def_vmap`.
+    """Function with its own batching rule, set by `def_vmap`.
 
-    The rule is called with the length of the mapped axis, a list that says for each argument (each
-    leaf of it) whether it is mapped, and the arguments, mapped ones with the axis in front. It
-    returns the results and, in a tree like theirs, which of them have the axis in front. Forward
-    derivatives under `vmap` are those of the rule. There are no reverse derivatives: put
-    `custom_vjp` around `custom_vmap` for these.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays of any dtype.
 
-    Raises:
-        AttributeError: a call comes before the rule.
-        ValueError: reverse mode is asked for, or the rule returns a tree of another structure.
+    Raises
+    ------
+    AttributeError
+        If the function is called before its rule is set.
+    ValueError
+        If it is differentiated in reverse mode, or the rule returns another pytree structure than
+        the function.
 
-    Example:
+    See Also
+    --------
+    vmap : Map a function over an axis.
+    custom_batching.sequential_vmap : Rule that runs one example after the other.
+
+    Notes
+    -----
+    The rule is called with the length of the mapped axis, a list with a flag (or a pytree of flags)
+    for each argument that says whether it is mapped, and the arguments. Mapped arguments have the
+    axis in front. The rule returns the results and, in a pytree of the same structure, which of
+    them have the axis in front.
+
+    Forward-mode derivatives under `vmap` are those of the rule. For reverse mode, wrap the function
+    in `custom_vjp`.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> @jnp.custom_batching.custom_vmap
         ... def f(x):
@@ -149,9 +168,28 @@ def _on_nodes(
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """Make a function that `vmap` runs on one example after the other, by `lax.map`.
 
-    Shapes and dtypes are those of f. A TypeError if f is no function.
+    Parameters
+    ----------
+    f : callable
+        Function of pytrees of arrays. Shapes and dtypes of results do not change.
 
-    Example:
+    Returns
+    -------
+    custom_batching.custom_vmap
+        Function with the same results as `f`.
+
+    Raises
+    ------
+    TypeError
+        If `f` is not callable.
+
+    See Also
+    --------
+    custom_batching.custom_vmap : Function with any batching rule.
+    lax.map : Apply a function to one example after the other.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> @jnp.custom_batching.sequential_vmap
         ... def f(x):

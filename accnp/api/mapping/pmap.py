@@ -121,29 +121,59 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
 ) -> Any:
-    """Return `fun` for several devices at once: each works on one row of the arguments.
+    """Map a function over an axis of its arguments, distributed over several devices.
 
-    Rows are gathered along a mapped axis as by `vmap`, and `fun` may use the same collectives over
-    `axis_name`. It is traced once for each signature, as by `jit`. Results lie on as many devices
-    as there are rows (`Array.devices()`); of several GPUs, the first one works for all. Arguments
-    may come from anywhere.
+    Rows of the arguments are taken along a mapped axis as by `vmap`, and `fun` may use the same
+    collectives over `axis_name`. The function is traced once for each signature, as by `jit`.
 
-    Args:
-        fun: a function of the rows, of any dtypes.
-        axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
-        in_axes: the mapped axis of each argument, or None; an int, or a tuple of tree prefixes.
-        out_axes: where the mapped axis goes in the results; None takes the first device's.
-        static_broadcasted_argnums: positions of arguments that are Python values to `fun`,
-            hashable; one trace for each value.
-        devices: which devices to use, of one platform; by default all of the backend.
-        backend: the name of a platform; by default that of the devices, or of the default device.
-        axis_size: the number of rows, needed where no argument is mapped.
-        donate_argnums: positions of arguments whose buffers the caller gives away.
+    Parameters
+    ----------
+    fun : callable
+        Function of one row, of pytrees of arrays of any dtype.
+    axis_name : hashable, optional
+        Name of the mapped axis for collectives such as `lax.psum`.
+    in_axes : int, None or pytree, optional
+        Axis of each argument to map over, or None for an argument that all rows share; an int or a
+        tuple of pytree prefixes. The default is 0.
+    out_axes : int, None or pytree, optional
+        Position of the mapped axis in the results. None takes the result of the first device. The
+        default is 0.
+    static_broadcasted_argnums : int or iterable of int, optional
+        Positions of arguments that are passed to `fun` as Python values. They must be hashable;
+        there is one trace for each value.
+    devices : sequence of Device, optional
+        Devices to use, all of one platform. The default is every device of the backend.
+    backend : str, optional
+        Name of a platform. The default is that of `devices`, or else the default backend.
+    axis_size : int, optional
+        Number of rows, needed if no argument is mapped.
+    donate_argnums : int or iterable of int, optional
+        Positions of arguments whose buffers may be reused for the results.
 
-    Raises:
-        ValueError: there are more rows than devices, or the lengths of mapped axes differ.
+    Returns
+    -------
+    callable
+        Function of arguments with one more axis. Its results lie on as many devices as there are
+        rows (`Array.devices()`).
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If there are more rows than devices, or the lengths of mapped axes differ.
+    TypeError
+        If `fun` is not callable.
+
+    See Also
+    --------
+    vmap : Map a function on one device.
+    shard_map : Map a function over the shards of arrays.
+
+    Notes
+    -----
+    Arguments may lie on any device. Of several GPUs, the first one computes for all.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> f = jnp.pmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")
         >>> f(jnp.array([5.0]))

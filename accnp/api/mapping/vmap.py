@@ -413,23 +413,49 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
 ) -> Callable[P, R]:
-    """Return `fun` for many examples at once: arguments and results get a mapped axis.
+    """Vectorize a function: map it over an axis of its arguments.
 
-    Args:
-        fun: a function of one example.
-        in_axes: the mapped axis of each argument, or None; an int, or a tuple of tree prefixes.
-        out_axes: where the mapped axis goes in the results; None where they do not depend on it.
-        axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
-        axis_size: its length, needed where no argument is mapped.
-        spmd_axis_name: accepted for jax's sake.
-        sum_match: accepted for jax's sake.
+    Parameters
+    ----------
+    fun : callable
+        Function of one example, of pytrees of arrays.
+    in_axes : int, None or pytree, optional
+        Axis of each argument to map over, or None for an argument that all examples share. A tuple
+        has one entry for each positional argument, which may be a pytree prefix of it. Keyword
+        arguments are mapped over their first axis. The default is 0.
+    out_axes : int, None or pytree, optional
+        Position of the mapped axis in the results. None is for results that are the same for all
+        examples. The default is 0.
+    axis_name : hashable, optional
+        Name of the mapped axis for collectives such as `lax.psum`.
+    axis_size : int, optional
+        Length of the mapped axis, needed if no argument is mapped.
+    spmd_axis_name : hashable, optional
+        Ignored; present for compatibility with JAX.
+    sum_match : bool, optional
+        Ignored; present for compatibility with JAX.
 
-    Raises:
-        ValueError: the lengths of the mapped axes differ, or an argument has no such axis; the text
-            names the arguments.
-        TypeError: an argument or a result is no array, or an axis is no integer.
+    Returns
+    -------
+    callable
+        Function of arguments with one more axis, which returns results with one more axis.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the lengths of mapped axes differ, or an argument lacks the axis. The message names the
+        arguments.
+    TypeError
+        If an argument or result is not an array, or an axis is not an integer.
+
+    See Also
+    --------
+    numpy.vectorize : Map over axes that broadcast.
+    pmap : Map over an axis that is distributed over devices.
+    lax.map : Apply a function to one example after the other.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.vmap(jnp.dot, (0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
         Array([3., 3.], dtype=float32)
