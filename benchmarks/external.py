@@ -1,8 +1,9 @@
 """The bars of cases that were once slow: ratios to JAX, or to the better of NumPy and JAX.
 
 `python -m benchmarks.external [--only PATTERN ...] [--runs 3] [--rounds 15] [--threads N]`. Each
-run calls accnp and its peers in turn, in one process, and compares the fastest call of each. The
-exit status is 1 if the median of the runs misses a bar, or if a result differs from the peers'.
+run calls accnp and its peers in turn, in one process, as `harness.paced` does, and compares the
+fastest sample of each. The exit status is 1 if the median of the runs misses a bar, or if a result
+differs from the peers'.
 """
 
 import argparse
@@ -11,15 +12,15 @@ import fnmatch
 import importlib
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import use_cpus
+from benchmarks.harness import paced, use_cpus
 
+SECONDS = 1.5  # that a run of a case takes, about
 # A module with the API of jax in; a function of no arguments that computes and waits out.
 Program = Callable[[Any], Callable[[], Any]]
 
@@ -289,17 +290,6 @@ def cases() -> list[Case]:
     return [case for group in groups for case in group()]
 
 
-def _fastest(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The shortest time of each call, called in turn."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
-
-
 def measure(case: Case, runs: int, rounds: int) -> tuple[list[float], bool]:
     """The ratio of each run, and whether the results agree with JAX's."""
     accnp, jax = importlib.import_module("accnp"), importlib.import_module("jax")
@@ -312,7 +302,7 @@ def measure(case: Case, runs: int, rounds: int) -> tuple[list[float], bool]:
         calls["numpy"] = case.numpy
     ratios = []
     for _ in range(runs):
-        best = _fastest(calls, rounds)
+        best = {name: timing.best for name, timing in paced(calls, rounds, SECONDS).items()}
         ratios.append(best.pop("accnp") / min(best.values()))
     return ratios, bool(agree)
 
