@@ -113,10 +113,18 @@ def _while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) 
     body_consts = operands[n_test : n_test + n_body]
     carry = operands[n_test + n_body :]
     flag = np.dtype(bool)
-    while _given(test, [*test_consts, *carry], run)[0].view((), flag):
+    native = step.bailout if memory is _HOST else None
+    while True:
+        if native is not None:
+            turn, carry = native.run([*test_consts, *body_consts, *carry], 0)
+            if turn < 0:
+                return list(carry)
+            native = None if native.is_idle(turn > 0) else native
+            keep.begun = False
+        elif not _given(test, [*test_consts, *carry], run)[0].view((), flag):
+            return list(carry)
         carry = keep.safe(carry)
         carry = _given(body, [*body_consts, *carry], run)
-    return list(carry)
 
 
 def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
@@ -130,9 +138,18 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -
     ys = [memory.empty(max(1, a.nbytes)) for a in step.avals[n_carry:]]
     steps = [a.nbytes // length if length else 0 for a in step.avals[n_carry:]]
     rows_of = [memory.parts(x, n) for x, n in zip(xs, sizes, strict=True)]
-    order = range(length - 1, -1, -1) if p["reverse"] else range(length)
     keep = _Keeper(body, n_consts, memory)
-    for i in order:
+    native = step.bailout if memory is _HOST else None
+    turn = -1
+    while (turn := turn + 1) < length:
+        if native is not None:
+            first = turn
+            turn, carry = native.run([*consts, *carry, *xs, *ys], first)
+            if turn >= length:
+                break
+            native = None if native.is_idle(turn > first) else native
+            keep.begun = False
+        i = length - 1 - turn if p["reverse"] else turn
         carry = keep.safe(carry)
         rows = [row(i) for row in rows_of]
         outs = _given(body, [*consts, *carry, *rows], run)

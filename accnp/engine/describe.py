@@ -122,6 +122,8 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
             outs = ", ".join(f"b{s}" for s, _ in step.results)
             text = f"{head}{outs} = {step.op.name}({ins}), a loop on the host over these plans"
             text += f", because {step.reason}" if step.reason else ""
+            if step.bailout is not None:
+                text += "; native until a branch calls Python"
         else:
             ins = ", ".join(f"b{o[0]}" for o in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)

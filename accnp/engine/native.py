@@ -367,21 +367,37 @@ class Driver:
             )
         ]
         ys = [self.result(n_carry + k) for k in range(len(step.avals) - n_carry)]
-        span = f"{length} - 1, -1, -1" if p["reverse"] else length
         starts: dict[str, str] = {}
-        with self.w.block(f"for i in range({span}):"):
+        with self.w.block(self.turns(length, p["reverse"])):
+            self.begin_turn(length, p["reverse"])
             rows = [self.row(x, p["length"]) for x in xs]
             y_rows = [self.row(y, p["length"]) for y in ys]
             made = [
                 *[self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=False)],
                 *[(lambda y=y: y) for y in y_rows],
             ]
-            stays = [*range(n_consts, n_consts + n_carry), *[None] * len(ys)]
-            targets, places = self.aim(plan, made, stays)
+            extra = self.extra_outputs()
+            stays = [*range(n_consts, n_consts + n_carry), *[None] * (len(ys) + len(extra))]
+            targets, places = self.aim(plan, [*made, *extra], stays)
             outs = self.body(plan, [*consts, *carry, *rows], targets)
             self.settle(outs, places)
+            self.end_turn(outs)
             self.change_places(carry, places[:n_carry], starts)
         self.end(carry, starts)
+
+    def extra_outputs(self) -> list[Callable[[], Spot] | None]:
+        """Where results of a body beside those of the loop are to be; see `bailout.py`."""
+        return []
+
+    def turns(self, length: str, reverse: bool) -> str:
+        """The head of the loop of a scan; `i` is the number of the row."""
+        return f"for i in range({f'{length} - 1, -1, -1' if reverse else length}):"
+
+    def begin_turn(self, length: str, reverse: bool) -> None:
+        """Write what comes before a body of a scan."""
+
+    def end_turn(self, outs: Sequence[Spot]) -> None:
+        """Write what comes after a body, before the carry changes."""
 
     def next_of(self, c: Spot, nbytes: int) -> Callable[[], Spot]:
         return lambda: self.like(c, nbytes)
@@ -411,10 +427,13 @@ class Driver:
             with self.w.block(f"if not {self.truth(flag)}:"):
                 self.w.add("break")
             made = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
-            targets, places = self.aim(plan, made, range(n_body, n_body + len(step.avals)))
+            extra = self.extra_outputs()
+            stays = [*range(n_body, n_body + len(step.avals)), *[None] * len(extra)]
+            targets, places = self.aim(plan, [*made, *extra], stays)
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.settle(outs, places)
-            self.change_places(carry, places, starts)
+            self.end_turn(outs)
+            self.change_places(carry, places[: len(carry)], starts)
         self.end(carry, starts)
 
     def cond(self) -> None:

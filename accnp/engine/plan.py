@@ -402,6 +402,10 @@ class Planner:
         made = self.native(step)
         if isinstance(made, str):
             step.reason = made
+            if any(g.calls_python for g in graphs_in(v.params)) and v.op.name != "cond":
+                bailout = imported("accnp.engine.bailout")
+                step.bailout = bailout.make_bailout(step, graphs_in(v.params), self.plan.fastmath)
+                step.by_python = step.bailout is None
             self.plan.steps.append(step)
         else:
             made.cluster, made.moved, made.label = v.cluster, step.nbytes, v.op.name

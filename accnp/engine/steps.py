@@ -6,7 +6,7 @@ In: what the planner decided. Out: records that `execute` runs; nothing here com
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from accnp.passes.program import Program, Value
 from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import Kernel, get_kernel, settle
 from accnp.runtime.device import Device
+
+if TYPE_CHECKING:
+    from accnp.engine.bailout import Bailout
 
 __all__ = [
     "ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "same_places", "used_slots",
@@ -297,6 +300,7 @@ class ControlStep:
 
     __slots__ = (
         "avals",
+        "bailout",
         "bodies",
         "by_python",
         "frees",
@@ -327,6 +331,7 @@ class ControlStep:
         self.frees: list[int] = []
         self.nbytes = value_bytes(value)
         self.reason = ""  # why it is no native loop
+        self.bailout: Bailout | None = None  # its native form until a branch calls Python
         self.by_python = True  # whether Python goes through it at each turn, if it is none
         self.walk: Any = None  # on a GPU: what runs it without Python, once that is made
         self.guard = ""  # likewise: the type of the index that kernels of branches look at

@@ -1,0 +1,229 @@
+"""Loops on the host that run natively until a branch would call Python.
+
+Checks such as `equinox.error_if` put a callback into a branch that is almost never taken. A native
+loop cannot call Python, so such a loop used to run on the host, where each kernel of each turn is
+launched on its own.
+
+In: the ControlStep of a `scan` or `while` whose callbacks are all in branches of its body. Out: a
+`Bailout`: a native loop over the body with branches that have no callbacks in place of those that
+do, and with one more result, whether one of these would have been taken. Where it would, the loop
+stops before the carry changes; the host runs that turn with the whole body, and the native loop
+goes on after it.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.engine.bodies import obstacle
+from accnp.engine.execute import launch
+from accnp.engine.native import Driver, Spot
+from accnp.engine.plan import plan_graph
+from accnp.engine.steps import ControlStep, KernelStep, Plan
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in
+from accnp.ir.kernel import CODES, dtype_code
+from accnp.ir.node import Node, record
+from accnp.ir.op import o
+from accnp.ir.trace import sets_site, state
+from accnp.primitives.kinds import full
+from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
+
+__all__ = ["Bailout", "make_bailout"]
+
+_BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
+# Bytes of a carry up to which it may be kept until a turn is over: a carry that is updated in place
+# could not be given back to the host.
+SMALL_CARRY = 1 << 16
+# Turns in a row that end on the host, after which a loop stays there: its branches are not rare.
+MOST_IN_A_ROW = 8
+
+
+class Bailout:
+    """The native form of a loop, and how often in a row it made no progress."""
+
+    __slots__ = ("carry", "fastmath", "idle", "kernel", "n_slots", "stopped")
+
+    def __init__(
+        self, kernel: KernelStep, carry: list[int], stopped: int, n_slots: int, fastmath: bool
+    ) -> None:
+        self.kernel = kernel
+        self.carry = carry  # slots of the carry after the loop
+        self.stopped = stopped  # the slot of the turn that the host has to run; see `Native`
+        self.n_slots = n_slots
+        self.fastmath = fastmath
+        self.idle = 0
+
+    def run(self, leaves: Sequence[Buffer], first: int) -> tuple[int, list[Buffer]]:
+        """Run turns from number `first` on; returns the turn for the host, and the carry."""
+        slots: list[Any] = [pool.from_scalar(first, _INT64), *leaves]
+        slots += [None] * (self.n_slots - len(slots))
+        launch(self.kernel, slots, self.fastmath)
+        turn = ctypes.c_int64.from_address(slots[self.stopped].ptr).value
+        return turn, [slots[s] for s in self.carry]
+
+    def is_idle(self, progress: bool) -> bool:
+        """Count turns in a row that ended on the host; whether they are too many."""
+        self.idle = 0 if progress else self.idle + 1
+        return self.idle > MOST_IN_A_ROW
+
+
+def make_bailout(step: ControlStep, graphs: Sequence[Graph], fastmath: bool) -> Bailout | None:
+    """The native form of a loop that has none as it is, or None where that cannot be."""
+    name, body = step.op.name, expanded(graphs[-1])
+    if name not in ("scan", "while") or any(_calls_python(g) for g in graphs[:-1]):
+        return None
+    if not _in_branches_only(body):
+        return None
+    first, count = _carry_of(step)
+    carry = step.inputs[first : first + count]
+    if sum(a.nbytes for a in carry) > SMALL_CARRY:
+        return None
+    graph = _with_trap(body)
+    plans = [*step.bodies[:-1], plan_graph(graph, fastmath)]
+    avals = [*step.inputs, *step.avals, *[a for b in plans for a in b.out_avals]]
+    if any(map(obstacle, plans)) or any(dtype_code(a.dtype) not in CODES for a in avals):
+        return None
+    return Native(step, plans, count).bailout(fastmath)
+
+
+def _carry_of(step: ControlStep) -> tuple[int, int]:
+    """The number of the first operand that is carried, and how many are."""
+    p = step.params
+    if step.op.name == "scan":
+        return p["num_consts"], p["num_carry"]
+    return p["cond_nconsts"] + p["body_nconsts"], len(step.avals)
+
+
+def _calls_python(graph: Graph) -> bool:
+    return any(_is_call(node) for node in graph.nodes)
+
+
+def _is_call(node: Node) -> bool:
+    return node.op.kind == "callback" or any(map(_calls_python, graphs_in(node.params)))
+
+
+def _in_branches_only(body: Graph) -> bool:
+    """Whether all callbacks of a body are in branches, beside branches without."""
+    calling = [node for node in body.nodes if _is_call(node)]
+    return all(
+        node.op.name == "cond" and not all(map(_calls_python, node.params["branches"]))
+        for node in calling
+    )
+
+
+def _with_trap(body: Graph) -> Graph:
+    """The body without callbacks, and whether it would have taken a branch that has one."""
+
+    @sets_site
+    def run(inputs: list[Node]) -> list[Node]:
+        env: dict[int, Any] = dict(zip(map(id, body.inputs), inputs, strict=True))
+        traps: list[Node] = []
+        for node in body.nodes:
+            state.site = node.site
+            ins = [env.get(id(x), x) for x in node.inputs]
+            if _is_call(node):
+                env[id(node)] = _safe_branches(node, ins, traps)
+            elif node.op.kind == "item" and isinstance(ins[0], list):
+                env[id(node)] = ins[0][node.params["index"]]
+            else:
+                env[id(node)] = record(node.op, tuple(ins), node.params)
+        trap = traps[0]
+        for other in traps[1:]:
+            trap = o.or_(trap, other)
+        return [*[env.get(id(x), x) for x in body.outputs], trap]
+
+    return build(run, body.in_avals, body.name)
+
+
+def _safe_branches(node: Node, ins: Sequence[Node], traps: list[Node]) -> list[Node]:
+    """Record a `cond` with a branch that has no callbacks in place of each one that does; add to
+    `traps` whether such a one is meant."""
+    index, operands = ins[0], ins[1:]
+    branches = node.params["branches"]
+    calls = [_calls_python(g) for g in branches]
+    if index.aval.dtype == _BOOL:
+        traps.append(index if calls[1] else o.not_(index))
+    else:
+        last = len(branches) - 1
+        for k in [k for k, call in enumerate(calls) if call]:
+            # Numbers outside of the branches mean the first and the last one.
+            test = o.le if k == 0 else o.ge if k == last else o.eq
+            traps.append(test(index, full((), k, index.aval.dtype)))
+    safe = [g for g, call in zip(branches, calls, strict=True) if not call]
+    if len(safe) == 1:
+        return evaluate(safe[0], operands)
+    kept = tuple(safe[0] if call else g for g, call in zip(branches, calls, strict=True))
+    made = record(node.op, (index, *operands), {**node.params, "branches": kept})
+    return [o.item(made, index=i) for i in range(len(node.aval))]
+
+
+class Native(Driver):
+    """Writes a loop that stops at the turn whose body says so in its last result.
+
+    Its first argument is the number of the first turn. Memory of stacked results is given, since
+    several calls fill it. The result `stopped` is the number of the turn for the host; where there
+    is none, the length of a scan, and -1 for a while.
+    """
+
+    def __init__(self, step: ControlStep, plans: Sequence[Plan], n_carry: int) -> None:
+        # Slots: the first turn, the operands, stacked results; then what the loop makes.
+        inner = copy.copy(step)
+        count = 1 + len(step.operands) + len(step.avals) - n_carry
+        self.stacked_slots = [*range(1 + len(step.operands), count)]
+        self.count = count
+
+        def new_slot() -> int:
+            self.count += 1
+            return self.count - 1
+
+        inner.operands = [*range(1, 1 + len(step.operands))]
+        inner.bodies = [*plans]
+        inner.results = [(new_slot(), j) for j in range(n_carry)]
+        super().__init__(inner, new_slot)
+        self.n_carry = n_carry
+        self.carry_slots = [slot for slot, _ in inner.results]
+        scalar = make_aval((), _INT64)
+        self.first = self.argument(0, scalar, "f")
+        self.stopped_slot = new_slot()
+        self.allocs.append((self.stopped_slot, scalar.nbytes))
+        self.stopped = self.argument(self.stopped_slot, scalar, "r")
+
+    def bailout(self, fastmath: bool) -> Bailout:
+        if self.step.op.name == "scan":
+            self.head.append(f"{self.stopped.name}[0] = {self.integer(self.step.params['length'])}")
+            self.scan()
+        else:
+            self.head += [
+                f"{self.stopped.name}[0] = {self.integer(-1)}",
+                f"t = {self.first.name}[0]",
+            ]
+            self.while_()
+        kernel = self.finish(fastmath)
+        return Bailout(kernel, self.carry_slots, self.stopped_slot, self.count, fastmath)
+
+    def result(self, i: int) -> Spot:
+        if i < self.n_carry:
+            return super().result(i)
+        return self.argument(self.stacked_slots[i - self.n_carry], self.step.avals[i], "r")
+
+    def extra_outputs(self) -> list[Callable[[], Spot] | None]:
+        return [None]
+
+    def turns(self, length: str, reverse: bool) -> str:
+        return f"for t in range({self.first.name}[0], {length}):"
+
+    def begin_turn(self, length: str, reverse: bool) -> None:
+        self.w.add(f"i = {length} - 1 - t" if reverse else "i = t")
+
+    def end_turn(self, outs: Sequence[Spot]) -> None:
+        with self.w.block(f"if {outs[-1].name}[0]:"):
+            self.w.add(f"{self.stopped.name}[0] = t", "break")
+        if self.step.op.name == "while":
+            self.w.add("t = t + 1")

@@ -1,0 +1,219 @@
+"""Loops with callbacks in rare branches run natively, and stop for the turns that call Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.engine import bailout
+
+F32 = np.float32
+X = np.random.default_rng(0).standard_normal((20, 3)).astype(F32)
+
+
+@pytest.fixture
+def native_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The turns at which native loops stopped, in order."""
+    stops: list[int] = []
+    run = bailout.Bailout.run
+
+    def counted(self: bailout.Bailout, leaves: Any, first: int) -> Any:
+        found = run(self, leaves, first)
+        stops.append(found[0])
+        return found
+
+    monkeypatch.setattr(bailout.Bailout, "run", counted)
+    return stops
+
+
+def add_one(seen: list[float]) -> Callable[[Any], Any]:
+    """A function that calls Python, which notes its argument and adds 1."""
+
+    def host(value: Any) -> Any:
+        seen.append(float(value))
+        return np.float32(value + F32(1))
+
+    return lambda s: accnp.pure_callback(host, accnp.ShapeDtypeStruct((), jnp.float32), s)
+
+
+def scanned(x: Any, bad: Any, seen: list[float], reverse: bool = False) -> Any:
+    """A scan whose body calls Python where the number of the turn is in `bad`."""
+
+    def body(c: Any, row: Any) -> Any:
+        i, s, v = c
+        s = s * 0.5 + row.sum()
+        s = lax.cond((i == bad).any(), add_one(seen), lambda s: s, s)
+        return (i + 1, s, v + row * s), (s * 2, v - s)
+
+    start = (jnp.int32(0), jnp.float32(0), jnp.zeros(3))
+    return lax.scan(body, start, x, reverse=reverse)
+
+
+def expected(x: np.ndarray, bad: list[int], reverse: bool = False) -> Any:
+    """The same in NumPy, and what Python saw."""
+    s, v, seen = F32(0), np.zeros(3, F32), []
+    first, second = np.zeros(len(x), F32), np.zeros((len(x), 3), F32)
+    for turn in range(len(x)):
+        i = len(x) - 1 - turn if reverse else turn
+        s = s * F32(0.5) + x[i].sum()
+        if turn in bad:
+            seen.append(s)
+            s = s + F32(1)
+        first[i], second[i] = s * 2, v - s
+        v = v + x[i] * s
+    return s, v, first, second, seen
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("bad", [[], [0], [7], [19], [3, 4, 5, 18]], ids=str)
+def test_scan(bad: list[int], reverse: bool, native_runs: list[int]) -> None:
+    seen: list[float] = []
+    call = accnp.jit(lambda x, b: scanned(x, b, seen, reverse))
+    (n, s, v), (first, second) = call(X, jnp.array([*bad, -1], jnp.int32))
+    want = expected(X, bad, reverse)
+    for got, value in zip((s, v, first, second, seen), want, strict=True):
+        np.testing.assert_allclose(np.asarray(got), value, rtol=1e-5, atol=1e-5)
+    assert n == 20
+    # One native run up to each turn that calls Python, and one after the last of them.
+    assert native_runs == [*bad, 20][: len(bad) + (bad[-1:] != [19])]
+
+
+@pytest.mark.parametrize("bad", [-1, 0, 5, 9])
+def test_while(bad: int, native_runs: list[int]) -> None:
+    seen: list[float] = []
+
+    def run(n: Any, bad: Any) -> Any:
+        def body(c: Any) -> Any:
+            i, s = c
+            return i + 1, lax.cond(i == bad, add_one(seen), lambda s: s, s + i * 0.5)
+
+        return lax.while_loop(lambda c: c[0] < n, body, (jnp.int32(0), jnp.float32(0)))
+
+    i, s = accnp.jit(run)(10, bad)
+    assert (i, s) == (10, 22.5 + (bad >= 0))
+    assert seen == ([] if bad < 0 else [sum(0.5 * k for k in range(bad + 1))])
+    assert native_runs == ([-1] if bad < 0 else [bad, -1])
+
+
+def test_switch_keeps_the_branches_without_callbacks(native_runs: list[int]) -> None:
+    seen: list[float] = []
+    double, negate = (lambda s: s * 2), (lambda s: -s)
+
+    @accnp.jit
+    def run(which: Any) -> Any:
+        def body(s: Any, k: Any) -> Any:
+            s = lax.switch(k, [double, add_one(seen), negate], s)
+            return s, s
+
+        return lax.scan(body, jnp.float32(3), which)
+
+    last, rows = run(jnp.array([0, 2, 1, 0, 5, -4], jnp.int32))  # outside: the last, the first
+    assert rows.tolist() == [6.0, -6.0, -5.0, -10.0, 10.0, 20.0]
+    assert last == 20
+    assert seen == [-6.0]
+    assert native_runs == [2, 6]
+
+
+def test_first_or_last_branch_calls(native_runs: list[int]) -> None:
+    seen: list[float] = []
+
+    @accnp.jit
+    def run(which: Any) -> Any:
+        def body(s: Any, k: Any) -> Any:
+            s = lax.switch(k, [add_one(seen), lambda s: s * 2, add_one(seen)], s)
+            return s, None
+
+        return lax.scan(body, jnp.float32(1), which)[0]
+
+    assert run(jnp.array([1, -7, 1, 9], jnp.int32)) == 7
+    assert seen == [2.0, 6.0]
+    assert native_runs == [1, 3]
+
+
+def test_an_error_of_the_callback_loses_nothing() -> None:
+    def host(value: Any) -> Any:
+        if value > 3:
+            raise ValueError("too large")
+        return value
+
+    @accnp.jit
+    def run(x: Any) -> Any:
+        def body(s: Any, row: Any) -> Any:
+            s = s + row
+            shape = accnp.ShapeDtypeStruct((), jnp.float32)
+            check = lambda s: accnp.pure_callback(host, shape, s)  # noqa: E731
+            return lax.cond(s > 2, check, lambda s: s, s), None
+
+        return lax.scan(body, jnp.float32(0), x)[0]
+
+    assert run(jnp.ones(3)) == 3
+    with pytest.raises(Exception, match="too large"):
+        accnp.block_until_ready(run(jnp.ones(9)))
+    assert run(jnp.ones(2)) == 2
+
+
+def test_a_loop_that_always_calls_stays_on_the_host(native_runs: list[int]) -> None:
+    seen: list[float] = []
+    bad = jnp.arange(20, dtype=jnp.int32)
+    accnp.block_until_ready(accnp.jit(lambda x, b: scanned(x, b, seen))(X, bad))
+    assert len(seen) == 20
+    assert len(native_runs) == bailout.MOST_IN_A_ROW + 1
+
+
+def test_callbacks_outside_of_branches_stay_on_the_host(native_runs: list[int]) -> None:
+    seen: list[float] = []
+
+    def body(s: Any, row: Any) -> Any:
+        return lax.cond(s > 5, add_one(seen), lambda s: s, add_one(seen)(s)), None
+
+    assert accnp.jit(lambda x: lax.scan(body, x, jnp.zeros(4))[0])(3.0) == 8
+    assert seen == [3.0, 4.0, 5.0, 6.0, 7.0]
+    assert not native_runs
+
+
+def test_effects_keep_their_order(capfd: pytest.CaptureFixture[str]) -> None:
+    """A branch with an ordered effect is done by the host, in its turn."""
+    seen: list[int] = []
+
+    def tell(i: Any) -> Any:
+        accnp.debug.callback(lambda i: seen.append(int(i)), i, ordered=True)
+        return i
+
+    @accnp.jit
+    def run(n: Any) -> Any:
+        body = lambda i, s: lax.cond(i % 3 == 0, tell, lambda i: i, i) + s  # noqa: E731
+        return lax.fori_loop(0, n, body, 0)
+
+    assert run(10) == 45
+    accnp.effects_barrier()
+    assert seen == [0, 3, 6, 9]
+
+
+def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
+    """The check is in the loop and in its derivative; the bits are those without it."""
+    told: list[float] = []
+
+    def tell(s: Any) -> Any:
+        accnp.debug.callback(lambda v: told.append(float(v)), s)
+        return s
+
+    def run(a: Any, x: Any, checked: bool) -> Any:
+        def body(s: Any, row: Any) -> Any:
+            s = jnp.tanh(a * s + row)
+            return lax.cond(s > 2, tell, lambda s: s, s) if checked else s, s
+
+        return lax.scan(body, jnp.float32(0), x)[1].sum()
+
+    rows = jnp.asarray(X[:, 0])
+    slope = accnp.jit(accnp.value_and_grad(run, (0, 1)), static_argnums=2)
+    np.testing.assert_array_equal(slope(0.5, rows, True)[0], slope(0.5, rows, False)[0])
+    for got, want in zip(slope(0.5, rows, True)[1], slope(0.5, rows, False)[1], strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert native_runs
+    assert not told
