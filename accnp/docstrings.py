@@ -123,6 +123,68 @@ TypeError
     If `fun` is not callable, its result is not a real scalar (a complex one needs `holomorphic`),
     an argument is neither floating nor, with `allow_int`, an integer, or `argnums` is out of
     range.""",
+    # --- random numbers
+    "key": """\
+key : Array
+    PRNG key, typed or raw. Each call needs a key of its own: see `split`.""",
+    "sample_shape": """\
+shape : int or sequence of ints, optional
+    Shape of the samples. The default, (), gives a single number.""",
+    "sample_shape_params": """\
+shape : int or sequence of ints, optional
+    Shape of the samples, to which the parameters broadcast. The default, None, is the shape to
+    which the parameters broadcast together.""",
+    "dtype_samples": """\
+dtype : dtype_like, optional
+    Floating dtype of the samples. The default is float32 (float64 with `jax_enable_x64`).""",
+    "out_sharding": """\
+out_sharding : optional
+    Sharding of the result in JAX. It is accepted and has no effect.""",
+    "prng_impl": """\
+impl : str or key dtype, optional
+    Generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg" or "unsafe_rbg".
+    The default is `config.default_prng_impl`.""",
+    "prng_dtype": """\
+dtype : str or key dtype, optional
+    Another name of `impl`. Give one of the two.""",
+    "returns_samples": """\
+Array
+    Samples of the given shape and dtype.""",
+    "raises_key": """\
+TypeError
+    If `key` is not a PRNG key, or a size is negative.""",
+    "raises_samples": """\
+ValueError
+    If `dtype` is not floating, or `key` is an array of several keys.""",
+    "raises_samples_params": """\
+ValueError
+    If `dtype` is not floating, the parameters do not broadcast to the shape, or `key` is an array
+    of several keys.""",
+    # --- lax
+    "accuracy": """\
+accuracy : AccuracyMode or Tolerance, optional
+    Requested accuracy of elementary functions in JAX. It is checked and has no effect.""",
+    "raises_accuracy": """\
+NotImplementedError
+    If `accuracy` is neither None nor an AccuracyMode or a Tolerance.""",
+    # --- shapes, products and mapped axes
+    "dtype_filled": """\
+dtype : dtype_like, optional
+    Dtype of the array. The default is that of the value, weak for a Python number.""",
+    "precision": """\
+precision : Precision or str, optional
+    Precision of products in JAX. It has no effect on a CPU, where products have the precision of
+    their operands.""",
+    "preferred_element_type": """\
+preferred_element_type : dtype_like, optional
+    Dtype of the result, in which products are also summed up. The default is the promoted dtype of
+    the operands.""",
+    "axis_name": """\
+axis_name : hashable
+    Name of the mapped axis, given to `vmap`, `pmap` or `shard_map`.""",
+    "raises_axes": """\
+ValueError
+    If an axis is out of bounds or given twice.""",
 }
 _LINE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 

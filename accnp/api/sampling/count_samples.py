@@ -108,18 +108,36 @@ def poisson(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the Poisson distribution.
+    """Sample from the Poisson distribution.
 
-    Args:
-        key: key (threefry).
-        lam: rates.
-        shape: of the samples; that of `lam` if None.
-        dtype: of the samples, int32 or int64.
+    Parameters
+    ----------
+    key : Array
+        PRNG key of the Threefry generator.
+    lam : array_like
+        Rate, the mean of the distribution.
+    {sample_shape_params}
+    dtype : dtype_like, optional
+        Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is no integer one, or the means do not broadcast to the shape.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is not an integer dtype, or `lam` does not broadcast to the shape.
+
+    See Also
+    --------
+    exponential : Distances between the events.
+    scipy.stats.poisson.logpmf : Log of the probabilities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.poisson(jnp.random.key(0), 3.0, (3,)).dtype
     dtype('int32')
@@ -202,22 +220,37 @@ def _binomial_rejection(key: Any, n: Array, p: Array) -> Array:
 def binomial(
     key: ArrayLike, n: Any, p: Any, shape: Any = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Sample the binomial distribution.
+    """Sample from the binomial distribution.
 
-    Args:
-        key: key.
-        n: how many trials.
-        p: probability of success of each.
-        shape: of the samples; that of `n` and `p` broadcast if None.
-        dtype: of the samples, a floating one.
+    Parameters
+    ----------
+    {key}
+    n : array_like
+        Number of trials of which successes are counted.
+    p : array_like
+        Probability of success in each trial.
+    {sample_shape_params}
+    {dtype_samples}
 
-    Returns:
-        Whole numbers in a floating dtype; nan where n is below 0 or p outside [0, 1].
+    Returns
+    -------
+    Array
+        Numbers of successes, in a floating dtype; nan where `n` is negative or `p` is outside of
+        [0, 1].
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, or the parameters do not broadcast to the shape.
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
 
+    See Also
+    --------
+    bernoulli : A single trial.
+    multinomial : Trials with more than two outcomes.
+    scipy.stats.binom.logpmf : Log of the probabilities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.binomial(jnp.random.key(0), 10, 0.5, (3,)).shape
     (3,)
@@ -259,23 +292,42 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """Sample the multinomial distribution: how often each of k outcomes occurs in n trials.
+    """Sample from the multinomial distribution.
 
-    Args:
-        key: key.
-        n: how many trials [...].
-        p: probabilities [..., k]; scaled to add up to 1.
-        shape: of the samples, k included; that of `p` if None.
-        dtype: of the samples; the default floating one if None.
-        unroll: accepted as in jax; the loop over outcomes is native.
+    The samples count how often each of k outcomes occurs in n trials.
 
-    Returns:
-        Counts [..., k], whole numbers, whose last axis adds up to n.
+    Parameters
+    ----------
+    {key}
+    n : array_like
+        Number of trials, of shape (...,).
+    p : array_like
+        Probabilities of the outcomes, of shape (..., k). They are scaled to add up to 1.
+    shape : int or sequence of ints, optional
+        Shape of the samples, including k. The default is the shape of `p`.
+    {dtype_samples}
+    unroll : int or bool, optional
+        Unrolling factor of the loop over outcomes in JAX. It is accepted and has no effect, since
+        the loop is native code.
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: `n` or `p` does not fit the shape.
+    Returns
+    -------
+    Array
+        Counts of shape (..., k) in a floating dtype, whose last axis adds up to `n`.
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `n` or `p` does not fit the shape.
+
+    See Also
+    --------
+    binomial : Trials with two outcomes.
+    scipy.stats.multinomial.logpmf : Log of the probabilities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> counts = jnp.random.multinomial(jnp.random.key(0), 10, jnp.array([0.2, 0.8]))
     >>> float(counts.sum())

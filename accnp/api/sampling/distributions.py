@@ -67,14 +67,36 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 def exponential(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the exponential distribution.
+    """Sample from the exponential distribution with rate 1.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    gamma, weibull_min : Generalizations.
+    laplace : Two-sided exponential distribution.
+    scipy.stats.expon.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is exp(-x) for x >= 0. Samples are -log1p(-u) of uniform numbers u.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.exponential(jnp.random.key(0), (2,))
     Array([2.950128 , 3.8434246], dtype=float32)
@@ -87,14 +109,35 @@ def exponential(
 def laplace(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the Laplace distribution.
+    """Sample from the standard Laplace distribution.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    exponential : One-sided exponential distribution.
+    scipy.stats.laplace.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is exp(-abs(x)) / 2.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.laplace(jnp.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], dtype=float32)
@@ -109,14 +152,35 @@ def laplace(
 def logistic(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the logistic distribution.
+    """Sample from the standard logistic distribution.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    gumbel : Standard Gumbel distribution.
+    scipy.stats.logistic.logpdf : Log of the density.
+
+    Notes
+    -----
+    Samples are log(u / (1 - u)) of uniform numbers u.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.logistic(jnp.random.key(0), (2,))
     Array([2.896376 , 3.8217716], dtype=float32)
@@ -130,14 +194,35 @@ def logistic(
 def cauchy(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the Cauchy distribution.
+    """Sample from the standard Cauchy distribution.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    t : Student's t distribution, which is this one for one degree of freedom.
+    scipy.stats.cauchy.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is 1 / (pi (1 + x**2)).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.cauchy(jnp.random.key(0), (2,))
     Array([ 6.0274944, 14.837895 ], dtype=float32)
@@ -159,14 +244,36 @@ def lognormal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample numbers whose logarithm is normal with deviation sigma.
+    """Sample numbers whose logarithm is normally distributed.
 
-    The shape is that of sigma by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    sigma : array_like, optional
+        Standard deviation of the logarithm, whose mean is 0. The default is 1.
+    {sample_shape_params}
+    dtype : dtype_like, optional
+        Floating or complex dtype of the samples. The default is float32 (float64 with
+        `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is neither floating nor complex, `sigma` does not broadcast to the shape, or
+        `key` is an array of several keys.
+
+    See Also
+    --------
+    normal : The logarithm of the samples, for sigma 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.lognormal(jnp.random.key(0), shape=(3,)).shape
     (3,)
@@ -187,14 +294,37 @@ def pareto(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the Pareto distribution with exponent b.
+    """Sample from the Pareto distribution with scale 1.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    b : array_like
+        Exponent, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    exponential : Distribution of the logarithm, times `b`.
+    scipy.stats.pareto.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is b / x**(b + 1) for x >= 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.pareto(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
@@ -212,14 +342,37 @@ def rayleigh(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the Rayleigh distribution.
+    """Sample from the Rayleigh distribution.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    scale : array_like
+        Standard deviation of the normal numbers below; it is positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    maxwell : Length of a vector of three normal numbers.
+    weibull_min : A generalization.
+
+    Notes
+    -----
+    The length of a vector of two normal numbers of standard deviation `scale`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.rayleigh(jnp.random.key(0), 1.0, (3,)).shape
     (3,)
@@ -237,19 +390,37 @@ def weibull_min(
     shape: Any = (),
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Sample the Weibull distribution of minima.
+    """Sample from the Weibull distribution of minima.
 
-    Args:
-        key: key.
-        scale, concentration: parameters; they broadcast against the samples.
-        shape: of the uniform numbers that are drawn. Where the parameters have more axes, the
-            samples share these numbers, as jax's do.
-        dtype: of the uniform numbers.
+    Parameters
+    ----------
+    {key}
+    scale : array_like
+        Scale; it broadcasts against the samples.
+    concentration : array_like
+        Exponent, positive; it broadcasts against the samples.
+    shape : int or sequence of ints, optional
+        Shape of the uniform numbers that are drawn, () by default. If the parameters have more
+        axes, the samples share these numbers, as in JAX.
+    {dtype_samples}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    Array
+        Samples, of the shape to which `shape` and the parameters broadcast.
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    exponential : The case of scale and concentration 1.
+    rayleigh : The case of concentration 2, up to the scale.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.weibull_min(jnp.random.key(0), 1.0, 2.0, (3,)).shape
     (3,)
@@ -271,14 +442,36 @@ def triangular(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the triangular distribution.
+    """Sample from the triangular distribution over [left, right].
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    left : array_like
+        Lower end of the interval.
+    mode : array_like
+        Position of the peak of the density, between `left` and `right`.
+    right : array_like
+        Upper end of the interval.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    uniform : Uniform distribution over an interval.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.triangular(jnp.random.key(0), 0.0, 0.5, 1.0, (3,)).shape
     (3,)
@@ -302,14 +495,36 @@ def geometric(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the number of trials up to the first success.
+    """Sample the number of trials up to and including the first success.
 
-    The shape is that of p by default; the dtype is int32.
+    Parameters
+    ----------
+    {key}
+    p : array_like
+        Probability of success in each trial.
+    {sample_shape_params}
+    dtype : dtype_like, optional
+        Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is no integer one, or p does not broadcast to the shape.
+    Returns
+    -------
+    Array
+        Integers from 1.
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is not an integer dtype, or `p` does not broadcast to the shape.
+
+    See Also
+    --------
+    binomial : Number of successes in a fixed number of trials.
+    scipy.stats.geom.logpmf : Log of the probabilities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.geometric(jnp.random.key(0), 0.5, (4,))
     Array([1, 1, 2, 2], dtype=int32)
@@ -331,14 +546,31 @@ def geometric(
 def maxwell(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the length of a vector of three normal numbers.
+    """Sample the length of a vector of three standard normal numbers.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    double_sided_maxwell : The same with a random sign.
+    rayleigh : Length of a vector of two normal numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.maxwell(jnp.random.key(0), (3,)).shape
     (3,)
@@ -356,18 +588,38 @@ def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
 def double_sided_maxwell(
     key: ArrayLike, loc: Any, scale: Any, shape: Any = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Sample the Maxwell distribution with a random sign, moved and scaled.
+    """Sample from the Maxwell distribution with a random sign, location and scale.
 
-    Args:
-        key: key.
-        loc, scale: parameters.
-        shape: what stands in front of the parameters' shape; that shape once more if empty.
-        dtype: of the samples before they are scaled.
+    Parameters
+    ----------
+    {key}
+    loc : array_like
+        Center of the distribution.
+    scale : array_like
+        Factor by which the standard distribution is stretched.
+    shape : int or sequence of ints, optional
+        Leading axes of the result, before the shape of the parameters. If it is (), the default,
+        the shape of the parameters is there twice, as in JAX.
+    dtype : dtype_like, optional
+        Floating dtype of the samples before they are scaled. The default is float32 (float64 with
+        `jax_enable_x64`).
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    Array
+        Samples, whose shape is `shape` followed by the shape to which the parameters broadcast.
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    maxwell : The one-sided distribution.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.double_sided_maxwell(jnp.random.key(0), 0.0, 1.0, (3,)).shape
     (3,)
@@ -395,14 +647,35 @@ def truncated_normal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample standard normal numbers that lie in (lower, upper).
+    """Sample standard normal numbers that lie between two bounds.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    lower : array_like
+        Lower bound, excluded.
+    upper : array_like
+        Upper bound, excluded.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    normal : Normal numbers without bounds.
+    scipy.stats.truncnorm.logpdf : Log of the density.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.truncated_normal(jnp.random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
@@ -429,13 +702,31 @@ def truncated_normal(
 def rademacher(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample -1 and 1; as a bool, that is True always.
+    """Sample -1 and 1 with equal probability.
 
-    Shape () by default; dtype int32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    dtype : dtype_like, optional
+        Dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
+    Returns
+    -------
+    Array
+        Samples of the given shape and dtype. With dtype bool all of them are True, as in JAX.
 
+    Raises
+    ------
+    {raises_key}
+
+    See Also
+    --------
+    bernoulli : Samples of True and False.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.rademacher(jnp.random.key(0), (4,))
     Array([-1, -1,  1,  1], dtype=int32)
@@ -455,14 +746,37 @@ def gumbel(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the standard Gumbel distribution.
+    """Sample from the standard Gumbel distribution of maxima.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    mode : {"low", "high"}, optional
+        "high" uses more random bits, which makes the tails more precise. The default is "low".
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples}
+
+    See Also
+    --------
+    categorical : Indices of largest sums of logits and Gumbel numbers.
+    scipy.stats.gumbel_r.logpdf : Log of the density.
+
+    Notes
+    -----
+    Samples are -log(-log(u)) of uniform numbers u.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.gumbel(jnp.random.key(0), (2,))
     Array([2.9233725, 3.8326175], dtype=float32)
@@ -485,15 +799,50 @@ def categorical(
 ) -> Array:
     """Sample indices with probabilities softmax(logits).
 
-    The shape is that of the logits without the axis (the batch) by default, or any to which the
-    batch broadcasts; without replacement, one that ends with the batch. The dtype is int32.
+    Parameters
+    ----------
+    {key}
+    logits : array_like of float
+        Unnormalized log-probabilities of the categories.
+    axis : int, optional
+        Axis of `logits` that holds the categories. The default is the last one.
+    shape : int or sequence of ints, optional
+        Shape of the samples, to which the batch, the shape of `logits` without the axis,
+        broadcasts. The default is the shape of the batch. Without replacement, the shape must end
+        with it.
+    replace : bool, optional
+        If False, the samples for one batch element are distinct. The default is True.
+    mode : {"low", "high"}, optional
+        Precision of the underlying Gumbel numbers; see `gumbel`.
+    {out_sharding}
 
-    Raises:
-        TypeError: `key` is not a PRNG key.
-        ValueError: the logits are not floating, the batch does not broadcast to the shape, or more
-            is asked for without replacement than there is.
-        IndexError: there is no such axis.
+    Returns
+    -------
+    Array
+        Indices along the axis, of dtype int32 (int64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key.
+    ValueError
+        If `logits` are not floating, the batch does not broadcast to the shape, or more samples
+        than categories are requested without replacement.
+    IndexError
+        If `axis` is out of bounds.
+
+    See Also
+    --------
+    choice : Sample elements of an array by their probabilities.
+    gumbel : Gumbel distribution.
+
+    Notes
+    -----
+    A sample is the index of the largest sum of a logit and a Gumbel number. Without replacement,
+    these are the indices of the k largest sums.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.categorical(jnp.random.key(0), jnp.zeros(3), shape=(4,))
     Array([1, 1, 2, 1], dtype=int32)

@@ -143,18 +143,38 @@ def gamma(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the gamma distribution with shape parameter a and scale 1.
+    """Sample from the gamma distribution with scale 1.
 
-    Args:
-        key: key.
-        a: parameters, positive; samples are differentiable by them.
-        shape: of the samples; that of `a` if None.
-        dtype: a floating dtype; the default one if None.
+    Parameters
+    ----------
+    {key}
+    a : array_like
+        Shape parameter, positive. The samples are differentiable with respect to it.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    loggamma : Logarithm of the samples, also where these underflow.
+    chisquare, beta, dirichlet : Distributions derived from it.
+    scipy.stats.gamma.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is proportional to x**(a - 1) exp(-x).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.gamma(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
@@ -171,14 +191,36 @@ def loggamma(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the logarithm of a gamma variable; exact where that itself would be 0.
+    """Sample the logarithm of a gamma distributed variable.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    a : array_like
+        Shape parameter of the gamma distribution, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    gamma : The variable itself.
+
+    Notes
+    -----
+    The result is accurate also for small `a`, where samples of `gamma` underflow to 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> bool(jnp.isfinite(jnp.random.loggamma(jnp.random.key(0), 1e-6)))
     True
@@ -196,14 +238,40 @@ def beta(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the beta distribution with parameters a and b.
+    """Sample from the beta distribution.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    a : array_like
+        First shape parameter, positive.
+    b : array_like
+        Second shape parameter, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    Array
+        Samples between 0 and 1.
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    dirichlet : The generalization to vectors.
+    scipy.stats.beta.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is proportional to x**(a - 1) (1 - x)**(b - 1).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.beta(jnp.random.key(0), 2.0, 3.0, (3,)).shape
     (3,)
@@ -228,21 +296,36 @@ def dirichlet(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the Dirichlet distribution.
+    """Sample from the Dirichlet distribution.
 
-    Args:
-        key: key.
-        alpha: concentrations [..., k].
-        shape: of the batch; that of alpha without its last axis if None.
-        dtype: of the samples.
+    Parameters
+    ----------
+    {key}
+    alpha : array_like
+        Concentrations, positive, of shape (..., k).
+    shape : int or sequence of ints, optional
+        Shape of the batch. The default is the shape of `alpha` without its last axis.
+    {dtype_samples}
+    {out_sharding}
 
-    Returns:
-        Array shape + [k], whose last axis adds up to 1.
+    Returns
+    -------
+    Array
+        Samples of shape (*shape, k), whose last axis adds up to 1.
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: alpha is a scalar, the dtype is not floating, or alpha does not broadcast.
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `alpha` is a scalar or does not broadcast to the shape, or `dtype` is not floating.
 
+    See Also
+    --------
+    beta : The case of two categories.
+    scipy.stats.dirichlet.logpdf : Log of the density.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.dirichlet(jnp.random.key(0), jnp.ones(3), (2,)).shape
     (2, 3)
@@ -267,14 +350,33 @@ def chisquare(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the chi-squared distribution with df degrees of freedom.
+    """Sample from the chi-squared distribution.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    df : array_like
+        Degrees of freedom, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    gamma : The gamma distribution with a = df / 2, scaled by 2.
+    scipy.stats.chi2.logpdf : Log of the density.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.chisquare(jnp.random.key(0), 3.0, (3,)).shape
     (3,)
@@ -293,14 +395,34 @@ def t(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample Student's t distribution with df degrees of freedom.
+    """Sample from Student's t distribution.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    df : array_like
+        Degrees of freedom, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    normal : The limit for many degrees of freedom.
+    cauchy : The case of one degree of freedom.
+    scipy.stats.t.logpdf : Log of the density.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.t(jnp.random.key(0), 3.0, (3,)).shape
     (3,)
@@ -317,14 +439,38 @@ def f(
     key: ArrayLike, dfnum: Any, dfden: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
-    """Sample the F distribution: a ratio of chi-squared variables over their degrees of freedom.
+    """Sample from the F distribution.
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    dfnum : array_like
+        Degrees of freedom of the numerator, positive.
+    dfden : array_like
+        Degrees of freedom of the denominator, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
+
+    See Also
+    --------
+    chisquare : Distribution of numerator and denominator.
+
+    Notes
+    -----
+    The ratio of two chi-squared variables, each divided by its degrees of freedom.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.f(jnp.random.key(0), 3.0, 5.0, (3,)).shape
     (3,)
@@ -344,14 +490,41 @@ def generalized_normal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the distribution with density proportional to exp(-|x|**p).
+    """Sample from the generalized normal distribution.
 
-    Shape () by default; dtype floating, float32 by default, promoted with that of p.
+    Parameters
+    ----------
+    {key}
+    p : array_like
+        Exponent of the density, positive.
+    {sample_shape}
+    dtype : dtype_like, optional
+        Floating dtype of the samples, promoted with that of `p`. The default is float32 (float64
+        with `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or p does not broadcast.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is not floating, or `p` does not broadcast to the shape.
+
+    See Also
+    --------
+    normal : The case of exponent 2, up to the scale.
+    laplace : The case of exponent 1.
+    scipy.stats.gennorm.logpdf : Log of the density.
+
+    Notes
+    -----
+    The density is proportional to exp(-abs(x)**p).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.generalized_normal(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
@@ -374,14 +547,37 @@ def ball(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample points of the unit ball of the p-norm in d dimensions; shape + [d].
+    """Sample points of the unit ball of a p-norm.
 
-    Shape () by default; dtype floating, float32 by default.
+    Parameters
+    ----------
+    {key}
+    d : int
+        Dimension of the ball.
+    p : array_like, optional
+        Order of the norm. The default, 2, is the Euclidean norm.
+    {sample_shape}
+    {dtype_samples}
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is not floating, or p does not broadcast.
+    Returns
+    -------
+    Array
+        Uniformly distributed points, of shape (*shape, d).
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is not floating, or `p` does not broadcast to the shape.
+
+    See Also
+    --------
+    generalized_normal : Distribution from which the directions are drawn.
+    orthogonal : Random orthogonal matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.ball(jnp.random.key(0), 3, shape=(2,)).shape
     (2, 3)
@@ -405,16 +601,37 @@ def wald(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the Wald (inverse normal) distribution with a mean and scale 1.
+    """Sample from the Wald (inverse Gaussian) distribution with scale 1.
 
-    Source: J. R. Michael, W. R. Schucany, R. W. Haas, The American Statistician 30 (1976).
+    Parameters
+    ----------
+    {key}
+    mean : array_like
+        Mean of the distribution, positive.
+    {sample_shape_params}
+    {dtype_samples}
+    {out_sharding}
 
-    The shape is that of the parameters by default; dtype floating, float32 by default.
+    Returns
+    -------
+    {returns_samples}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+    Raises
+    ------
+    {raises_key}
+    {raises_samples_params}
 
+    See Also
+    --------
+    normal : Normal distribution.
+
+    Notes
+    -----
+    Algorithm of J. R. Michael, W. R. Schucany and R. W. Haas, "Generating random variates using
+    transformations with multiple roots", The American Statistician 30 (1976).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.wald(jnp.random.key(0), 2.0, (3,)).shape
     (3,)

@@ -87,18 +87,35 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
 
 @api_boundary
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
-    """Make a raw key (uint32[2] by default) from an integer seed.
+    """Make a raw PRNG key from an integer seed.
 
-    Args:
-        seed: an integer.
-        impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
-            or "unsafe_rbg"; `config.default_prng_impl` if None.
+    Parameters
+    ----------
+    seed : int or scalar integer array
+        Seed. Equal seeds give equal keys. Without `jax_enable_x64`, the low 32 bits are used.
+    {prng_impl}
 
-    Raises:
-        TypeError: the seed is no integer or not a scalar.
-        ValueError: there is no such generator.
-        OverflowError: the seed does not fit into 64 bits.
+    Returns
+    -------
+    Array
+        Raw key, an array of dtype uint32 with one axis; of shape (2,) for the default generator.
 
+    Raises
+    ------
+    TypeError
+        If `seed` is not an integer, or not a scalar.
+    ValueError
+        If there is no such generator.
+    OverflowError
+        If `seed` does not fit into a signed 64-bit integer.
+
+    See Also
+    --------
+    key : Make a typed key, which new code should prefer.
+    split, fold_in : Make new keys from a key.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.PRNGKey(0)
     Array([0, 0], dtype=uint32)
@@ -118,19 +135,37 @@ def _one(impl: Any, dtype: Any, function: str) -> Any:
 
 @api_boundary
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
-    """Make a typed key, an array of shape () and of a key dtype, from an integer seed.
+    """Make a typed PRNG key from an integer seed.
 
-    Args:
-        seed: an integer.
-        impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
-            or "unsafe_rbg"; `config.default_prng_impl` if None.
-        dtype: the same, or the dtype of its keys.
+    Parameters
+    ----------
+    seed : int or scalar integer array
+        Seed. Equal seeds give equal keys. Without `jax_enable_x64`, the low 32 bits are used.
+    {prng_impl}
+    {prng_dtype}
 
-    Raises:
-        TypeError: the seed is no integer or not a scalar.
-        ValueError: there is no such generator, or two are given.
-        OverflowError: the seed does not fit into 64 bits.
+    Returns
+    -------
+    Array
+        Typed key, an array of shape () whose dtype is the key dtype of the generator.
 
+    Raises
+    ------
+    TypeError
+        If `seed` is not an integer, or not a scalar.
+    ValueError
+        If there is no such generator, or both `impl` and `dtype` are given.
+    OverflowError
+        If `seed` does not fit into a signed 64-bit integer.
+
+    See Also
+    --------
+    PRNGKey : Make a raw key, an array of uint32.
+    split, fold_in : Make new keys from a key.
+    wrap_key_data : Make a typed key from the words of a raw one.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.key(0).shape
     ()
@@ -141,13 +176,31 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
 
 @api_boundary
 def key_data(keys: ArrayLike) -> Array:
-    """Return the integers below typed keys, uint32; raw keys come back as they are.
+    """Return the words of PRNG keys as integers.
 
-    The shape is that of the keys, and one axis more for the words of each.
+    Parameters
+    ----------
+    keys : Array
+        Typed keys of any shape. Raw keys are returned unchanged.
 
-    Raises:
-        TypeError: what was given is no key.
+    Returns
+    -------
+    Array
+        Words of the keys, of dtype uint32. The shape is that of `keys`, followed by an axis for the
+        words of each key.
 
+    Raises
+    ------
+    TypeError
+        If `keys` are not PRNG keys.
+
+    See Also
+    --------
+    wrap_key_data : The inverse.
+    key_impl : Name of the generator of keys.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.key_data(jnp.random.key(7))
     Array([0, 7], dtype=uint32)
@@ -159,20 +212,35 @@ def key_data(keys: ArrayLike) -> Array:
 def wrap_key_data(
     key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None
 ) -> PRNGKeyArray:
-    """Make typed keys of integers.
+    """Make typed PRNG keys from their words.
 
-    Args:
-        key_bits_array: uint32 [..., words of a key].
-        impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
-            or "unsafe_rbg"; `config.default_prng_impl` if None.
-        dtype: the same, or the dtype of its keys.
+    Parameters
+    ----------
+    key_bits_array : array_like of uint32
+        Words of the keys; the last axis holds the words of each key, two for the default generator.
+    {prng_impl}
+    {prng_dtype}
 
-    The keys have the leading axes as their shape.
+    Returns
+    -------
+    Array
+        Typed keys, with the leading axes of `key_bits_array` as their shape.
 
-    Raises:
-        TypeError: dtype or shape are no keys'.
-        ValueError: there is no such generator, or two are given.
+    Raises
+    ------
+    TypeError
+        If `key_bits_array` does not have dtype uint32, or its last axis does not have the length
+        that the generator needs.
+    ValueError
+        If there is no such generator, or both `impl` and `dtype` are given.
 
+    See Also
+    --------
+    key_data : The inverse.
+    key : Make a typed key from a seed.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
     ()
@@ -184,11 +252,30 @@ def wrap_key_data(
 
 @api_boundary
 def key_impl(keys: ArrayLike) -> str:
-    """Return the name of the generator of keys of any shape, of a key dtype or raw.
+    """Return the name of the generator of PRNG keys.
 
-    Raises:
-        TypeError: what was given is no key.
+    Parameters
+    ----------
+    keys : Array
+        Typed or raw keys of any shape. Raw keys belong to the default generator.
 
+    Returns
+    -------
+    str
+        Name of the generator, as the `impl` argument of `key` accepts it.
+
+    Raises
+    ------
+    TypeError
+        If `keys` are not PRNG keys.
+
+    See Also
+    --------
+    key : Make a typed key of a given generator.
+    key_dtype : The dtype of typed keys.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.key_impl(jnp.random.key(0))
     'threefry2x32'
@@ -198,27 +285,67 @@ def key_impl(keys: ArrayLike) -> str:
 
 @api_boundary
 def key_dtype(impl_spec: Any = None) -> Any:
-    """The dtype of typed keys of a generator.
+    """Return the dtype of the typed keys of a generator.
 
-    Raises:
-        ValueError: there is no such generator.
+    Parameters
+    ----------
+    impl_spec : str or key dtype, optional
+        Name of the generator, such as "threefry2x32". The default is `config.default_prng_impl`.
 
-    Keys of any shape have it.
+    Returns
+    -------
+    dtype
+        Key dtype, which keys of any shape have.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.random.key_dtype()
-        key<fry>
+    Raises
+    ------
+    ValueError
+        If there is no such generator.
+
+    See Also
+    --------
+    key : Make a typed key.
+    key_impl : Name of the generator of keys.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.random.key_dtype()
+    key<fry>
     """
     return generator(impl_spec, "random.key_dtype").dtype()
 
 
 @api_boundary
 def clone(key: Any) -> Any:
-    """Return a key that may be used again where key reuse is checked: keys of any shape and dtype.
+    """Return a key that is allowed to be used again.
 
-    Reuse is not checked here, and what is given comes back. A TypeError for what is no array.
+    Parameters
+    ----------
+    key : Array
+        Keys of any shape, typed or raw.
 
+    Returns
+    -------
+    Array
+        The given keys, of the same shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `key` is not an array.
+
+    See Also
+    --------
+    split : Make new keys, which give other random numbers.
+
+    Notes
+    -----
+    In JAX this marks deliberate reuse for its checker of key reuse. accnp has no such checker, so
+    the argument is returned unchanged.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.clone(jnp.random.key(0)).shape
     ()
@@ -292,14 +419,33 @@ def like_key(keys: Any, node: Node) -> Any:
 
 @api_boundary
 def split(key: ArrayLike, num: Any = 2) -> Any:
-    """Make `num` new keys (a number or a shape) from one, of its kind: an array of that shape.
+    """Split a key into several new keys.
 
-    A typed key gives typed keys; a raw one (uint32) gives uint32 [*num, words].
+    Parameters
+    ----------
+    {key}
+    num : int or sequence of ints, optional
+        Number of new keys, or their shape. The default is 2.
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: there is more than one key; vmap does many.
+    Returns
+    -------
+    Array
+        New keys, typed if `key` is typed, of shape `num`. For a raw key the result has dtype uint32
+        and one more axis for the words of each key.
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `key` is an array of several keys; use `vmap` for these.
+
+    See Also
+    --------
+    fold_in : Make a new key from a key and an integer.
+    key : Make a key from a seed.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.split(jnp.random.key(0)).shape
     (2,)
@@ -312,13 +458,34 @@ def split(key: ArrayLike, num: Any = 2) -> Any:
 def fold_in(key: ArrayLike, data: Any) -> Any:
     """Make a new key from a key and an integer.
 
-    The new key has shape and dtype of the given one.
+    The new keys for different integers are independent, for example one for each step of a loop.
 
-    Raises:
-        TypeError: what was given is no key, or data is not a scalar.
-        ValueError: there is more than one key; vmap does many.
-        OverflowError: a Python integer is negative or does not fit into uint32.
+    Parameters
+    ----------
+    {key}
+    data : int or scalar integer array
+        Number to mix into the key, converted to uint32.
 
+    Returns
+    -------
+    Array
+        New key with the shape and dtype of `key`.
+
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key, or `data` is not a real scalar.
+    ValueError
+        If `key` is an array of several keys; use `vmap` for these.
+    OverflowError
+        If `data` is a Python integer that is negative or does not fit into uint32.
+
+    See Also
+    --------
+    split : Split a key into several new keys.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.fold_in(jnp.random.key(0), 3).shape
     ()

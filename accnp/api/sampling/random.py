@@ -64,14 +64,34 @@ __all__ = [
 
 @api_boundary
 def bits(key: ArrayLike, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64).
+    """Sample random bits as unsigned integers.
 
-    Shape () by default.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    dtype : dtype_like, optional
+        Unsigned integer dtype. The default is uint32 (uint64 with `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is no unsigned integer one, or there are several keys.
+    Returns
+    -------
+    Array
+        Uniformly distributed unsigned integers of the given shape and dtype.
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is not an unsigned integer dtype, or `key` is an array of several keys.
+
+    See Also
+    --------
+    randint : Integers in a given interval.
+    uniform : Floating-point numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.bits(jnp.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
@@ -129,15 +149,41 @@ def uniform(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample uniform numbers in [minval, maxval).
+    """Sample from the uniform distribution over [minval, maxval).
 
-    Shape () by default; dtype floating, float32 by default. The bounds broadcast to the shape.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    {dtype_samples}
+    minval : array_like, optional
+        Lower bound, included; it broadcasts to the shape. The default is 0.
+    maxval : array_like, optional
+        Upper bound, excluded; it broadcasts to the shape. The default is 1.
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: the dtype is not floating, the bounds do not broadcast to the shape, or there
-            is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is not floating, the bounds do not broadcast to the shape, or `key` is an array
+        of several keys.
+
+    See Also
+    --------
+    randint : Uniformly distributed integers.
+    normal : Normally distributed numbers.
+
+    Notes
+    -----
+    Random bits become the mantissa of a number in [1, 2), from which 1 is subtracted, as in JAX.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.uniform(jnp.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
@@ -165,14 +211,44 @@ def randint(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample integers in [minval, maxval).
+    """Sample uniformly distributed integers from [minval, maxval).
 
-    The bounds broadcast to the shape; dtype int32 by default. An empty interval gives minval.
+    Parameters
+    ----------
+    {key}
+    shape : int or sequence of ints
+        Shape of the samples; () gives a single number.
+    minval : array_like
+        Lower bound, included; it broadcasts to the shape.
+    maxval : array_like
+        Upper bound, excluded; it broadcasts to the shape.
+    dtype : dtype_like, optional
+        Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or the dtype is no integer one.
-        ValueError: the bounds do not broadcast to the shape, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key, a size is negative, or `dtype` is not an integer dtype.
+    ValueError
+        If the bounds do not broadcast to the shape, or `key` is an array of several keys.
+
+    See Also
+    --------
+    bits : Integers over the whole range of a dtype.
+    uniform : Floating-point numbers.
+    choice : Elements of an array.
+
+    Notes
+    -----
+    If the interval is empty, all samples are `minval`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.randint(jnp.random.key(0), (4,), 0, 10)
     Array([9, 0, 2, 3], dtype=int32)
@@ -241,14 +317,39 @@ def bernoulli(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample True with probability p.
+    """Sample bools that are True with probability p.
 
-    `p` broadcasts to the shape (None: that of p); the result is bool.
+    Parameters
+    ----------
+    {key}
+    p : array_like of float, optional
+        Probability of True. The default is 0.5.
+    {sample_shape_params}
+    mode : {"low", "high"}, optional
+        "high" uses twice as many random bits, so that very small probabilities are exact. The
+        default is "low".
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or p is not floating.
-        ValueError: p does not broadcast to the shape, there is no such mode, or more than one key.
+    Returns
+    -------
+    Array
+        Samples of dtype bool.
 
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key, or `p` is not floating.
+    ValueError
+        If `p` does not broadcast to the shape, `mode` is unknown, or `key` is an array of several
+        keys.
+
+    See Also
+    --------
+    binomial : Number of successes in several trials.
+    rademacher : Samples of -1 and 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.bernoulli(jnp.random.key(0), 0.5, (4,))
     Array([False, False,  True,  True], dtype=bool)
@@ -288,14 +389,39 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 def normal(
     key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample standard normal numbers, real or complex.
+    """Sample from the standard normal distribution, real or complex.
 
-    Shape () by default; dtype float32 by default. Parts of complex ones have variance 1/2.
+    Parameters
+    ----------
+    {key}
+    {sample_shape}
+    dtype : dtype_like, optional
+        Floating or complex dtype of the samples. The default is float32 (float64 with
+        `jax_enable_x64`).
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is an integer one, or there is more than one key.
+    Returns
+    -------
+    {returns_samples}
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is neither floating nor complex, or `key` is an array of several keys.
+
+    See Also
+    --------
+    truncated_normal : Normal numbers within bounds.
+    multivariate_normal : Vectors with a covariance matrix.
+    uniform : Uniformly distributed numbers.
+
+    Notes
+    -----
+    Mean 0 and variance 1. Real and imaginary parts of complex samples have variance 1/2 each.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.normal(jnp.random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
@@ -333,14 +459,38 @@ def permutation(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Shuffle an array along an axis, or the numbers below an integer.
+    """Shuffle an array along an axis, or the integers below a number.
 
-    The result has the array's shape and dtype. `independent` shuffles each line for itself.
+    Parameters
+    ----------
+    {key}
+    x : array_like or int
+        Array to shuffle, or a number n, which stands for arange(n).
+    axis : int, optional
+        Axis along which to shuffle. The default is 0.
+    independent : bool, optional
+        If True, each line along the axis is shuffled separately. By default, whole slices change
+        places.
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or x is a scalar and no integer.
-        ValueError: there is no such axis, or more than one key.
+    Returns
+    -------
+    Array
+        Shuffled copy, with the shape and dtype of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key, or `x` is a scalar that is not an integer.
+    ValueError
+        If `axis` is out of bounds, or `key` is an array of several keys.
+
+    See Also
+    --------
+    choice : Sample some of the elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.permutation(jnp.random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)
@@ -374,16 +524,48 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Sample elements of an array along an axis, or numbers below an integer (floats are cut).
+    """Sample elements of an array along an axis, or integers below a number.
 
-    `p` holds weights [n] that sum to 1. The result has the array's dtype and `shape` in the
-    place of the axis.
+    Parameters
+    ----------
+    {key}
+    a : array_like or int
+        Array to sample from, or a number n, which stands for arange(n). A floating-point number is
+        truncated.
+    shape : sequence of ints, optional
+        Shape of the samples. The default, (), gives a single one.
+    replace : bool, optional
+        Whether an element may be sampled more than once. The default is True.
+    p : array_like, optional
+        Probabilities of the elements along the axis, which add up to 1. By default all elements are
+        equally likely.
+    axis : int, optional
+        Axis of `a` along which to sample. The default is 0.
+    mode : {"low", "high"}, optional
+        How precisely weighted samples without replacement are drawn; see `gumbel`.
 
-    Raises:
-        TypeError: what was given is no key, or shape is no sequence.
-        ValueError: p has another shape, there is nothing to choose from, no such axis, or more is
-            asked for without replacement than there is.
+    Returns
+    -------
+    Array
+        Samples with the dtype of `a`. Its shape is that of `a` with `shape` in the place of the
+        axis.
 
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key, or `shape` is not a sequence.
+    ValueError
+        If `p` has the wrong shape, there is nothing to sample from, `axis` is out of bounds, or
+        more samples than elements are requested without replacement.
+
+    See Also
+    --------
+    permutation : Shuffle all elements.
+    categorical : Sample indices by unnormalized log-probabilities.
+    randint : Integers from an interval.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.choice(jnp.random.key(0), jnp.array([5, 6, 7]), (3,))
     Array([6, 5, 7], dtype=int32)

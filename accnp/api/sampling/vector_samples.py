@@ -38,21 +38,45 @@ def multivariate_normal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample normal vectors with a mean and a covariance matrix.
+    """Sample normally distributed vectors with a given covariance.
 
-    Args:
-        key: key.
-        mean: [..., n].
-        cov: covariances [..., n, n].
-        shape: of the batch; that of the parameters if None.
-        dtype: of the normal numbers; the parameters' if None.
-        method: "cholesky", or "eigh" or "svd", which take singular covariances, too.
+    Parameters
+    ----------
+    {key}
+    mean : array_like
+        Means, of shape (..., n).
+    cov : array_like
+        Covariance matrices, of shape (..., n, n).
+    shape : int or sequence of ints, optional
+        Shape of the batch. The default is the shape to which the leading axes of the parameters
+        broadcast.
+    dtype : dtype_like, optional
+        Floating dtype of the samples. The default is that of the parameters.
+    method : {"cholesky", "eigh", "svd"}, optional
+        Factorization of `cov`. "eigh" and "svd" accept singular matrices, too. The default is
+        "cholesky", the fastest.
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key.
-        ValueError: mean and cov do not fit each other or the shape, the dtype is not floating, or
-            there is no such method.
+    Returns
+    -------
+    Array
+        Samples of shape (*shape, n).
 
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key.
+    ValueError
+        If `mean` and `cov` do not fit each other or the shape, `dtype` is not floating, or `method`
+        is unknown.
+
+    See Also
+    --------
+    normal : Independent normal numbers.
+    scipy.stats.multivariate_normal.logpdf : Log of the density.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.multivariate_normal(jnp.random.key(0), jnp.zeros(2), jnp.eye(2)).shape
     (2,)
@@ -109,19 +133,45 @@ def orthogonal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample orthogonal matrices uniformly (unitary ones, if complex).
+    """Sample orthogonal or unitary matrices uniformly.
 
-    Args:
-        key: key.
-        n: how many rows.
-        shape: of the batch.
-        dtype: of the matrices, floating or complex.
-        m: how many columns; n if None. The fewer of rows and columns are orthonormal.
+    Parameters
+    ----------
+    {key}
+    n : int
+        Number of rows of each matrix.
+    shape : int or sequence of ints, optional
+        Shape of the batch. The default, (), gives a single matrix.
+    dtype : dtype_like, optional
+        Floating or complex dtype of the matrices; complex ones are unitary. The default is float32
+        (float64 with `jax_enable_x64`).
+    m : int, optional
+        Number of columns. The default is `n`.
+    {out_sharding}
 
-    Raises:
-        TypeError: what was given is no key, or a size is negative.
-        ValueError: the dtype is neither floating nor complex.
+    Returns
+    -------
+    Array
+        Matrices of shape (*shape, n, m). Their columns are orthonormal, or their rows if there are
+        fewer of these.
 
+    Raises
+    ------
+    {raises_key}
+    ValueError
+        If `dtype` is neither floating nor complex.
+
+    See Also
+    --------
+    numpy.linalg.qr : Factorization from which the matrices come.
+
+    Notes
+    -----
+    The distribution is that of Haar: the QR factorization of a matrix of normal numbers, with the
+    signs of the diagonal of R moved to Q.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.random.orthogonal(jnp.random.key(0), 2).shape
     (2, 2)
