@@ -208,24 +208,44 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Fold axes with a function of two scalars (or of two trees of scalars, for several operands).
+    """Reduce axes with a function of two scalars.
 
-    Args:
-        operands: an array, or a tree of arrays of one shape.
-        init_values: a scalar for each operand; the fold starts with it.
-        computation: (value so far, element) -> value, of the operands' dtypes.
-        dimensions: the axes to fold.
-        out_sharding: accepted, and without effect on one device.
+    Parameters
+    ----------
+    operands : array_like or pytree of them
+        Arrays of one shape.
+    init_values : scalar or pytree of them
+        Initial value for each operand.
+    computation : callable
+        Function (value so far, element) -> value of the dtypes of the operands. For several
+        operands, values are trees of scalars.
+    dimensions : sequence of ints
+        Axes to reduce.
+    {out_sharding}
 
-    Raises:
-        TypeError: the function returns another structure or other types than its arguments have.
-        ValueError: shapes, structures or axes do not fit.
+    Returns
+    -------
+    Array or pytree of Array
+        Results without the reduced axes, of the dtypes of the operands.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.arange(6.0).reshape(2, 3)
-        >>> jnp.lax.reduce(x, 0.0, lambda a, b: jnp.hypot(a, b), (1,))
-        Array([2.236068, 7.071068], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If `computation` returns another structure or other types than it is given.
+    ValueError
+        If shapes, structures or axes do not fit.
+
+    See Also
+    --------
+    reduce_window : Reduce windows of an array.
+    reduce_sum, reduce_max, reduce_min : Reductions with known functions.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.arange(6.0).reshape(2, 3)
+    >>> jnp.lax.reduce(x, 0.0, lambda a, b: jnp.hypot(a, b), (1,))
+    Array([2.236068, 7.071068], dtype=float32)
     """
     fold = _Fold("reduce", operands, init_values, computation)
     axes = _axes(dimensions, len(fold.shape))
@@ -274,18 +294,37 @@ def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
 
 @api_boundary
 def reduce_xor(operand: ArrayLike, axes: Any) -> Array:
-    """The exclusive or of all elements along the given axes.
+    """Compute the bitwise exclusive or over the given axes.
 
-    The axes go; the dtype stays, bool or an integer.
+    Parameters
+    ----------
+    operand : array_like
+        Array of integer or bool dtype, of any shape.
+    axes : sequence of ints
+        Axes to reduce, counted from 0.
 
-    Raises:
-        TypeError: the dtype is another, or `axes` no sequence.
-        ValueError: there is no such axis, or one is given twice.
+    Returns
+    -------
+    Array
+        Result of the dtype of `operand`, without the reduced axes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.reduce_xor(jnp.array([1, 2, 7]), (0,))
-        Array(4, dtype=int32)
+    Raises
+    ------
+    TypeError
+        If `operand` has another dtype, or `axes` is not a sequence.
+    ValueError
+        If an axis is out of bounds or given twice.
+
+    See Also
+    --------
+    reduce_and, reduce_or : The other bitwise reductions.
+    reduce : Reduction by any function.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.reduce_xor(jnp.array([1, 2, 7]), (0,))
+    Array(4, dtype=int32)
     """
     x = as_node(operand, "lax.reduce_xor")
     if dtype_kind(x.aval.dtype) not in "biu":
@@ -308,33 +347,58 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Fold each window of an array with a function of two scalars, such as for pooling.
+    """Reduce each window of an array with a function of two scalars, for example for pooling.
 
-    Sums and extremes of small windows are one operation; other known functions and larger windows
-    of n elements take some log n operations on whole arrays. Of several equal extremes in a window
-    the first one has the derivative.
+    Parameters
+    ----------
+    operand : array_like or pytree of them
+        Arrays of one shape.
+    init_value : scalar or pytree of them
+        Initial value of each window, for each operand.
+    computation : callable
+        Function (value so far, element) -> value of the dtypes of the operands.
+    window_dimensions : sequence of ints
+        Size of the window along each axis.
+    window_strides : sequence of ints, optional
+        Distance between windows along each axis. The default is 1.
+    padding : str or sequence of (int, int), optional
+        "VALID", "SAME", "SAME_LOWER", or how many places to add before and after each axis. Places
+        outside of the array are left out of the reduction. The default is "VALID".
+    base_dilation : sequence of ints, optional
+        Distance between the elements of the array along each axis. The default is 1.
+    window_dilation : sequence of ints, optional
+        Distance between the elements of a window along each axis. The default is 1.
 
-    Args:
-        operand: an array, or a tree of arrays of one shape.
-        init_value: a scalar for each operand; each window's fold starts with it.
-        computation: (value so far, element) -> value, of the operands' dtypes.
-        window_dimensions: sizes of the window, one for each axis.
-        window_strides: distances between windows (1).
-        padding: "VALID", "SAME", "SAME_LOWER", or (low, high) for each axis; places outside of the
-            array are left out of the folds.
-        base_dilation: distances between the array's elements (1).
-        window_dilation: distances between the elements of a window (1).
+    Returns
+    -------
+    Array or pytree of Array
+        One value for each window, of the dtypes of the operands.
 
-    Raises:
-        TypeError: the function returns other types than its arguments have, or sizes, strides or
-            dilations are not positive or not one for each axis.
-        ValueError: shapes, structures or the padding do not fit.
+    Raises
+    ------
+    TypeError
+        If `computation` returns other types than it is given, or sizes, strides or dilations are
+        not positive or not one for each axis.
+    ValueError
+        If shapes, structures or the padding do not fit.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.arange(6.0).reshape(2, 3)
-        >>> jnp.lax.reduce_window(x, -jnp.inf, jnp.lax.max, (2, 2), (1, 1), "VALID")
-        Array([[4., 5.]], dtype=float32)
+    See Also
+    --------
+    reduce : Reduce whole axes.
+    conv_general_dilated : Weighted sums of windows.
+
+    Notes
+    -----
+    Sums and extremes of small windows are a single operation. Other known functions, and larger
+    windows of n elements, need about log n operations on whole arrays. If the extreme of a window
+    occurs several times, the first one receives the derivative.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.arange(6.0).reshape(2, 3)
+    >>> jnp.lax.reduce_window(x, -jnp.inf, jnp.lax.max, (2, 2), (1, 1), "VALID")
+    Array([[4., 5.]], dtype=float32)
     """
     fold = _Fold("reduce_window", operand, init_value, computation)
     where = window_dimensions, window_strides, padding, base_dilation, window_dilation

@@ -18,9 +18,9 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.arrays.bits import bits_of, width_of
 from accnp.api.arrays.placement import made
-from accnp.api.elements.elementwise import documented, with_parameters
+from accnp.api.elements.elementwise import with_parameters
 from accnp.api.strict.lax_kinds import atan2_any
-from accnp.api.strict.lax_texts import op_text
+from accnp.api.strict.lax_texts import op_text, with_example
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
@@ -64,9 +64,7 @@ def strict(
     call = api_boundary(with_parameters(forms[names.count(",")], names))
     call.__name__ = call.__qualname__ = name
     call.__module__ = "accnp.lax"
-    call.__doc__ = documented(
-        op_text(name, OPS[op], names.count(",") + 1, accurate), label, example
-    )
+    call.__doc__ = with_example(op_text(name, OPS[op], names.split(", "), accurate), label, example)
     return call
 
 
@@ -135,15 +133,40 @@ min = strict("min", "min", "x, y", "[1, 5], [3, 2] -> [1, 2]")
 
 @api_boundary
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
-    """The product of two arrays of one dtype and shape; with `out_dtype`, of any two in that one.
+    """Multiply two arrays of one dtype and shape, elementwise.
 
-    Raises:
-        TypeError: no array or number is given, or shapes or, without `out_dtype`, dtypes differ.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of integer, floating or complex dtype.
+    y : array_like
+        Array or number of the same dtype and shape as `x`. Rank 0 and axes of length 1 are
+        repeated.
+    out_dtype : dtype_like, optional
+        Dtype to which both operands are converted first. With it, their dtypes may differ. The
+        default is their common dtype.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.mul(jnp.int8(100), jnp.int8(3), out_dtype="int16")
-        Array(300, dtype=int16)
+    Returns
+    -------
+    Array
+        Products, of dtype `out_dtype` or that of the operands. Integers wrap around.
+
+    Raises
+    ------
+    TypeError
+        If an operand is not an array or a number, or is bool, or if shapes or, without `out_dtype`,
+        dtypes differ.
+
+    See Also
+    --------
+    numpy.multiply : The same with promotion of dtypes.
+    div, add
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.mul(jnp.int8(100), jnp.int8(3), out_dtype="int16")
+    Array(300, dtype=int16)
     """
     if out_dtype is not None:
         new = dtypes.requested_dtype(out_dtype, "lax.mul")
@@ -172,13 +195,31 @@ _random_gamma_grad = strict(
 
 @api_boundary
 def random_gamma_grad(*args: Any) -> Array:
-    """The derivative of gamma samples (the second operand) by their parameter (the first one).
+    """Compute the derivative of gamma samples with respect to their parameter.
 
-    Both of one floating dtype and of one shape, which the result has.
+    Parameters
+    ----------
+    *args : array_like
+        Two operands of one floating dtype and shape: the parameter `a` of the gamma distribution,
+        and samples of it.
 
-    Raises:
-        TypeError: dtypes or shapes differ, or are of another kind.
+    Returns
+    -------
+    Array
+        Derivatives of the samples with respect to `a`, of the shape and dtype of the operands.
 
+    Raises
+    ------
+    TypeError
+        If there are not two floating operands of one dtype and shape.
+
+    See Also
+    --------
+    random.gamma : Sample from the gamma distribution.
+    igamma_grad_a : Derivative of its distribution function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.random_gamma_grad(jnp.array([1.0]), jnp.array([1.0]))
     Array([1.173563], dtype=float32)
@@ -206,38 +247,76 @@ betainc = strict(
 
 @api_boundary
 def select_n(which: ArrayLike, *cases: Any) -> Array:
-    """The elements of the case that `which` numbers, from 0; of the first or the last one where it
-    is out of bounds.
+    """Select elements from several arrays by index.
 
-    Args:
-        which: truth values, for two cases, or integers; a scalar, or of the cases' shape.
-        cases: arrays of one shape and dtype.
+    Parameters
+    ----------
+    which : array_like of bool or int
+        Number of the case for each element, from 0; False is 0 and True is 1. A scalar, or an array
+        of the shape of the cases. An index that is out of bounds selects the first or the last
+        case.
+    *cases : array_like
+        Arrays of one shape and dtype. There are at most two for a bool `which`.
 
-    Raises:
-        TypeError: shapes or dtypes differ, or `which` is of another kind.
-        ValueError: there are no cases.
+    Returns
+    -------
+    Array
+        Selected elements, with the shape and dtype of the cases.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.select_n(jnp.array([0, 2]), jnp.zeros(2), jnp.ones(2), jnp.full(2, 5.0))
-        Array([0., 5.], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If shapes or dtypes differ, or `which` is neither bool nor an integer.
+    ValueError
+        If there are no cases.
+
+    See Also
+    --------
+    select : Select from two arrays.
+    numpy.where, numpy.choose : The same with broadcasting and promotion.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.select_n(jnp.array([0, 2]), jnp.zeros(2), jnp.ones(2), jnp.full(2, 5.0))
+    Array([0., 5.], dtype=float32)
     """
     return _select("lax.select_n", which, cases)
 
 
 @api_boundary
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal.
+    """Select elements from two arrays by a mask.
 
-    `pred` is bool, of the same shape or a scalar.
+    Parameters
+    ----------
+    pred : array_like of bool
+        Mask of the shape of the other operands, or a scalar.
+    on_true : array_like
+        Elements where `pred` is True.
+    on_false : array_like
+        Elements where `pred` is False, of the shape and dtype of `on_true`.
 
-    Raises:
-        TypeError: shapes or dtypes differ, or `pred` is of a floating or complex dtype.
+    Returns
+    -------
+    Array
+        Selected elements, with the shape and dtype of `on_true`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.select(jnp.array([True, False]), jnp.ones(2), jnp.zeros(2))
-        Array([1., 0.], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If shapes or dtypes differ, or `pred` is floating or complex.
+
+    See Also
+    --------
+    select_n : Select from several arrays.
+    numpy.where : The same with broadcasting and promotion.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.select(jnp.array([True, False]), jnp.ones(2), jnp.zeros(2))
+    Array([1., 0.], dtype=float32)
     """
     return _select("lax.select", pred, (on_false, on_true))
 
@@ -266,11 +345,34 @@ def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
 
 @api_boundary
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """Limit x to [min, max]; the bounds have the shape of x or rank 0, and its dtype.
+    """Limit the elements of an array to an interval.
 
-    Raises:
-        TypeError: shapes or dtypes differ, or something is no array or number.
+    Parameters
+    ----------
+    min : array_like
+        Lower bound, a scalar or an array of the shape of `x`.
+    x : array_like
+        Array or number to limit, of a real dtype.
+    max : array_like
+        Upper bound, a scalar or an array of the shape of `x`.
 
+    Returns
+    -------
+    Array
+        Limited elements, with the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        If shapes or dtypes differ, or an operand is not an array or a number.
+
+    See Also
+    --------
+    numpy.clip : The same with broadcasting and promotion.
+    max, min
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.clamp(0.0, jnp.array([-1.0, 2.0]), 1.0)
     Array([0., 1.], dtype=float32)
@@ -288,13 +390,32 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
 @api_boundary
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """x to the power y, elementwise: x floating or complex, y of its dtype or an integer.
+    """Raise x to the power y, elementwise.
 
-    The result has the shape of both (rank 0 and axes of 1 stretch) and the dtype of x.
+    Parameters
+    ----------
+    x : array_like
+        Base, of floating or complex dtype.
+    y : array_like
+        Exponent, of the dtype of `x` or an integer dtype. Rank 0 and axes of length 1 are repeated.
 
-    Raises:
-        TypeError: x is an integer, y of another floating dtype, or shapes differ.
+    Returns
+    -------
+    Array
+        Powers, with the dtype of `x` and the shape to which the operands are repeated.
 
+    Raises
+    ------
+    TypeError
+        If `x` has an integer dtype, `y` another floating dtype than `x`, or the shapes differ.
+
+    See Also
+    --------
+    integer_pow : Power with a constant integer exponent.
+    numpy.power : The same with promotion of dtypes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.pow(jnp.array([2.0]), 3.0)
     Array([8.], dtype=float32)
@@ -304,11 +425,32 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 @api_boundary
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x to a static integer power, elementwise, in the dtype of x.
+    """Raise x to a constant integer power, elementwise.
 
-    Raises:
-        TypeError: y is no integer, or is negative while x is one; or x is bool.
+    Parameters
+    ----------
+    x : array_like
+        Base, of integer, floating or complex dtype.
+    y : int
+        Exponent, a Python integer.
 
+    Returns
+    -------
+    Array
+        Powers, with the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        If `y` is not an integer, is negative for an integer `x`, or `x` is bool.
+
+    See Also
+    --------
+    pow : Power with an exponent from an array.
+    square : The second power.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.integer_pow(jnp.array([2.0]), 3)
     Array([8.], dtype=float32)
@@ -324,11 +466,30 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 @api_boundary
 def reciprocal(x: ArrayLike) -> Array:
-    """1 / x, elementwise, in the dtype of x, which is floating or complex.
+    """Compute 1 / x, elementwise.
 
-    Raises:
-        TypeError: x is an integer or bool, or no array.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of floating or complex dtype.
 
+    Returns
+    -------
+    Array
+        Reciprocals, with the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        If `x` is an integer, bool, or not an array.
+
+    See Also
+    --------
+    rsqrt : Reciprocal of the square root.
+    numpy.reciprocal : The same for other dtypes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.reciprocal(jnp.array([2.0]))
     Array([0.5], dtype=float32)
@@ -338,14 +499,38 @@ def reciprocal(x: ArrayLike) -> Array:
 
 @api_boundary
 def round(x: ArrayLike, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number, elementwise, in the dtype of x, which is floating.
+    """Round x to the nearest whole number, elementwise.
 
-    Differs from NumPy: halves go away from 0, unless the method is TO_NEAREST_EVEN.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of floating dtype, of any shape.
+    rounding_method : RoundingMethod, optional
+        How halves are rounded: AWAY_FROM_ZERO, the default, or TO_NEAREST_EVEN.
 
-    Raises:
-        TypeError: x is of another kind.
-        ValueError: there is no such method.
+    Returns
+    -------
+    Array
+        Whole numbers, with the shape and dtype of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not floating.
+    ValueError
+        If there is no such method.
+
+    See Also
+    --------
+    numpy.round : Round to a number of decimals.
+    floor, ceil
+
+    Notes
+    -----
+    NumPy rounds halves to even numbers. Here this needs `RoundingMethod.TO_NEAREST_EVEN`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.round(jnp.array([0.5, 1.5]))
     Array([1., 2.], dtype=float32)
@@ -359,11 +544,30 @@ _CONJUGATED = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex12
 
 @api_boundary
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugate, elementwise; float32 and float64 become complex.
+    """Compute the complex conjugate of x, elementwise.
 
-    Raises:
-        TypeError: x is of another dtype, half precision and integers included.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of complex dtype, or of dtype float32 or float64.
 
+    Returns
+    -------
+    Array
+        Conjugates, complex also for real `x`.
+
+    Raises
+    ------
+    TypeError
+        If `x` has another dtype, such as float16 or an integer one.
+
+    See Also
+    --------
+    numpy.conj : The same for any dtype; real numbers stay real.
+    real, imag
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.conj(jnp.array([1j]))
     Array([0.-1.j], dtype=complex64)
@@ -382,16 +586,41 @@ def conj(x: ArrayLike) -> Array:
 
 @api_boundary
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
-    """Convert the elements; of complex ones the real part is taken, for bools as well.
+    """Convert the elements of an array to another dtype.
 
-    The result has the operand's shape. Without jax_enable_x64 a 64-bit dtype stands for that of
-    32 bits, with a warning.
+    Parameters
+    ----------
+    operand : array_like
+        Array or number to convert, of any shape.
+    new_dtype : dtype_like
+        Dtype to convert to. Without `jax_enable_x64`, a 64-bit dtype stands for the 32-bit one,
+        with a warning.
 
-    Raises:
-        TypeError: there is no such dtype, or a complex number of Python's is to become real.
-        ValueError: the dtype is None.
-        OverflowError: a Python integer beyond 64 bits is to become an integer.
+    Returns
+    -------
+    Array
+        Converted elements, of the same shape.
 
+    Raises
+    ------
+    TypeError
+        If there is no such dtype, or a Python complex number is to become real.
+    ValueError
+        If `new_dtype` is None.
+    OverflowError
+        If a Python integer of more than 64 bits is to become an integer.
+
+    See Also
+    --------
+    bitcast_convert_type : Keep the bits instead of the values.
+    numpy.astype : The same with options.
+
+    Notes
+    -----
+    Real numbers and bools are made of the real parts of complex numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
     Array([1], dtype=int32)
@@ -434,12 +663,34 @@ def _converted(value: int, dtype: np.dtype) -> np.ndarray:
 
 @api_boundary
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The same bits as another dtype; of another width, the last axis is added or used up.
+    """Reinterpret the bits of the elements as another dtype.
 
-    Raises:
-        TypeError: bool or complex on one side, another dtype on the other, of the same width.
-        ValueError: the last axis does not hold just one element of a wider dtype.
+    Parameters
+    ----------
+    operand : array_like
+        Array or number whose bits are read, of any shape.
+    new_dtype : dtype_like
+        Dtype to read the bits as.
 
+    Returns
+    -------
+    Array
+        Elements of `new_dtype`. If it is narrower, there is one more axis for the parts of each
+        element; if it is wider, the last axis is used up.
+
+    Raises
+    ------
+    TypeError
+        If one of two dtypes of the same width is bool or complex.
+    ValueError
+        If the last axis does not hold exactly the parts of one element of a wider dtype.
+
+    See Also
+    --------
+    convert_element_type : Convert the values.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
     Array(1065353216, dtype=int32)
@@ -465,18 +716,43 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 @api_boundary
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
-    """Round floats to those with fewer bits of exponent and mantissa; shape and dtype stay.
+    """Round floating-point numbers to fewer bits of exponent and mantissa.
 
-    Ties go to even; what is too large becomes infinite, what is too small zero, nan stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array or number of floating dtype, of any shape.
+    exponent_bits : int
+        Number of bits of the exponent, at least 1.
+    mantissa_bits : int
+        Number of bits of the mantissa, at least 0.
 
-    Raises:
-        TypeError: the operand is not floating, or a number of bits is no integer.
-        ValueError: there is no bit of exponent, or fewer than none of mantissa.
+    Returns
+    -------
+    Array
+        Rounded numbers, with the shape and dtype of `operand`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.reduce_precision(jnp.array([1.1, 70000.0]), 5, 10)
-        Array([1.0996094,       inf], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If `operand` is not floating, or a number of bits is not an integer.
+    ValueError
+        If a number of bits is too small.
+
+    See Also
+    --------
+    convert_element_type : Convert to another dtype.
+
+    Notes
+    -----
+    Ties are rounded to even. Numbers that are too large become infinite, those that are too small
+    become 0, and nan stays nan.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.reduce_precision(jnp.array([1.1, 70000.0]), 5, 10)
+    Array([1.0996094,       inf], dtype=float32)
     """
     x = as_node(operand, "lax.reduce_precision")
     exponent = as_int(exponent_bits, "lax.reduce_precision", "exponent_bits")
@@ -491,11 +767,30 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 
 @api_boundary
 def stop_gradient(x: Any) -> Any:
-    """The tree of values as it is (shapes and dtypes), but a constant to every derivative.
+    """Return values unchanged, but as constants for differentiation.
 
-    Raises:
-        TypeError: a leaf is no array or number.
+    Parameters
+    ----------
+    x : array, number or pytree of them
+        Values, whose derivatives are taken to be 0.
 
+    Returns
+    -------
+    pytree
+        The same values, with their shapes and dtypes.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array or a number.
+
+    See Also
+    --------
+    grad : Gradient of a function.
+    optimization_barrier : Keep the compiler from merging computations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.stop_gradient(1.0)
     Array(1., dtype=float32, weak_type=True)
@@ -512,12 +807,31 @@ def stop_gradient(x: Any) -> Any:
 
 @api_boundary
 def optimization_barrier(operand: Any, /) -> Any:
-    """The tree of values as it is, for consumers that shall come after all of them: nothing is
-    merged or fused across. Shapes and dtypes stay.
+    """Return values unchanged, once all of them are computed.
 
-    Raises:
-        TypeError: a leaf is no array or number.
+    Computations are neither merged nor fused across the barrier.
 
+    Parameters
+    ----------
+    operand : array, number or pytree of them
+        Values that are computed before those that use the result.
+
+    Returns
+    -------
+    pytree
+        The same values, with their shapes and dtypes.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array or a number.
+
+    See Also
+    --------
+    stop_gradient : Make values constants for differentiation.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.optimization_barrier(jnp.ones(2))
     Array([1., 1.], dtype=float32)

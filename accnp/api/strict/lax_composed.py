@@ -59,14 +59,35 @@ split_p = composed("split", _split, several=True)
 def stack(operands: Any, axis: int = 0) -> Array:
     """Join arrays of one shape and dtype along a new axis.
 
-    Raises:
-        IndexError: there are no operands.
-        TypeError: their dtypes differ.
+    Parameters
+    ----------
+    operands : sequence of array_like
+        Arrays of one shape and dtype.
+    axis : int, optional
+        Position of the new axis in the result. The default is 0.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.stack([jnp.zeros(2), jnp.ones(2)], axis=1).tolist()
-        [[0.0, 1.0], [0.0, 1.0]]
+    Returns
+    -------
+    Array
+        Joined array of the same dtype, with one axis more.
+
+    Raises
+    ------
+    IndexError
+        If there are no operands.
+    TypeError
+        If their dtypes differ.
+
+    See Also
+    --------
+    unstack : The inverse.
+    concatenate : Join along an existing axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.stack([jnp.zeros(2), jnp.ones(2)], axis=1).tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
     """
     nodes = [as_node(x, "lax.stack") for x in operands]
     if not nodes:
@@ -78,18 +99,37 @@ def stack(operands: Any, axis: int = 0) -> Array:
 
 @api_boundary
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """Take an array apart along an axis.
+    """Split an array into its parts along an axis.
 
-    The parts lack the axis and have the array's dtype.
+    Parameters
+    ----------
+    x : array_like
+        Array to split, of any shape.
+    axis : int, optional
+        Axis along which to split. The default is 0.
 
-    Raises:
-        ValueError: there is no such axis.
-        TypeError: x is a list.
+    Returns
+    -------
+    tuple of Array
+        Parts without the axis, of the dtype of `x`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> [v.item() for v in jnp.lax.unstack(jnp.arange(3))]
-        [0, 1, 2]
+    Raises
+    ------
+    ValueError
+        If `axis` is out of bounds.
+    TypeError
+        If `x` is a list.
+
+    See Also
+    --------
+    stack : The inverse.
+    split : Parts of several elements.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> [v.item() for v in jnp.lax.unstack(jnp.arange(3))]
+    [0, 1, 2]
     """
     node = as_node(x, "lax.unstack")
     at = as_axis(axis, node.aval.ndim, "lax.unstack")
@@ -98,15 +138,35 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 @api_boundary
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """Repeat the whole array along each axis, as often as `reps` says for it; the dtype stays.
+    """Repeat a whole array along each axis.
 
-    Raises:
-        TypeError: `reps` has not one number for each axis, or one is negative or no integer.
+    Parameters
+    ----------
+    operand : array_like
+        Array to repeat, of any shape.
+    reps : sequence of ints
+        Number of repetitions for each axis.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.tile(jnp.arange(3), (2,))
-        Array([0, 1, 2, 0, 1, 2], dtype=int32)
+    Returns
+    -------
+    Array
+        Repeated array of the same dtype.
+
+    Raises
+    ------
+    TypeError
+        If `reps` does not have one number for each axis, or one is negative or not an integer.
+
+    See Also
+    --------
+    numpy.tile : The same with any number of repetitions.
+    broadcast : Repeat along new axes.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.tile(jnp.arange(3), (2,))
+    Array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
     node = as_node(operand, "lax.tile")
     times = as_shape(reps, "lax.tile")
@@ -120,16 +180,39 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 @api_boundary
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Cut an axis into consecutive parts of these sizes; the other axes and the dtype stay.
+    """Split an array along an axis into parts of given sizes.
 
-    Raises:
-        ValueError: the sizes do not add up to the axis, or there is no such axis.
-        TypeError: a size is negative or no integer, or the operand is a list.
+    Parameters
+    ----------
+    operand : array_like
+        Array to split, of any shape.
+    sizes : sequence of ints
+        Lengths of the parts, which add up to the length of the axis.
+    axis : int, optional
+        Axis along which to split. The default is 0.
 
-    Example:
-        >>> import accnp as jnp
-        >>> [v.tolist() for v in jnp.lax.split(jnp.arange(5), (2, 3))]
-        [[0, 1], [2, 3, 4]]
+    Returns
+    -------
+    list of Array
+        Consecutive parts of the same dtype.
+
+    Raises
+    ------
+    ValueError
+        If the sizes do not add up to the length of the axis, or `axis` is out of bounds.
+    TypeError
+        If a size is negative or not an integer, or `operand` is a list.
+
+    See Also
+    --------
+    unstack : Parts of one element each, without the axis.
+    numpy.split : Split at indices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> [v.tolist() for v in jnp.lax.split(jnp.arange(5), (2, 3))]
+    [[0, 1], [2, 3, 4]]
     """
     node = as_node(operand, "lax.split")
     at = as_axis(axis, node.aval.ndim, "lax.split")
@@ -185,15 +268,34 @@ mulhi_p = composed("mulhi", _mulhi)
 
 @api_boundary
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The high half of the bits of a product of integers, elementwise.
+    """Compute the high half of the bits of a product of integers, elementwise.
 
-    Raises:
-        TypeError: the operands are not integers of one dtype.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of integer dtype, of any shape.
+    y : array_like
+        Second factor, of the same dtype and shape.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.mulhi(jnp.int32(2**30), jnp.int32(8))
-        Array(2, dtype=int32)
+    Returns
+    -------
+    Array
+        High bits of the products, of the dtype of the operands.
+
+    Raises
+    ------
+    TypeError
+        If the operands are not integers of one dtype.
+
+    See Also
+    --------
+    mul : The low half of the bits.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.mulhi(jnp.int32(2**30), jnp.int32(8))
+    Array(2, dtype=int32)
     """
     return mulhi_p.bind(*[wrap(as_node(v, "lax.mulhi")) for v in (x, y)])
 
@@ -224,15 +326,32 @@ eq_to_p, le_to_p, lt_to_p = _total("eq"), _total("le"), _total("lt")
 
 @api_boundary
 def shapes_broadcast(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which shapes broadcast: a tuple of Python ints; dtypes play no part.
+    """Return the shape to which shapes broadcast.
 
-    Raises:
-        ValueError: they do not.
+    Parameters
+    ----------
+    *shapes : sequence of ints
+        Shapes of arrays, whose dtypes do not matter.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.broadcast_shapes((3, 1), (4,))
-        (3, 4)
+    Returns
+    -------
+    tuple of int
+        Common shape.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast.
+
+    See Also
+    --------
+    numpy.broadcast_shapes : The same in NumPy's namespace.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast_shapes((3, 1), (4,))
+    (3, 4)
     """
     return broadcast_shapes(
         "lax.broadcast_shapes", [as_shape(s, "broadcast_shapes") for s in shapes]
@@ -244,18 +363,37 @@ shapes_broadcast.__name__ = shapes_broadcast.__qualname__ = "broadcast_shapes"
 
 @api_boundary
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """Repeat an array to the shape of another one.
+    """Broadcast an array to the shape of another one.
 
-    The dtype stays, the rank of the result is that of `like_arr`.
+    Parameters
+    ----------
+    arr : array_like
+        Array or number to broadcast, of any shape.
+    like_arr : array_like
+        Array whose shape is taken.
 
-    Raises:
-        ValueError: the shape cannot be repeated to the other one.
-        TypeError: an argument is no array or number.
+    Returns
+    -------
+    Array
+        Broadcast array of the dtype of `arr`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.broadcast_like(1.0, jnp.zeros(2))
-        Array([1., 1.], dtype=float32, weak_type=True)
+    Raises
+    ------
+    ValueError
+        If `arr` does not broadcast to the shape.
+    TypeError
+        If an argument is not an array or a number.
+
+    See Also
+    --------
+    numpy.broadcast_to : Broadcast to a given shape.
+    broadcast_in_dim : Put the axes at given places.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast_like(1.0, jnp.zeros(2))
+    Array([1., 1.], dtype=float32, weak_type=True)
     """
     x, other = as_node(arr, "lax.broadcast_like"), as_node(like_arr, "lax.broadcast_like")
     return wrap(to_shape(x, other.aval.shape, "lax.broadcast_like"))
@@ -263,15 +401,32 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 @api_boundary
 def shape_as_value(shape: Any) -> Array:
-    """The sizes of a shape as an array of integers.
+    """Return the sizes of a shape as an array.
 
-    Raises:
-        TypeError: a size is no integer.
+    Parameters
+    ----------
+    shape : sequence of ints
+        Shape whose sizes are wanted.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.shape_as_value((2, 3))
-        Array([2, 3], dtype=int32)
+    Returns
+    -------
+    Array
+        Vector of default integers.
+
+    Raises
+    ------
+    TypeError
+        If a size is not an integer.
+
+    See Also
+    --------
+    numpy.shape : Shape of an array.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
     """
     sizes = as_shape(shape, "lax.shape_as_value")
     parts = [full((1,), n, np.int32) for n in sizes]
@@ -280,15 +435,32 @@ def shape_as_value(shape: Any) -> Array:
 
 @api_boundary
 def dtype_of(x: Any) -> np.dtype:
-    """Return the dtype of an array of any shape, a number, or a type, as results would have it.
+    """Return the dtype of an array, a number or a type.
 
-    Raises:
-        TypeError: `x` has none: a list, None, an unknown name.
+    Parameters
+    ----------
+    x : array_like or dtype_like
+        Array of any shape, Python number, or type.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.dtype(1.0).name
-        'float32'
+    Returns
+    -------
+    numpy.dtype
+        Dtype that results of `x` have.
+
+    Raises
+    ------
+    TypeError
+        If `x` has no dtype, as a list, None or an unknown name.
+
+    See Also
+    --------
+    numpy.result_type : Dtype of results of several operands.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.dtype(1.0).name
+    'float32'
     """
     if isinstance(x, type | np.dtype | str):
         return dtypes.requested_dtype(x, "lax.dtype")
@@ -308,15 +480,36 @@ empty_p = composed("empty", lambda *, shape, dtype, out_sharding=None: full(shap
 
 @api_boundary
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """An array of this shape and dtype of which nobody asks what is in it: zeros.
+    """Make an array whose values do not matter.
 
-    Raises:
-        TypeError: a size is negative or no integer, or there is no such dtype.
+    Parameters
+    ----------
+    shape : int or sequence of ints
+        Static shape of the array to make.
+    dtype : dtype_like
+        Dtype of its elements, any one.
+    {out_sharding}
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.empty((2, 3), "float32").shape
-        (2, 3)
+    Returns
+    -------
+    Array
+        Array of the given shape and dtype, filled with zeros.
+
+    Raises
+    ------
+    TypeError
+        If a size is negative or not an integer, or there is no such dtype.
+
+    See Also
+    --------
+    full : Fill with a value.
+    numpy.empty : The same in NumPy's namespace.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.empty((2, 3), "float32").shape
+    (2, 3)
     """
     new = dtypes.requested_dtype(dtype, "lax.empty")
     return empty_p.bind(shape=as_shape(shape, "lax.empty"), dtype=new)
@@ -327,16 +520,36 @@ stage_p = composed("stage", lambda x: x)
 
 @api_boundary
 def stage(x: ArrayLike, /) -> Array:
-    """A number or a NumPy array as an array; in a function that is traced it stays a constant.
+    """Turn a number or a NumPy array into an array of this library.
 
-    Shape and dtype stay; 64 bits become 32, as everywhere, unless `enable_x64` is on.
+    Parameters
+    ----------
+    x : array_like
+        Array or number to convert.
 
-    Raises:
-        TypeError: x is a list, a text or None.
+    Returns
+    -------
+    Array
+        The same values. Shape and dtype are unchanged, except that 64-bit dtypes become 32-bit ones
+        without `jax_enable_x64`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.stage(3)
-        Array(3, dtype=int32, weak_type=True)
+    Raises
+    ------
+    TypeError
+        If `x` is a list, a string or None.
+
+    See Also
+    --------
+    numpy.asarray : The same for sequences, too.
+
+    Notes
+    -----
+    In a traced function the result is a constant of the trace.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.stage(3)
+    Array(3, dtype=int32, weak_type=True)
     """
     return wrap(as_node(x, "lax.stage"))

@@ -12,17 +12,35 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_axes, as_int
 from accnp.api.arguments.values import needs_dtype
-from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
+from accnp.api.strict.lax_texts import with_example
 from accnp.array import Array, ArrayLike
 from accnp.config import config
+from accnp.docstrings import fill
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import wrong_dtype
 from accnp.primitives.prefix import prefixes
+
+# Names -> summary, dtypes of the operand, what is related.
+_REDUCTIONS = {
+    "reduce_sum": ("Sum the elements", "numeric", "numpy.sum : Sum with promotion of dtypes."),
+    "reduce_prod": ("Multiply the elements", "numeric", "numpy.prod : Product with promotion."),
+    "reduce_max": ("Return the maximum", "numeric or bool", "numpy.max : The same with `where`."),
+    "reduce_min": ("Return the minimum", "numeric or bool", "numpy.min : The same with `where`."),
+    "reduce_and": ("Compute the bitwise and", "integer or bool", "numpy.all : Test all elements."),
+    "reduce_or": ("Compute the bitwise or", "integer or bool", "numpy.any : Test for any element."),
+}
+_CUMULATIVE = {
+    "cumsum": ("Compute the cumulative sum", "numeric", "numpy.cumsum : The same with `dtype`."),
+    "cumprod": ("Compute cumulative products", "numeric", "numpy.cumprod : The same with `dtype`."),
+    "cummax": ("Compute cumulative maxima", "numeric", "cummin, reduce_max"),
+    "cummin": ("Compute cumulative minima", "numeric", "cummax, reduce_min"),
+    "cumlogsumexp": ("Compute the log of cumulative sums of exp", "floating or complex", "cumsum"),
+}
 
 
 def _make_reduce(name: str, example: str) -> Callable[..., Array]:
@@ -57,12 +75,22 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
 
     reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
     reduce_.__name__ = reduce_.__qualname__ = name
-    text = (
-        f"The op `{name}` over the given axes, which go; the dtype stays.\n\n    Raises:\n"
-        "        TypeError: an array of another kind of dtype, or none.\n"
-        "        ValueError: there is no such axis, or it is negative or given twice."
+    summary, kinds, related = _REDUCTIONS[name]
+    sharding = "    {out_sharding}\n" if name == "reduce_sum" else ""
+    text = fill(
+        f"{summary} over the given axes.\n\n"
+        "    Parameters\n    ----------\n"
+        f"    operand : array_like\n        Array or number to reduce, of {kinds} dtype.\n"
+        "    axes : sequence of ints\n        Axes to reduce, counted from 0.\n"
+        f"{sharding}\n"
+        "    Returns\n    -------\n"
+        "    Array\n        Result of the dtype of `operand`, without the reduced axes.\n\n"
+        "    Raises\n    ------\n"
+        "    TypeError\n        If `operand` is not an array or a number, or has another dtype.\n"
+        "    ValueError\n        If an axis is out of bounds, negative or given twice.\n\n"
+        f"    See Also\n    --------\n    {related}\n    reduce : Reduction by any function."
     )
-    reduce_.__doc__ = documented(text, f"lax.{name}", example)
+    reduce_.__doc__ = with_example(text, f"lax.{name}", example)
     return reduce_
 
 
@@ -96,13 +124,24 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
 
     arg.__name__ = arg.__qualname__ = name
+    extreme = "maximum" if name == "argmax" else "minimum"
+    other = "argmin" if name == "argmax" else "argmax"
     text = (
-        f"The op `{name}` along one axis: the first place of equals.\n\n"
-        "    The axis goes; the result is of index_dtype.\n\n"
-        "    Raises:\n        TypeError: complex numbers, or index_dtype is no integer one.\n"
-        "        ValueError: there is no such axis, or it is negative."
+        f"Return the index of the {extreme} along one axis.\n\n"
+        "    Parameters\n    ----------\n"
+        "    operand : array_like\n        Array of real numbers or bools.\n"
+        "    axis : int\n        Axis to search along, counted from 0.\n"
+        "    index_dtype : dtype_like\n        Integer dtype of the result.\n\n"
+        "    Returns\n    -------\n"
+        f"    Array\n        Index of the first {extreme}, without the axis.\n\n"
+        "    Raises\n    ------\n"
+        "    TypeError\n"
+        "        If `operand` is complex or not an array, or `index_dtype` not an integer dtype.\n"
+        "    ValueError\n        If `axis` is out of bounds or negative.\n\n"
+        "    See Also\n    --------\n"
+        f"    {other}\n    numpy.{name} : The same with optional arguments."
     )
-    arg.__doc__ = documented(text, f"lax.{name}", example)
+    arg.__doc__ = with_example(text, f"lax.{name}", example)
     return arg
 
 
@@ -119,12 +158,23 @@ def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
         return wrap(getattr(o, name)(x, axis=at, reverse=bool(reverse)))
 
     cumulative.__name__ = cumulative.__qualname__ = name
+    summary, kinds, related = _CUMULATIVE[name]
     text = (
-        f"The op `{name}` along one axis, from the end if reverse; shape and dtype stay.\n\n"
-        "    Raises:\n        TypeError: an array of another kind of dtype, or none.\n"
-        "        ValueError: there is no such axis, or it is negative."
+        f"{summary} along one axis.\n\n"
+        "    Parameters\n    ----------\n"
+        f"    operand : array_like\n        Array to accumulate, of {kinds} dtype.\n"
+        "    axis : int, optional\n        Axis to go along, counted from 0. The default is 0.\n"
+        "    reverse : bool, optional\n"
+        "        If True, go from the end of the axis to its start. The default is False.\n\n"
+        "    Returns\n    -------\n"
+        "    Array\n        Partial results, with the shape and dtype of `operand`.\n\n"
+        "    Raises\n    ------\n"
+        "    TypeError\n        If `operand` is not an array, or has another dtype.\n"
+        "    ValueError\n        If `axis` is out of bounds or negative.\n\n"
+        f"    See Also\n    --------\n    {related}\n"
+        "    associative_scan : Partial results of any associative function."
     )
-    cumulative.__doc__ = documented(text, f"lax.{name}", example)
+    cumulative.__doc__ = with_example(text, f"lax.{name}", example)
     return cumulative
 
 

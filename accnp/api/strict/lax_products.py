@@ -35,18 +35,38 @@ __all__ = [
 
 @api_boundary
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
-    """Multiply the matrices in the last two axes; all others are batches, of one shape.
+    """Multiply the matrices in the last two axes.
 
-    Dtypes are promoted.
+    Parameters
+    ----------
+    lhs : array_like
+        Matrices of shape (..., m, k).
+    rhs : array_like
+        Matrices of shape (..., k, n), with the same leading axes.
+    {precision}
 
-    Raises:
-        ValueError: ranks differ, or are below 2.
-        TypeError: sizes do not fit, or an operand is a list.
+    Returns
+    -------
+    Array
+        Products of shape (..., m, n) and of the promoted dtype.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.batch_matmul(jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5))).shape
-        (2, 3, 5)
+    Raises
+    ------
+    ValueError
+        If the ranks differ or are less than 2.
+    TypeError
+        If sizes do not fit, or an operand is a list.
+
+    See Also
+    --------
+    dot_general : Products along any axes.
+    numpy.matmul : The same with broadcasting.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.batch_matmul(jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5))).shape
+    (2, 3, 5)
     """
     x, y = as_node(lhs, "lax.batch_matmul"), as_node(rhs, "lax.batch_matmul")
     rank = x.aval.ndim
@@ -163,28 +183,55 @@ def ragged_dot_general(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """A product in which groups of places along one axis of `lhs` are multiplied by themselves.
+    """Multiply arrays in groups of elements along one axis.
 
-    Along an axis that is kept, each group has a matrix of its own in `rhs`; along one that is
-    contracted, each group gives a result of its own, in front; along a batch axis groups mean
-    nothing. The work is that of one product for each group.
+    Parameters
+    ----------
+    lhs : array_like
+        Left operand, one axis of which is cut into groups.
+    rhs : array_like
+        Right operand, of any shape.
+    group_sizes : array_like of int
+        Lengths of the groups, of shape (groups,), or with the axes of `lhs` before its ragged one
+        in front.
+    ragged_dot_dimension_numbers : RaggedDotDimensionNumbers
+        Which axes are contracted, batched, ragged and numbered by groups.
+    {precision}
+    {preferred_element_type}
+    group_offset : None, optional
+        Index of the first group in JAX. Not supported.
+    {out_sharding}
 
-    Args:
-        lhs, rhs: the operands.
-        group_sizes: integers [groups], or with leading axes those of `lhs` before its ragged one.
-        ragged_dot_dimension_numbers: which axes belong together.
-        precision, preferred_element_type: as of `dot_general`.
-        group_offset: not supported.
+    Returns
+    -------
+    Array
+        Products, whose axes are ordered as in `dot_general`.
 
-    Raises:
-        TypeError: the axes do not fit, or the sizes are no integers.
+    Raises
+    ------
+    TypeError
+        If the axes do not fit, or `group_sizes` are not integers.
+    NotImplementedError
+        If `group_offset` is given.
 
-    Example:
-        >>> import accnp as jnp
-        >>> numbers = jnp.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
-        >>> ones = jnp.ones((3, 1))
-        >>> jnp.lax.ragged_dot_general(ones, ones, jnp.array([1, 2]), numbers).ravel()
-        Array([1., 2.], dtype=float32)
+    See Also
+    --------
+    ragged_dot : Groups of rows by a matrix each.
+    dot_general : The product without groups.
+
+    Notes
+    -----
+    If the ragged axis is kept, each group has a matrix of its own in `rhs`. If it is contracted,
+    each group gives a result of its own, along a new leading axis. If it is a batch axis, groups
+    have no effect. The work is that of one product for each group.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> numbers = jnp.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
+    >>> ones = jnp.ones((3, 1))
+    >>> jnp.lax.ragged_dot_general(ones, ones, jnp.array([1, 2]), numbers).ravel()
+    Array([1., 2.], dtype=float32)
     """
     name = "lax.ragged_dot_general"
     nodes = [as_node(v, name) for v in (lhs, rhs, group_sizes)]
@@ -219,27 +266,45 @@ def ragged_dot(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Multiply groups of consecutive rows by a matrix each; rows beyond the groups give zeros.
+    """Multiply groups of consecutive rows by a matrix each.
 
-    Args:
-        lhs: [rows, k].
-        rhs: [groups, k, n].
-        group_sizes: integers [groups]: how many rows each group has.
-        precision, preferred_element_type: as of `dot_general`.
-        group_offset: not supported.
+    Parameters
+    ----------
+    lhs : array_like
+        Rows, of shape (m, k).
+    rhs : array_like
+        One matrix for each group, of shape (groups, k, n).
+    group_sizes : array_like of int
+        How many rows each group has, of shape (groups,).
+    {precision}
+    {preferred_element_type}
+    group_offset : None, optional
+        Index of the first group in JAX. Not supported.
+    {out_sharding}
 
-    Returns:
-        [rows, n], of the promoted dtype of both, or of preferred_element_type.
+    Returns
+    -------
+    Array
+        Products of shape (m, n). Rows after the last group are zeros.
 
-    Raises:
-        TypeError: shapes do not fit, or group_sizes is not of integers.
-        NotImplementedError: group_offset is given.
+    Raises
+    ------
+    TypeError
+        If the shapes do not fit, or `group_sizes` are not integers.
+    NotImplementedError
+        If `group_offset` is given.
 
-    Example:
-        >>> import accnp as jnp
-        >>> matrices = jnp.array([[[1.0]], [[10.0]]])
-        >>> jnp.lax.ragged_dot(jnp.ones((4, 1)), matrices, jnp.array([1, 2])).ravel()
-        Array([ 1., 10., 10.,  0.], dtype=float32)
+    See Also
+    --------
+    ragged_dot_general : Groups along any axis.
+    dot : The product without groups.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> matrices = jnp.array([[[1.0]], [[10.0]]])
+    >>> jnp.lax.ragged_dot(jnp.ones((4, 1)), matrices, jnp.array([1, 2])).ravel()
+    Array([ 1., 10., 10.,  0.], dtype=float32)
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     shapes = [as_node(v, "lax.ragged_dot").aval.shape for v in (lhs, rhs)]
@@ -299,23 +364,49 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Multiply operands that have a scale for each block of contracted elements, in bfloat16.
+    """Multiply operands that have a scale for each block of contracted elements.
 
-    Args:
-        lhs, rhs: the operands, of one rank.
-        lhs_scale, rhs_scale: of their shapes, but fewer along the contracted axes, by a factor of
-            at least 2; None: no scale.
-        dimension_numbers: as of `dot_general`; the last axis by the last but one without, with
-            leading batches.
-        preferred_element_type: the result's dtype, bfloat16 if None; sums are kept in float32.
+    Parameters
+    ----------
+    lhs : array_like
+        Left operand, of any shape.
+    rhs : array_like
+        Right operand, of the same rank.
+    lhs_scale : array_like, optional
+        Scales of `lhs`, with its shape, but shorter by a factor of at least 2 along the contracted
+        axes. By default it is not scaled.
+    rhs_scale : array_like, optional
+        Scales of `rhs`, likewise.
+    dimension_numbers : tuple, optional
+        Contracted and batch axes as in `dot_general`. By default the last axis of `lhs` and the
+        last but one of `rhs` are contracted, with leading batch axes.
+    preferred_element_type : dtype_like, optional
+        Dtype of the result. The default is bfloat16.
 
-    Raises:
-        TypeError: shapes do not fit.
+    Returns
+    -------
+    Array
+        Products, summed up in float32.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 3.0))
-        Array([[12]], dtype=bfloat16)
+    Raises
+    ------
+    TypeError
+        If the shapes do not fit.
+
+    See Also
+    --------
+    dot_general : The product without scales.
+    nn.scaled_matmul : The same for matrices.
+
+    Notes
+    -----
+    The scaled operands are rounded to bfloat16.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 3.0))
+    Array([[12]], dtype=bfloat16)
     """
     name = "lax.scaled_dot"
     x, y = as_node(lhs, name), as_node(rhs, name)

@@ -37,15 +37,38 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
 def full(
     shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
 ) -> Array:
-    """An array of a static shape, filled with one value.
+    """Make an array filled with one value.
 
-    The dtype is the value's by default, weak for a Python number.
+    Parameters
+    ----------
+    shape : int or sequence of ints
+        Static shape of the array to make.
+    fill_value : array_like
+        Scalar with which to fill it.
+    {dtype_filled}
+    sharding : Sharding, optional
+        Where the array is placed.
 
-    Raises:
-        TypeError: a size is no integer, or negative; the value is an array of axes; or there is no
-            such dtype.
-        ValueError: the value is None.
+    Returns
+    -------
+    Array
+        Array of the given shape and dtype.
 
+    Raises
+    ------
+    TypeError
+        If a size is negative or not an integer, `fill_value` is not a scalar, or there is no such
+        dtype.
+    ValueError
+        If `fill_value` is None.
+
+    See Also
+    --------
+    full_like : The same with the shape of another array.
+    numpy.full : The same with broadcasting of the value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
@@ -72,13 +95,40 @@ def full_like(
     shape: Any = None,
     sharding: Any = None,
 ) -> Array:
-    """An array of one value with the shape and dtype of another one.
+    """Make an array filled with one value, with the shape and dtype of another one.
 
-    Raises:
-        TypeError: x has neither a shape nor is an array, the value is an array of axes, or there is
-            no such dtype.
-        ValueError: the value is None.
+    Parameters
+    ----------
+    x : array_like
+        Array whose shape and dtype are the default.
+    fill_value : array_like
+        Scalar with which to fill the new array.
+    dtype : dtype_like, optional
+        Dtype of the new array instead of that of `x`.
+    shape : int or sequence of ints, optional
+        Dimensions of the new array instead of those of `x`.
+    sharding : Sharding, optional
+        Where the array is placed.
 
+    Returns
+    -------
+    Array
+        Filled array of the given shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `x` has no shape, `fill_value` is not a scalar, or there is no such dtype.
+    ValueError
+        If `fill_value` is None.
+
+    See Also
+    --------
+    full : The same with a given shape.
+    numpy.full_like : The same with broadcasting of the value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.full_like(jnp.ones(2), 3)
     Array([3., 3.], dtype=float32)
@@ -89,12 +139,34 @@ def full_like(
 
 @api_boundary
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """Return the vector of the numbers 0, 1, ... size - 1, of the given dtype.
+    """Make the vector of the numbers 0, 1, ..., size - 1.
 
-    Raises:
-        TypeError: size is no integer, or negative; the dtype is bool, or there is no such dtype.
-        ValueError: the dtype is None.
+    Parameters
+    ----------
+    dtype : dtype_like
+        Integer, floating or complex dtype of the vector.
+    size : int
+        Static number of elements.
 
+    Returns
+    -------
+    Array
+        Vector of shape (size,).
+
+    Raises
+    ------
+    TypeError
+        If `size` is negative or not an integer, or `dtype` is bool or unknown.
+    ValueError
+        If `dtype` is None.
+
+    See Also
+    --------
+    broadcasted_iota : The same along one axis of a larger array.
+    numpy.arange : Evenly spaced numbers in an interval.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.iota(int, 3)
     Array([0, 1, 2], dtype=int32)
@@ -107,12 +179,37 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 def broadcasted_iota(
     dtype: DTypeLike, shape: Any, dimension: int, *, out_sharding: Any = None
 ) -> Array:
-    """An array of a shape and dtype whose elements are their index along one axis.
+    """Make an array whose elements are their index along one axis.
 
-    Raises:
-        TypeError: a size is no integer, or the dtype is bool.
-        ValueError: there is no such axis.
+    Parameters
+    ----------
+    dtype : dtype_like
+        Integer, floating or complex dtype of the array.
+    shape : int or sequence of ints
+        Static shape of the array to make.
+    dimension : int
+        Axis along which to count, from 0.
+    {out_sharding}
 
+    Returns
+    -------
+    Array
+        Array of the given shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If a size is not an integer, or `dtype` is bool.
+    ValueError
+        If `dimension` is out of bounds.
+
+    See Also
+    --------
+    iota : The same with one axis.
+    numpy.indices : Indices along all axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.broadcasted_iota(int, (2, 2), 1)
     Array([[0, 1],
@@ -133,13 +230,33 @@ def broadcasted_iota(
 
 @api_boundary
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """Put new axes of these sizes in front.
+    """Repeat an array along new leading axes.
 
-    The result has shape (*sizes, *operand.shape) and the operand's dtype.
+    Parameters
+    ----------
+    operand : array_like
+        Array or number to repeat, of any shape.
+    sizes : sequence of ints
+        Lengths of the new axes.
+    {out_sharding}
 
-    Raises:
-        TypeError: a size is no integer, or negative.
+    Returns
+    -------
+    Array
+        Repeated array, of shape (*sizes, *operand.shape) and of the same dtype.
 
+    Raises
+    ------
+    TypeError
+        If a size is negative or not an integer.
+
+    See Also
+    --------
+    broadcast_in_dim : Put the axes at any places.
+    numpy.broadcast_to : Broadcast to a shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.broadcast(jnp.ones(2), (1,)).shape
     (1, 2)
@@ -153,14 +270,37 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
 def broadcast_in_dim(
     operand: ArrayLike, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
 ) -> Array:
-    """Put the operand's axes at the given places of a larger shape and repeat along the others.
+    """Repeat an array to a larger shape, with its axes at given places.
 
-    Its axis i becomes axis broadcast_dimensions[i], in any order; the dtype stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array or number to repeat, of any shape.
+    shape : int or sequence of ints
+        Static shape of the result.
+    broadcast_dimensions : sequence of ints
+        Axes of the result for those of `operand`, in any order: axis i becomes axis
+        broadcast_dimensions[i].
+    {out_sharding}
 
-    Raises:
-        TypeError: an axis has neither length 1 nor the length of its place, or two have one place,
-            or one outside the shape.
+    Returns
+    -------
+    Array
+        Repeated array of the given shape and of the same dtype.
 
+    Raises
+    ------
+    TypeError
+        If an axis has neither length 1 nor that of its place, or two axes have the same place, or
+        one is out of bounds.
+
+    See Also
+    --------
+    broadcast : Add leading axes only.
+    numpy.broadcast_to : Broadcast to a shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.broadcast_in_dim(jnp.ones(2), (2, 3), (0,)).shape
     (2, 3)
@@ -178,13 +318,31 @@ def broadcast_in_dim(
 
 @api_boundary
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """Put axes of length 1 in front up to a rank.
+    """Add leading axes of length 1 up to a rank.
 
-    The dtype stays.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of at most that rank.
+    rank : int
+        Number of axes of the result.
 
-    Raises:
-        TypeError: x is no array or number, or `rank` no integer.
+    Returns
+    -------
+    Array
+        The elements of `x` with `rank` axes; the dtype is unchanged.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or a number, or `rank` is not an integer.
+
+    See Also
+    --------
+    expand_dims : Add axes at given places.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.broadcast_to_rank(jnp.ones(2), 3).shape
     (1, 1, 2)
@@ -198,14 +356,35 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 def reshape(
     operand: ArrayLike, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """The elements under another shape, after a permutation of the axes if one is given.
+    """Return the elements of an array in another shape.
 
-    The dtype stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array or number to reshape, of any shape.
+    new_sizes : sequence of ints
+        Shape of the result, with as many elements.
+    dimensions : sequence of ints, optional
+        Permutation of the axes that is applied first.
+    {out_sharding}
 
-    Raises:
-        TypeError: the number of elements changes, a size is negative (NumPy takes -1), or
-            `dimensions` is no permutation.
+    Returns
+    -------
+    Array
+        The same elements in row-major order; the dtype is unchanged.
 
+    Raises
+    ------
+    TypeError
+        If the number of elements changes, a size is negative, or `dimensions` is not a permutation.
+
+    See Also
+    --------
+    numpy.reshape : The same, where one size may be -1.
+    collapse : Merge adjacent axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.reshape(jnp.ones(4), (2, 2))
     Array([[1., 1.],
@@ -224,13 +403,31 @@ def reshape(
 
 @api_boundary
 def transpose(operand: ArrayLike, permutation: Any) -> Array:
-    """Permute the axes.
+    """Permute the axes of an array.
 
-    The dtype stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array whose axes change places.
+    permutation : sequence of ints
+        Axis of `operand` for each axis of the result.
 
-    Raises:
-        TypeError: `permutation` is none of the axes.
+    Returns
+    -------
+    Array
+        Array with the axes in another order; the dtype is unchanged.
 
+    Raises
+    ------
+    TypeError
+        If `permutation` is not a permutation of the axes.
+
+    See Also
+    --------
+    numpy.transpose : The same with a default permutation.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.transpose(jnp.ones((1, 2)), (1, 0)).shape
     (2, 1)
@@ -244,13 +441,30 @@ def transpose(operand: ArrayLike, permutation: Any) -> Array:
 
 @api_boundary
 def rev(operand: ArrayLike, dimensions: Any) -> Array:
-    """Reverse the order along axes.
+    """Reverse an array along axes.
 
-    Shape and dtype stay.
+    Parameters
+    ----------
+    operand : array_like
+        Array to reverse, of any shape.
+    dimensions : sequence of ints
+        Axes along which the order is reversed.
 
-    Raises:
-        TypeError: there is no such axis (they count from the front), or one is given twice.
+    Returns
+    -------
+    Array
+        Reversed array of the same shape and dtype.
 
+    Raises
+    ------
+    {raises_axes}
+
+    See Also
+    --------
+    numpy.flip : The same with all axes by default.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.rev(jnp.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
@@ -267,13 +481,32 @@ def rev(operand: ArrayLike, dimensions: Any) -> Array:
 
 @api_boundary
 def squeeze(array: ArrayLike, dimensions: Any) -> Array:
-    """Drop axes of length 1.
+    """Remove axes of length 1.
 
-    The dtype stays.
+    Parameters
+    ----------
+    array : array_like
+        Array whose axes are removed.
+    dimensions : sequence of ints
+        Axes of length 1 to remove.
 
-    Raises:
-        ValueError: an axis has another length, is none of the array's, or is given twice.
+    Returns
+    -------
+    Array
+        The elements without these axes; the dtype is unchanged.
 
+    Raises
+    ------
+    ValueError
+        If an axis has another length, is out of bounds, or is given twice.
+
+    See Also
+    --------
+    expand_dims : The inverse.
+    numpy.squeeze : The same with all such axes by default.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.squeeze(jnp.ones((1, 2)), (0,)).shape
     (2,)
@@ -288,11 +521,30 @@ def squeeze(array: ArrayLike, dimensions: Any) -> Array:
 def expand_dims(array: ArrayLike, dimensions: Any) -> Array:
     """Insert axes of length 1.
 
-    `dimensions` are axes of the result; the dtype stays.
+    Parameters
+    ----------
+    array : array_like
+        Array to which axes are added.
+    dimensions : sequence of ints
+        Positions of the new axes in the result.
 
-    Raises:
-        ValueError: there is no such axis, or one is given twice.
+    Returns
+    -------
+    Array
+        The elements with the new axes; the dtype is unchanged.
 
+    Raises
+    ------
+    ValueError
+        If an axis is out of bounds, or is given twice.
+
+    See Also
+    --------
+    squeeze : The inverse.
+    numpy.expand_dims : The same for a single axis, too.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.expand_dims(jnp.ones(2), (0,)).shape
     (1, 2)
@@ -309,13 +561,33 @@ def expand_dims(array: ArrayLike, dimensions: Any) -> Array:
 
 @api_boundary
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Join neighbouring axes into one.
+    """Merge adjacent axes into one.
 
-    Axes from start up to stop (the last one by default); the dtype stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array whose axes are merged.
+    start_dimension : int
+        First of the axes to merge.
+    stop_dimension : int, optional
+        Axis after the last one to merge. The default merges all axes from the first.
 
-    Raises:
-        IncompatibleShapesError: stop lies before start.
+    Returns
+    -------
+    Array
+        The elements in row-major order with fewer axes; the dtype is unchanged.
 
+    Raises
+    ------
+    IncompatibleShapesError
+        If `stop_dimension` is before `start_dimension`.
+
+    See Also
+    --------
+    reshape : Change the shape in any way.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
     (6, 4)
@@ -337,13 +609,36 @@ slice_object = slice
 
 @api_boundary
 def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
-    """Cut out a box, with steps if given.
+    """Slice an array along all axes with static bounds.
 
-    A start, a limit and a step for each axis, static integers; the dtype stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array to slice, of any shape.
+    start_indices : sequence of ints
+        First index for each axis.
+    limit_indices : sequence of ints
+        Index after the last one for each axis.
+    strides : sequence of ints, optional
+        Step for each axis. The default is 1.
 
-    Raises:
-        TypeError: not one for each axis, or limits are out of bounds or before starts.
+    Returns
+    -------
+    Array
+        Elements of the slice; the dtype is unchanged.
 
+    Raises
+    ------
+    TypeError
+        If there is not one integer for each axis, or a limit is out of bounds or before its start.
+
+    See Also
+    --------
+    slice_in_dim : Slice along one axis.
+    dynamic_slice : Slice at positions from an array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.slice(jnp.arange(4), (1,), (3,))
     Array([1, 2], dtype=int32)
@@ -358,12 +653,41 @@ def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: A
 def slice_in_dim(
     operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
-    """Cut along one axis; negative indices count from the end. The dtype stays.
+    """Slice an array along one axis with static bounds.
 
-    Raises:
-        TypeError: bounds lie outside the axis, or the step is below 1.
-        ValueError: there is no such axis.
+    Parameters
+    ----------
+    operand : array_like
+        Array to slice, of any shape.
+    start_index : int or None
+        First index; a negative one counts from the end, None is the start.
+    limit_index : int or None
+        Index after the last one; a negative one counts from the end, None is the end.
+    stride : int, optional
+        Step between indices. The default is 1.
+    axis : int, optional
+        Axis to slice along. The default is 0.
 
+    Returns
+    -------
+    Array
+        Elements of the slice; the dtype is unchanged.
+
+    Raises
+    ------
+    TypeError
+        If a bound is outside of the axis, or `stride` is less than 1.
+    ValueError
+        If `axis` is out of bounds.
+
+    See Also
+    --------
+    slice : Slice along all axes.
+    dynamic_slice_in_dim : Slice at a position from an array.
+    index_in_dim : Take a single index.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.slice_in_dim(jnp.arange(4), 0, 4, 2)
     Array([0, 2], dtype=int32)
@@ -393,15 +717,40 @@ def slice_in_dim(
 
 @api_boundary
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """Take one place of an axis.
+    """Take one index along an axis.
 
-    The axis stays, of length 1, if keepdims.
+    Parameters
+    ----------
+    operand : array_like
+        Array to take from.
+    index : int
+        Static index; a negative one counts from the end.
+    axis : int, optional
+        Axis to take it from. The default is 0.
+    keepdims : bool, optional
+        If True, the default, the axis stays with length 1.
 
-    Raises:
-        IndexError: the index is out of bounds.
-        ValueError: there is no such axis.
-        TypeError: the index is no static integer.
+    Returns
+    -------
+    Array
+        Elements at the index; the dtype is unchanged.
 
+    Raises
+    ------
+    IndexError
+        If `index` is out of bounds.
+    ValueError
+        If `axis` is out of bounds.
+    TypeError
+        If `index` is not a static integer.
+
+    See Also
+    --------
+    dynamic_index_in_dim : The same with an index from an array.
+    slice_in_dim : Take several indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.index_in_dim(jnp.arange(3), 1)
     Array([1], dtype=int32)
@@ -425,13 +774,34 @@ def x_array(node: Node) -> Array:
 
 @api_boundary
 def concatenate(operands: Any, dimension: int) -> Array:
-    """Join arrays of one dtype along an axis.
+    """Join arrays of one dtype along an existing axis.
 
-    Raises:
-        TypeError: dtypes differ, or shapes beside that axis; or there is no such axis, where there
-            are several operands (they count from the front).
-        ValueError: there are no operands.
+    Parameters
+    ----------
+    operands : sequence of array_like
+        Arrays of one dtype whose shapes differ along that axis only.
+    dimension : int
+        Axis along which to join, counted from 0.
 
+    Returns
+    -------
+    Array
+        Joined array of the same dtype.
+
+    Raises
+    ------
+    TypeError
+        If dtypes or the other axes differ, or `dimension` is out of bounds for several operands.
+    ValueError
+        If there are no operands.
+
+    See Also
+    --------
+    stack : Join along a new axis.
+    numpy.concatenate : The same with promotion of dtypes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.concatenate([jnp.ones(1), jnp.zeros(1)], 0)
     Array([1., 0.], dtype=float32)
@@ -452,12 +822,36 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 @api_boundary
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Any) -> Array:
-    """Put (low, high, interior) padding of one value around and between; negative ones crop.
+    """Pad an array with a value, around and between its elements.
 
-    Raises:
-        ValueError: there is not one triple for each axis, or an interior one is negative.
-        TypeError: the value is of another dtype.
+    Parameters
+    ----------
+    operand : array_like
+        Array to pad, of any shape.
+    padding_value : array_like
+        Scalar of the same dtype to pad with.
+    padding_config : sequence of (int, int, int)
+        For each axis: how many elements to add before, after, and between adjacent elements.
+        Negative numbers before and after crop.
 
+    Returns
+    -------
+    Array
+        Padded array of the same dtype.
+
+    Raises
+    ------
+    ValueError
+        If there is not one triple for each axis, or the padding between elements is negative.
+    TypeError
+        If `padding_value` has another dtype.
+
+    See Also
+    --------
+    numpy.pad : Pad by other rules.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.pad(jnp.ones(2), 0.0, ((1, 0, 0),))
     Array([0., 1., 1.], dtype=float32)

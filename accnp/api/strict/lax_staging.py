@@ -38,8 +38,12 @@ __all__ = [
 
 
 class Token:
-    """Stands for what came before. Operations that are observed are done in the order in which they
-    are recorded here, so that a token has nothing to say."""
+    """A value that stands for earlier effects in the order of execution.
+
+    Notes
+    -----
+    Effects happen in the order in which they are recorded, so that a token carries no information.
+    """
 
     def block_until_ready(self) -> None:
         """Return at once."""
@@ -67,27 +71,59 @@ create_token_p, after_all_p = _Tokens("create_token"), _Tokens("after_all")
 
 @api_boundary
 def create_token(_: Any = None) -> Token:
-    """Make a token, which has neither shape nor dtype. The argument is ignored: no error.
+    """Make a token, which has neither shape nor dtype.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.create_token()
-        Token()
+    Parameters
+    ----------
+    _ : object, optional
+        Ignored; present for compatibility with JAX.
+
+    Returns
+    -------
+    Token
+        New token.
+
+    See Also
+    --------
+    after_all : Merge tokens.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.create_token()
+    Token()
     """
     return Token()
 
 
 @api_boundary
 def after_all(*operands: Any) -> Token:
-    """Make a token that comes after others; tokens have neither shape nor dtype.
+    """Make a token that comes after other tokens.
 
-    Raises:
-        TypeError: an operand is no token.
+    Parameters
+    ----------
+    *operands : Token
+        Tokens, which have neither shape nor dtype.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.after_all(jnp.lax.create_token(), jnp.lax.create_token())
-        Token()
+    Returns
+    -------
+    Token
+        New token.
+
+    Raises
+    ------
+    TypeError
+        If an operand is not a token.
+
+    See Also
+    --------
+    create_token : Make a token of nothing.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.after_all(jnp.lax.create_token(), jnp.lax.create_token())
+    Token()
     """
     return after_all_p.bind(*operands)
 
@@ -104,17 +140,28 @@ dce_sink_p = composed("dce_sink", _ignore, several=True)
 
 @api_boundary
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Use values without doing anything with them: they stay in jaxprs.
+    """Mark values as used, so that they stay in jaxprs.
 
-    Args:
-        val: a tree of arrays of any shapes and dtypes.
+    Parameters
+    ----------
+    val : pytree of array_like
+        Arrays of any shapes and dtypes.
+    prevent_mlir_dce : bool, optional
+        Whether XLA keeps the values, too. It is accepted and has no effect.
 
-    Raises:
-        TypeError: a leaf is no array.
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.dce_sink(jnp.zeros(2))
+    See Also
+    --------
+    optimization_barrier : Keep computations from being merged.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.dce_sink(jnp.zeros(2))
     """
     for x in array_leaves(val):
         dce_sink_p.bind(x, prevent_mlir_dce=bool(prevent_mlir_dce))
@@ -152,27 +199,43 @@ composite_p = _Composite()
 
 @api_boundary
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """Name a function: jaxprs show one equation of that name, which holds what it does.
+    """Make a function that appears as one named equation in jaxprs.
 
-    The name has no meaning to kernels; derivatives and batches are the function's own (in jax there
-    are none).
+    Parameters
+    ----------
+    decomposition : callable
+        Function of arrays that the equation stands for. Its keyword arguments become attributes of
+        the equation.
+    name : str
+        Name of the equation, such as "my.tangent".
+    version : int, optional
+        Version of the named function, for readers. The default is 0.
 
-    Args:
-        decomposition: a function of arrays; its keyword arguments are attributes of the equation.
-        name: such as "my.tangent".
-        version: of the function, for readers.
+    Returns
+    -------
+    callable
+        Function of arrays, whose results have the shapes and dtypes of those of `decomposition`.
 
-    Returns:
-        A function of arrays, whose results have the shapes and dtypes of the decomposition's.
+    Raises
+    ------
+    TypeError
+        If `decomposition` is not a function, `name` is not a string, or an operand is not an array.
 
-    Raises:
-        TypeError: the decomposition is no function, the name no text, or an operand no array.
+    See Also
+    --------
+    jit : Compile a function.
 
-    Example:
-        >>> import accnp as jnp
-        >>> scaled = jnp.lax.composite(lambda x, *, k: jnp.sin(x) * k, "my.scaled")
-        >>> round(float(scaled(0.5, k=2.0)), 4)
-        0.9589
+    Notes
+    -----
+    Kernels ignore the name. Derivatives and `vmap` apply to the decomposition; in JAX there are
+    none.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> scaled = jnp.lax.composite(lambda x, *, k: jnp.sin(x) * k, "my.scaled")
+    >>> round(float(scaled(0.5, k=2.0)), 4)
+    0.9589
     """
     if not callable(decomposition):
         raise TypeError(
@@ -252,37 +315,55 @@ def ragged_all_to_all(
     axis_name: Any,
     axis_index_groups: Any = None,
 ) -> Array:
-    """Send to each member of a mapped axis a run of rows, as many as are there for it.
+    """Exchange runs of rows of different lengths along a mapped axis.
 
-    Args:
-        operand: rows to send from.
-        output: rows to write into; those that nobody sends keep their values.
-        input_offsets, send_sizes: for each member where its rows begin in `operand`, and how many.
-        output_offsets: for each member where they go in its output.
-        recv_sizes: how many rows come from each member.
-        axis_name: the mapped axis.
-        axis_index_groups: not supported.
+    Parameters
+    ----------
+    operand : array_like
+        Rows to send.
+    output : array_like
+        Array of the same dtype to write the received rows into. Its other rows keep their values.
+    input_offsets : array_like of int
+        For each member of the axis, the first row of `operand` to send to it.
+    send_sizes : array_like of int
+        For each member, how many rows to send to it.
+    output_offsets : array_like of int
+        For each member, at which row of its output they are written.
+    recv_sizes : array_like of int
+        For each member, how many rows come from it.
+    {axis_name}
+    axis_index_groups : None, optional
+        Groups of members in JAX. Not supported.
 
-    Offsets and sizes are vectors of integers; operand and output have one dtype.
+    Returns
+    -------
+    Array
+        Updated output, with its shape and dtype.
 
-    Returns:
-        The output, of its shape and dtype.
+    Raises
+    ------
+    ValueError
+        If operand and output, or offsets and sizes, do not fit each other.
+    NameError
+        If there is no such mapped axis.
+    NotImplementedError
+        If `axis_index_groups` is given.
 
-    Raises:
-        ValueError: operand and output, or offsets and sizes, do not fit.
-        NameError: there is no such axis.
-        NotImplementedError: axis_index_groups is given.
+    See Also
+    --------
+    all_to_all : Exchange slices of equal sizes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> ones = jnp.ones(2, dtype=int)
-        >>> def give(x, at):
-        ...     places = jnp.broadcast_to(at, 2)
-        ...     return jnp.lax.ragged_all_to_all(
-        ...         x, jnp.zeros(2), jnp.arange(2), ones, places, ones, axis_name="i")
-        >>> jnp.vmap(give, axis_name="i")(jnp.arange(4.0).reshape(2, 2), jnp.arange(2))
-        Array([[0., 2.],
-               [1., 3.]], dtype=float32)
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> ones = jnp.ones(2, dtype=int)
+    >>> def give(x, at):
+    ...     places = jnp.broadcast_to(at, 2)
+    ...     return jnp.lax.ragged_all_to_all(
+    ...         x, jnp.zeros(2), jnp.arange(2), ones, places, ones, axis_name="i")
+    >>> jnp.vmap(give, axis_name="i")(jnp.arange(4.0).reshape(2, 2), jnp.arange(2))
+    Array([[0., 2.],
+           [1., 3.]], dtype=float32)
     """
     if axis_index_groups is not None:
         raise NotImplementedError(
@@ -319,11 +400,32 @@ def _no_halves(name: str) -> NotImplementedError:
 
 @api_boundary
 def psend(x: Any, axis_name: Any, perm: Any) -> Token:
-    """The first half of a `ppermute`: not supported, whatever the shape and dtype.
+    """Send an array along a mapped axis; not supported.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    x : array_like
+        Array to send, of any shape and dtype.
+    {axis_name}
+    perm : sequence of (int, int)
+        Pairs of sender and receiver.
 
+    Returns
+    -------
+    Token
+        Nothing is returned, since this raises.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ppermute : Send and receive in one step.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.psend(jnp.ones(2), "i", [(0, 1)])
     Traceback (most recent call last):
@@ -335,11 +437,34 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Token:
 
 @api_boundary
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
-    """The second half of a `ppermute`: not supported, whatever the shape and dtype.
+    """Receive an array along a mapped axis; not supported.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    token : Token
+        Result of `psend`.
+    out_shape : ShapeDtypeStruct
+        What to expect: an array of this shape and dtype.
+    {axis_name}
+    perm : sequence of (int, int)
+        Pairs of sender and receiver.
 
+    Returns
+    -------
+    Array
+        Nothing is returned, since this raises.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ppermute : Send and receive in one step.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.precv(None, None, "i", [(0, 1)])
     Traceback (most recent call last):

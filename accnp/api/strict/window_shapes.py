@@ -108,19 +108,43 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str,
 ) -> list[tuple[int, int]]:
-    """Return the (low, high) padding of each axis that "SAME", "SAME_LOWER" or "VALID" stands for.
+    """Return the padding of each axis that a name stands for.
 
-    "SAME" makes ceil(size / stride) windows; an odd element goes behind, with "SAME_LOWER" before.
+    Parameters
+    ----------
+    in_shape : sequence of ints
+        Lengths of the axes of the array.
+    window_shape : sequence of ints
+        Size of the window along each axis.
+    window_strides : sequence of ints
+        Distance between windows along each axis.
+    padding : str
+        "SAME", "SAME_LOWER" or "VALID".
 
-    Sizes are ints, one for each axis.
+    Returns
+    -------
+    list of (int, int)
+        Number of elements to add before and after each axis.
 
-    Raises:
-        ValueError: there is no such padding, numbers of axes differ, or a stride is 0.
+    Raises
+    ------
+    ValueError
+        If there is no such padding, the numbers of axes differ, or a stride is 0.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.padtype_to_pads((5,), (2,), (1,), "SAME")
-        [(0, 1)]
+    See Also
+    --------
+    reduce_window, conv_general_dilated : Functions that accept these names.
+
+    Notes
+    -----
+    "SAME" makes ceil(size / stride) windows. If the number of added elements is odd, the additional
+    one is after the axis, with "SAME_LOWER" before it.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+    [(0, 1)]
     """
     name = "lax.padtype_to_pads"
     kind = padding.upper() if isinstance(padding, str) else ""
@@ -144,18 +168,44 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """Return the shape of what `reduce_window` makes of an array.
+    """Return the shape of the result of `reduce_window`.
 
-    Sizes are ints; windows that do not fit give 0.
+    Parameters
+    ----------
+    operand_shape : sequence of ints
+        Lengths of the axes of the array.
+    window_dimensions : sequence of ints
+        Size of the window along each axis.
+    window_strides : sequence of ints, optional
+        Distance between windows along each axis. The default is 1.
+    padding : str or sequence of (int, int)
+        Name of a padding, or how many places to add before and after each axis.
+    base_dilation : sequence of ints, optional
+        Distance between the elements of the array. The default is 1.
+    window_dilation : sequence of ints, optional
+        Distance between the elements of a window. The default is 1.
 
-    Raises:
-        TypeError: there is not one positive number for each axis.
-        ValueError: there is no such padding, or not a pair for each axis.
+    Returns
+    -------
+    tuple of int
+        Number of windows along each axis; 0 if none fits.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.reduce_window_shape_tuple((5, 6), (2, 2), (1, 2), "VALID")
-        (4, 3)
+    Raises
+    ------
+    TypeError
+        If there is not one positive number for each axis.
+    ValueError
+        If there is no such padding, or not one pair for each axis.
+
+    See Also
+    --------
+    reduce_window : Reduce each window of an array.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.reduce_window_shape_tuple((5, 6), (2, 2), (1, 2), "VALID")
+    (4, 3)
     """
     where = window_dimensions, window_strides, padding, base_dilation, window_dilation
     return Windows(operand_shape, *where).out
