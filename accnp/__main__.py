@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import inspect
 import os
 import platform
 import pydoc
@@ -36,7 +37,8 @@ commands:
     info          the machine, threads, vectors, caches, BLAS, the kernel cache, GPU, versions
     bench         measure a dozen expressions beside the peers that are installed (--help)
     clear-cache   remove the compiled kernels from the disk
-    docs [NAME]   open the documentation, or print that of a public name (docs lax.scan)
+    docs [NAME]   open the documentation, or print that of a name (docs lax.scan), or of an
+                  error (docs errors.UnexpectedTracerError)
     --version     print the version
     --help        print this message
 """
@@ -238,8 +240,18 @@ def _docs(names: Sequence[str]) -> int:
         except AttributeError as error:
             print(f"accnp docs: {error}", file=sys.stderr)
             return 2
-        print(pydoc.plain(pydoc.render_doc(found, f"accnp.{path}: %s")))
+        if isinstance(found, type) and issubclass(found, BaseException):
+            print(_error_page(path, found))
+        else:
+            print(pydoc.plain(pydoc.render_doc(found, f"accnp.{path}: %s")))
     return 0
+
+
+def _error_page(path: str, error: type[BaseException]) -> str:
+    """The cause, the fix and an example of an error class: its docstring, without its methods."""
+    title = f"accnp.{path}"
+    bases = ", ".join(base.__name__ for base in error.__mro__[1:-3])
+    return f"{title}\n{'=' * len(title)}\n\nBases: {bases}\n\n{inspect.getdoc(error)}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

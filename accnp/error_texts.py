@@ -18,7 +18,7 @@ from typing import Any
 
 from accnp.forks import at_interrupt
 
-__all__ = ["FROM_THE_START", "finish", "interrupted", "of_call", "suggestion"]
+__all__ = ["FROM_THE_START", "add_reference", "finish", "interrupted", "of_call", "suggestion"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -54,6 +54,22 @@ def suggestion(name: str, known: Iterable[str], quoted: bool = True) -> str:
 
 
 def finish(error: BaseException) -> None:
+    """Complete the text of an error that leaves for the user's code."""
+    _name_the_call(error)
+    add_reference(error)
+
+
+def add_reference(error: BaseException) -> None:
+    """Have the text of an error of `accnp.errors` name the page of its class."""
+    text = error.args[0] if len(error.args) == 1 else None
+    if type(error).__module__ != "accnp.errors" or not isinstance(text, str):
+        return
+    reference = f"See: python -m accnp docs errors.{type(error).__name__}"
+    if reference not in text:
+        error.args = (f"{text}\n{reference}",)
+
+
+def _name_the_call(error: BaseException) -> None:
     """Have an error name the function that the user called, and say what to do.
 
     Nothing is done with errors of the user's own functions, of other classes than those that

@@ -35,147 +35,488 @@ hidden: tuple[str, ...] = (PACKAGE_DIR,)  # where source files lie that errors d
 
 
 class JAXTypeError(TypeError):
-    """A value is of the wrong kind for what was asked of it.
+    """A value is of a kind that an operation cannot use.
 
+    This is the base class of the errors about traced values, for programs that handle all of them
+    in one place. accnp does not raise it itself.
+
+    Notes
+    -----
+    Catch the subclass that you expect, for example `TracerBoolConversionError`. Its page says what
+    causes it. `TypeError` catches them as well.
+
+    Examples
+    --------
     >>> import accnp as jnp
-    >>> issubclass(jnp.errors.UnexpectedTracerError, jnp.errors.JAXTypeError)
-    True
+    >>> try:
+    ...     jnp.jit(lambda x: bool(x))(1.0)
+    ... except jnp.errors.JAXTypeError as error:
+    ...     print(type(error).__name__)
+    TracerBoolConversionError
     """
 
 
 class JAXIndexError(IndexError):
-    """An index cannot be used.
+    """An index cannot be used in a traced function.
 
+    This is the base class of `NonConcreteBooleanIndexError`. accnp does not raise it itself.
+
+    Notes
+    -----
+    Catch the subclass, or `IndexError`, which also covers indices that NumPy would refuse.
+
+    Examples
+    --------
     >>> import accnp as jnp
-    >>> issubclass(jnp.errors.NonConcreteBooleanIndexError, jnp.errors.JAXIndexError)
-    True
+    >>> try:
+    ...     jnp.jit(lambda x: x[x > 0])(jnp.ones(2))
+    ... except jnp.errors.JAXIndexError as error:
+    ...     print(type(error).__name__)
+    NonConcreteBooleanIndexError
     """
 
 
 class ConcretizationTypeError(JAXTypeError):
-    """A traced value was used where a value known at trace time is needed.
+    """A traced value was used where a value is needed while tracing.
+
+    While a function is traced for `jit`, `vmap`, `grad` under `jit`, or a loop of `lax`, its
+    arguments have a shape and a dtype, but no values. `float`, `int`, and `item` need a value, and
+    so do shapes, axes, and other arguments that decide what the program looks like. Values that
+    `jnp` computes in a traced function are traced as well, even if they depend on shapes only.
+
+    Notes
+    -----
+    The error names the function that was traced, and the argument or the operation that the value
+    depends on. Choose one of the following:
+
+    - mark the argument with `static_argnums` or `static_argnames`, if it has few different values;
+    - compute with `np` or plain Python what depends on shapes only, as in `np.prod(x.shape)`;
+    - use `x.astype(float)` instead of `float(x)`, and return the array;
+    - move the code that needs a value out of the traced function.
+
+    Examples
+    --------
+    The length of a result must be known while tracing:
 
     >>> import accnp as jnp
-    >>> jnp.jit(lambda x: float(x))(1.0)
+    >>> jnp.jit(lambda n: jnp.zeros(n))(3)
     Traceback (most recent call last):
         ...
     accnp.errors.ConcretizationTypeError: ...
+
+    With a static argument it is:
+
+    >>> jnp.jit(lambda n: jnp.zeros(n), static_argnums=0)(3)
+    Array([0., 0., 0.], dtype=float32)
     """
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced value was used as a truth value (`if`, `while`, `and`, `bool`).
+    """A traced value was used as a truth value.
+
+    `if`, `while`, `and`, `or`, `not`, `assert`, and `bool` need to know whether a value is true. A
+    traced value has none yet. Comparisons of traced values, such as `x > 0`, are traced, too.
+
+    Notes
+    -----
+    Choose one of the following:
+
+    - `jnp.where(condition, a, b)` selects between values that are cheap to compute;
+    - `lax.cond(condition, f, g, x)` runs one of two functions;
+    - `lax.while_loop` repeats until a condition holds;
+    - `&`, `|`, and `~` replace `and`, `or`, and `not`;
+    - mark the argument as static if the program is to differ by its value.
+
+    Examples
+    --------
+    The condition depends on the argument:
 
     >>> import accnp as jnp
-    >>> jnp.jit(lambda x: 1 if x > 0 else 0)(1.0)
+    >>> jnp.jit(lambda x: x if x > 0 else -x)(-1.0)
     Traceback (most recent call last):
         ...
     accnp.errors.TracerBoolConversionError: ...
-    >>> jnp.jit(lambda x: jnp.where(x > 0, 1, 0))(1.0).item()
-    1
+
+    Select with `where` instead:
+
+    >>> jnp.jit(lambda x: jnp.where(x > 0, x, -x))(-1.0).item()
+    1.0
     """
 
 
 class TracerIntegerConversionError(JAXTypeError):
-    """A traced value was used as a Python index.
+    """A traced value was used as a Python integer.
+
+    Indexing a list or tuple, `range`, and `operator.index` need an integer while the function is
+    traced. A traced value has none yet.
+
+    Notes
+    -----
+    Choose one of the following:
+
+    - index an array instead of a list: `jnp.array(values)[i]`;
+    - use `lax.switch` to choose one of several functions;
+    - use `lax.fori_loop` instead of `for i in range(n)`;
+    - mark the argument as static.
+
+    Examples
+    --------
+    A list cannot be indexed by a traced value:
 
     >>> import accnp as jnp
-    >>> jnp.jit(lambda i: [1, 2][i])(1)
+    >>> values = [1.0, 2.0]
+    >>> jnp.jit(lambda i: values[i])(1)
     Traceback (most recent call last):
         ...
     accnp.errors.TracerIntegerConversionError: ...
+
+    An array can:
+
+    >>> jnp.jit(lambda i: jnp.array(values)[i])(1).item()
+    2.0
     """
 
 
 class TracerArrayConversionError(JAXTypeError):
-    """A traced value was handed to NumPy.
+    """A traced value was passed to a function that needs a NumPy array.
+
+    NumPy, SciPy, and other libraries compute at once and need values. While a function is traced,
+    its arguments have none. The error is raised by `np.asarray`, and so by functions such as
+    `np.sin`.
+
+    Notes
+    -----
+    Choose one of the following:
+
+    - use the function of accnp: `jnp.sin` instead of `np.sin`, `accnp.scipy` instead of `scipy`;
+    - call other libraries with `jnp.pure_callback`, which runs them on values;
+    - call them outside of the traced function;
+    - mark the argument as static if it is data that does not change.
+
+    Examples
+    --------
+    `np.sin` needs values:
 
     >>> import accnp as jnp, numpy as np
-    >>> jnp.jit(lambda x: np.sin(x))(1.0)
+    >>> jnp.jit(lambda x: np.sin(x))(0.0)
     Traceback (most recent call last):
         ...
     accnp.errors.TracerArrayConversionError: ...
+
+    `jnp.sin` is recorded:
+
+    >>> jnp.jit(lambda x: jnp.sin(x))(0.0).item()
+    0.0
     """
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
-    """A traced boolean mask was used as an index, so the result's shape is unknown.
+    """A traced boolean mask was used as an index.
+
+    The shape of `x[mask]` depends on how many elements of the mask are true. In a traced function
+    the mask has no values, so the shape of the result is unknown.
+
+    Notes
+    -----
+    Choose one of the following:
+
+    - keep the shape and replace the other elements: `jnp.where(mask, x, fill)`;
+    - reduce with a mask: `jnp.sum(x, where=mask)`;
+    - ask for a fixed number of indices: `jnp.where(mask, size=n)` or `jnp.nonzero(mask, size=n)`;
+    - assign with a mask, which has a known shape: `x.at[mask].set(0.0)`;
+    - select outside of the traced function.
+
+    Examples
+    --------
+    The number of positive elements is unknown:
 
     >>> import accnp as jnp
-    >>> jnp.jit(lambda x: x[x > 0])(jnp.ones(2))
+    >>> x = jnp.array([1.0, -1.0])
+    >>> jnp.jit(lambda x: x[x > 0].sum())(x)
     Traceback (most recent call last):
         ...
     accnp.errors.NonConcreteBooleanIndexError: ...
+
+    The sum does not need it:
+
+    >>> jnp.jit(lambda x: x.sum(where=x > 0))(x).item()
+    1.0
     """
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value was used after its trace had ended, or in another one.
+    """A traced value was used outside of the function that it belongs to.
+
+    A traced value stands for a value of one recorded program. If a traced function stores it in a
+    global variable, a list, or an attribute, it remains after the trace has ended, and using it
+    then is an error. The same happens if it is used in another trace. This is called a leaked
+    tracer.
+
+    Notes
+    -----
+    The error names the function in which the value was made. Return the value from that function,
+    or pass it as an argument, instead of storing it. In loops and methods, make the state an
+    argument and a result. Within `with jnp.checking_leaks():`, the function that leaks raises an
+    error when it ends.
+
+    Examples
+    --------
+    The list keeps a traced value:
 
     >>> import accnp as jnp
     >>> kept = []
-    >>> y = jnp.jit(lambda x: kept.append(x) or x)(1.0)
-    >>> kept[0] + 1
+    >>> y = jnp.jit(lambda x: kept.append(x * 2.0) or x)(1.0)
+    >>> kept[0] + 1.0
     Traceback (most recent call last):
         ...
     accnp.errors.UnexpectedTracerError: ...
+
+    Return it instead:
+
+    >>> y, doubled = jnp.jit(lambda x: (x, x * 2.0))(1.0)
+    >>> (doubled + 1.0).item()
+    3.0
     """
 
     made: str | None = None  # of a trace that has ended: " while tracing ...", or empty
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was used twice.
+    """A random key was used more than once.
 
+    JAX raises this error if `jax_debug_key_reuse` is set. accnp has the class so that programs can
+    catch it, but it does not check keys: the option has no effect.
+
+    Notes
+    -----
+    Use each key once: pass it to one random function, or split it and use the parts.
+
+    Examples
+    --------
     >>> import accnp as jnp
-    >>> issubclass(jnp.errors.KeyReuseError, jnp.errors.JAXTypeError)
-    True
+    >>> key = jnp.random.key(0)
+    >>> first, second = jnp.random.split(key)
+    >>> bool(jnp.random.uniform(first) == jnp.random.uniform(second))
+    False
     """
 
 
 class JaxprTypeError(TypeError):
     """A recorded program is not well formed.
 
+    `core.check_jaxpr` raises this error for a jaxpr that was built or changed by hand: it uses a
+    variable that is not defined, or its types do not fit. Programs that accnp records are well
+    formed.
+
+    Notes
+    -----
+    The text names the equation. Compare it with the output of `make_jaxpr` for a function that does
+    the same.
+
+    Examples
+    --------
+    A program without its first equation uses a variable that is not defined:
+
     >>> import accnp as jnp
-    >>> issubclass(jnp.errors.JaxprTypeError, TypeError)
-    True
+    >>> from accnp import core
+    >>> program = jnp.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0).jaxpr
+    >>> core.check_jaxpr(program.replace(eqns=program.eqns[1:]))
+    Traceback (most recent call last):
+        ...
+    accnp.errors.JaxprTypeError: ...
     """
 
 
 class InconclusiveDimensionOperation(Exception):
-    """A question about a symbolic dimension has no single answer.
+    """A comparison of symbolic dimensions has no single answer.
+
+    `export.symbolic_shape` makes dimensions without a number. A comparison such as `n > m` is true
+    for some sizes and false for others, so Python cannot decide it.
+
+    Notes
+    -----
+    State what you know as constraints when you make the dimensions, or write the function so that
+    it does not compare sizes.
+
+    Examples
+    --------
+    Nothing is known about the dimension:
 
     >>> import accnp as jnp
-    >>> n, m = jnp.export.symbolic_shape("n, m")
-    >>> n > m
+    >>> (n,) = jnp.export.symbolic_shape("n")
+    >>> n > 3
     Traceback (most recent call last):
         ...
     accnp.errors.InconclusiveDimensionOperation: ...
+
+    A constraint decides the comparison:
+
+    >>> (n,) = jnp.export.symbolic_shape("n", constraints=["n >= 4"])
+    >>> n > 3
+    True
     """
 
 
 class IncompatibleShapesError(TypeError, ValueError):
-    """Shapes that do not fit, or are none: a TypeError, as in jax, a ValueError, as in NumPy."""
+    """The shapes of operands do not fit together.
+
+    Two shapes broadcast if, counted from the last axis, sizes are equal or one of them is 1. Matrix
+    products, `reshape`, concatenation, and the carry of a loop have rules of their own, which the
+    text states. The class is a `TypeError`, as in JAX, and a `ValueError`, as in NumPy.
+
+    Notes
+    -----
+    Print the shapes of the operands. Typical repairs are
+
+    - a new axis, `x[:, None]`;
+    - `keepdims=True` in a reduction;
+    - a transpose, `x.T`;
+    - `jnp.vmap`, for a function that was written for one example.
+
+    Examples
+    --------
+    A sum over rows has one element per row, and does not broadcast against columns:
+
+    >>> import accnp as jnp
+    >>> x = jnp.ones((2, 3))
+    >>> x / x.sum(axis=1)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.IncompatibleShapesError: ...
+
+    Keep the axis:
+
+    >>> (x / x.sum(axis=1, keepdims=True)).shape
+    (2, 3)
+    """
 
 
 class NoElementsError(IncompatibleShapesError, IndexError):
-    """No elements where one is needed: jax, whose steps slice or index nothing, raises either."""
+    """An operation needs at least one element, and got an empty array.
+
+    A quantile of no elements, or an element of an array that has none, is not defined. The class
+    is an `IncompatibleShapesError`, and so a `TypeError` and a `ValueError`, and it is an
+    `IndexError`: JAX raises one or the other.
+
+    Notes
+    -----
+    Test `x.size` before the call. Sizes are known while tracing, so a Python `if` works under
+    `jit`, too.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.zeros(0)
+    >>> jnp.median(x)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.NoElementsError: ...
+    >>> jnp.median(x) if x.size else 0.0
+    0.0
+    """
 
 
 class AxisError(ValueError, IndexError):
-    """An axis that an array does not have: both of what jax raises, as NumPy's class is."""
+    """An axis is out of bounds for an array.
+
+    An array with n axes has the axes 0 to n - 1, or -n to -1 counted from the end. The class is a
+    `ValueError` and an `IndexError`, as NumPy's is.
+
+    Notes
+    -----
+    Print `x.shape`. A frequent cause is a function for batches that gets a single example, or that
+    is called under `vmap`, where the mapped axis does not exist.
+
+    Examples
+    --------
+    A matrix has the axes 0 and 1:
+
+    >>> import accnp as jnp
+    >>> jnp.ones((2, 3)).sum(axis=2)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.AxisError: ...
+
+    Negative axes count from the end, whatever the rank:
+
+    >>> jnp.ones((2, 3)).sum(axis=-1).shape
+    (2,)
+    """
 
 
 class UnsupportedDtypeError(TypeError, ValueError):
-    """A dtype that a function does not take: jax raises the one here and the other there."""
+    """A function does not accept the dtype of an operand.
+
+    Some operations exist for certain dtypes only: bitwise operations for integers and bools, and
+    `floor` for real numbers, for example. The class is a `TypeError` and a `ValueError`, because
+    JAX raises one or the other.
+
+    Notes
+    -----
+    The text names the dtypes that are accepted. Convert the operand with `astype`, or use another
+    function.
+
+    Examples
+    --------
+    Bitwise operations need integers:
+
+    >>> import accnp as jnp
+    >>> jnp.bitwise_and(jnp.float32(6.0), 3)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.UnsupportedDtypeError: ...
+
+    Convert the operand:
+
+    >>> jnp.bitwise_and(jnp.float32(6.0).astype(int), 3).item()
+    2
+    """
 
 
 class KeyArrayError(UnsupportedDtypeError, NotImplementedError):
-    """Random keys where numbers are needed: jax raises one of the three for each function."""
+    """Random keys were used where numbers are needed.
+
+    Keys made by `random.key` have a dtype of their own. They can be indexed, stacked, split, and
+    passed to random functions, but arithmetic on them has no meaning.
+
+    Notes
+    -----
+    Pass the key to a function of `accnp.random`. `random.key_data(keys)` returns the integers below
+    the keys, and `random.wrap_key_data` turns these into keys again, for example to store them in
+    a file.
+
+    Examples
+    --------
+    A key is not a number:
+
+    >>> import accnp as jnp
+    >>> key = jnp.random.key(0)
+    >>> key + 1
+    Traceback (most recent call last):
+        ...
+    accnp.errors.KeyArrayError: ...
+
+    Derive another key by a number:
+
+    >>> jnp.random.fold_in(key, 1).dtype == key.dtype
+    True
+    """
 
 
 class TypePromotionError(ValueError):
-    """No implicit promotion exists between these dtypes.
+    """Two dtypes have no implicit common dtype.
+
+    With `numpy_dtype_promotion="strict"`, arrays of different dtypes are not combined. In the
+    standard mode, a few types have no promotion, for example float8 types with each other.
+
+    Notes
+    -----
+    Convert one operand with `astype`, or return to the standard mode. Python numbers always adapt
+    to the dtype of the array.
+
+    Examples
+    --------
+    In strict mode, integers do not become floats:
 
     >>> import accnp as jnp
     >>> with jnp.numpy_dtype_promotion("strict"):
@@ -183,26 +524,65 @@ class TypePromotionError(ValueError):
     Traceback (most recent call last):
         ...
     accnp.errors.TypePromotionError: ...
+
+    Convert them:
+
+    >>> with jnp.numpy_dtype_promotion("strict"):
+    ...     jnp.ones(2) + jnp.arange(2).astype("float32")
+    Array([1., 2.], dtype=float32)
     """
 
 
 class JaxRuntimeError(RuntimeError):
-    """A kernel or a device failed while computing.
+    """A computation failed while it ran.
 
+    A Python function that was called by `pure_callback` or `io_callback` raised an error, or a
+    device failed. Computations run after they have been recorded, so the error is raised where a
+    result is used or waited for, which may be later than the call.
+
+    Notes
+    -----
+    The text contains the error of the callback and its line. Call the function directly with NumPy
+    arrays of the same values to debug it. To find where the failing operation was recorded, call
+    `block_until_ready` after each step.
+
+    Examples
+    --------
     >>> import accnp as jnp
-    >>> issubclass(jnp.errors.JaxRuntimeError, RuntimeError)
-    True
+    >>> def load(i):
+    ...     raise OSError("no such file")
+    >>> shape = jnp.ShapeDtypeStruct((), "float32")
+    >>> jnp.pure_callback(load, shape, 1).block_until_ready()
+    Traceback (most recent call last):
+        ...
+    accnp.errors.JaxRuntimeError: ...
     """
 
 
 class PendingResultWarning(UserWarning):
-    """A timed function returned an array that was not computed: its figures mean little.
+    """A timed function returned a result that was not computed.
 
-    The pytest plugin warns where waiting for results is turned off.
+    Operations are recorded and computed on demand. A benchmark that does not wait for the result
+    measures the recording only. The pytest plugin gives this warning if its waiting is turned
+    off, or if a timed function records operations and returns no array.
 
+    Notes
+    -----
+    Return the result from the timed function, and leave waiting on, which is the default. If you
+    measure the recording on purpose, filter the warning.
+
+    Examples
+    --------
+    This test gives the warning if it runs with `--accnp-no-wait`:
+
+        def test_tanh(benchmark):
+            benchmark(lambda: jnp.tanh(x))
+
+    The warning is a class that filters can name:
+
+    >>> import warnings
     >>> import accnp as jnp
-    >>> issubclass(jnp.errors.PendingResultWarning, UserWarning)
-    True
+    >>> warnings.simplefilter("ignore", jnp.errors.PendingResultWarning)
     """
 
 

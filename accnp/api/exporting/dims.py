@@ -197,18 +197,22 @@ class Dim:
             return False
         raise InconclusiveDimensionOperation(
             f"Symbolic dimension comparison '{self}' {sign}{'' if strict else '='} '{x}' is "
-            "inconclusive.; it depends on the symbols; say more in the constraints of the scope"
+            "inconclusive: it depends on the symbols; state more in the constraints of the scope"
         )
 
+    @api_boundary
     def __gt__(self, x: Any) -> bool:
         return self._decide(x, ">", True)
 
+    @api_boundary
     def __ge__(self, x: Any) -> bool:
         return self._decide(x, ">", False)
 
+    @api_boundary
     def __lt__(self, x: Any) -> bool:
         return self._decide(x, "<", True)
 
+    @api_boundary
     def __le__(self, x: Any) -> bool:
         return self._decide(x, "<", False)
 
@@ -219,6 +223,7 @@ class Dim:
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
 
+    @api_boundary
     def __index__(self) -> int:
         raise InconclusiveDimensionOperation(
             f"Symbolic dimension '{self}' used in a context that requires a constant; "

@@ -15,7 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node
 from accnp.api.flow.bodies import Reference
 from accnp.array import Array
-from accnp.errors import JaxprTypeError, UnexpectedTracerError
+from accnp.errors import JaxprTypeError, UnexpectedTracerError, api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import Atom, DropVar, Jaxpr, Literal, Var, jaxprs_in_params
 from accnp.ir.trace import state
@@ -187,6 +187,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
 # --- programs ------------------------------------------------------------------------------------
 
 
+@api_boundary
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Check that each variable is defined once before its uses, and each equation's types.
 
