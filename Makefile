@@ -109,5 +109,5 @@ $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demos/out benchmarks/out docs/_build docs/api .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demos/out benchmarks/out docs/_build docs/api docs/errors .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -139,6 +140,10 @@ def prose(text: str) -> Iterator[str]:
         if start is None and lines[0].startswith("    "):
             yield fence(lines, "text")
             continue
+        if start is None and lines[0].startswith("- "):
+            items = re.split(r"(?m)^- ", block)[1:]
+            yield "\n".join(f"- {escape(item.strip(chr(10)))}" for item in items) + "\n"
+            continue
         before = lines[:start]
         if any(before):
             yield escape(textwrap.dedent("\n".join(before))) + "\n"
@@ -255,6 +260,27 @@ def describe(path: str, value: object) -> Iterator[str]:
             yield markdown(docstring(inner))
 
 
+@cache
+def error_classes() -> dict[str, type[BaseException]]:
+    """The public error and warning classes of `accnp.errors`; `error_pages.py` describes them."""
+    module = import_module(f"{ROOT}.errors")
+    return {
+        name: value
+        for name, value in sorted(vars(module).items())
+        if isinstance(value, type)
+        and issubclass(value, BaseException)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+
+
+def error_page(value: object) -> str:
+    """The page of an error class, relative to the folder of the API reference; "" for others."""
+    if not isinstance(value, type) or error_classes().get(value.__name__) is not value:
+        return ""
+    return f"../errors/{value.__name__}.md"
+
+
 def write_pages(folder: Path) -> int:
     """Write the pages of all public names into `folder`; returns the number of names."""
     names = public_names()
@@ -264,11 +290,15 @@ def write_pages(folder: Path) -> int:
         rows = []
         for name in members:
             value = resolve(f"{path}.{name}")
-            rows.append(f"| [`{name}`]({path}/{name}.md) | {summary(value)} |\n")
+            place = error_page(value) or f"{path}/{name}.md"
+            rows.append(f"| [`{name}`]({place}) | {summary(value)} |\n")
+            if error_page(value):
+                continue
             page = "\n".join(describe(f"{path}.{name}", value))
             title = f"{path}.{name}".replace("_", "\\_")
+            breadcrumbs = f"[API reference](../index.md) / [{path}](../{path}.md) / {escape(name)}"
             wanted[folder / path / f"{name}.md"] = (
-                f"---\norphan: true\n---\n\n# {title}\n\n{page}\n"
+                f"---\norphan: true\n---\n\n# {title}\n\n{breadcrumbs}\n\n{page}\n"
             )
         table = "| Name | Summary |\n|---|---|\n" + "".join(rows) if rows else ""
         wanted[folder / f"{path}.md"] = f"# {path}\n\n{markdown(text)}\n\n{table}"
@@ -278,6 +308,13 @@ def write_pages(folder: Path) -> int:
         f"`accnp.numpy` are also names of `accnp`.\n\n"
         f"```{{toctree}}\n:maxdepth: 1\n\n{listing}\n```\n"
     )
+    write_files(folder, wanted)
+    return sum(map(len, names.values()))
+
+
+def write_files(folder: Path, wanted: dict[Path, str]) -> None:
+    """Make these the Markdown files of a folder; files that have the text already keep their time,
+    so that Sphinx does not read them again."""
     for old in folder.rglob("*.md") if folder.exists() else ():
         if old not in wanted:
             old.unlink()
@@ -285,7 +322,6 @@ def write_pages(folder: Path) -> int:
         page.parent.mkdir(parents=True, exist_ok=True)
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
-    return sum(map(len, names.values()))
 
 
 def on_builder_inited(app: Sphinx) -> None:

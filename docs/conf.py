@@ -16,7 +16,14 @@ author = "the accnp developers"
 copyright = author
 release = version = __version__
 
-extensions = ["myst_nb", "api_reference", "notebook_gallery"]
+extensions = [
+    "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "api_reference",
+    "error_pages",
+    "notebook_gallery",
+]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 
@@ -32,16 +39,20 @@ suppress_warnings = ["misc.highlighting_failure"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
+copybutton_exclude = ".linenos, .gp, .go, .gt, .gr"  # prompts, output, and tracebacks
+
 html_theme = "pydata_sphinx_theme"
 html_title = "accnp"
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 # The pages of single names do not repeat the tree of all pages, which would dominate the build.
-html_sidebars = {"api/*/*": []}
+# They begin with links to their namespace.
+html_sidebars = {"index": [], "api/*/*": []}
 html_show_sphinx = False
 html_copy_source = False
 pygments_style = "default"

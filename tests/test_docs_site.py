@@ -9,16 +9,25 @@ import importlib.util
 import re
 import runpy
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 import pytest
 from api.test_names import NAMES, find
+from doc_examples import Page
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted(path.stem for path in DOCS.glob("*.md"))
+GENERATED = ("_build", "api", "errors")  # folders that the build writes
+GALLERY = "gallery"  # checked by tests/test_gallery.py
+PAGES = sorted(
+    path.relative_to(DOCS).with_suffix("").as_posix()
+    for path in DOCS.rglob("*.md")
+    if path.relative_to(DOCS).parts[0] not in (*GENERATED, GALLERY)
+)
 TEXTS = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in PAGES}
+# Pages with examples that show their output.
+SESSIONS = [name for name in PAGES if "```pycon" in TEXTS[name]]
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
@@ -26,10 +35,11 @@ HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 EXECUTED = ["from-jax", "from-numpy", "index", "installation"]
 
 
-def toctree_entries(text: str) -> list[str]:
-    """The pages that the toctrees of a page list."""
-    lines = [line.strip() for body in TOCTREE.findall(text) for line in body.splitlines()]
-    return [line for line in lines if line and not line.startswith(":")]
+def toctree_entries(page: str) -> list[str]:
+    """The pages that the toctrees of a page list, relative to the folder of all pages."""
+    lines = [line.strip() for body in TOCTREE.findall(TEXTS[page]) for line in body.splitlines()]
+    folder = PurePosixPath(page).parent
+    return [(folder / line).as_posix() for line in lines if line and not line.startswith(":")]
 
 
 def anchors(text: str) -> set[str]:
@@ -55,9 +65,8 @@ def test_settings_are_readable() -> None:
 
 
 def test_every_page_is_in_one_toctree() -> None:
-    listed = [entry for text in TEXTS.values() for entry in toctree_entries(text)]
-    # Pages of the API are generated; tests/test_gallery.py checks the gallery's.
-    listed = [entry for entry in listed if not entry.startswith(("api/", "gallery/"))]
+    listed = [entry for page in PAGES for entry in toctree_entries(page)]
+    listed = [entry for entry in listed if not entry.startswith((*GENERATED, GALLERY))]
     assert sorted(listed) == sorted(set(PAGES) - {"index"})
 
 
@@ -65,7 +74,9 @@ def test_every_page_is_in_one_toctree() -> None:
 def test_link_targets_exist(page: str) -> None:
     for target in link_targets(TEXTS[page]):
         name, _, anchor = target.partition("#")
-        path = DOCS / name if name else DOCS / f"{page}.md"
+        path = (DOCS / page).parent / name if name else DOCS / f"{page}.md"
+        if any(path.resolve().is_relative_to(DOCS / folder) for folder in GENERATED):
+            continue  # the build checks these
         assert path.exists(), f"{page}.md links to {target}, which does not exist"
         if anchor:
             assert anchor in anchors(path.read_text(encoding="utf-8")), f"{page}.md: {target}"
@@ -79,6 +90,18 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number, block in enumerate(blocks):
         exec(compile(block, f"docs/{page}.md, block {number}", "exec"), namespace)
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_sessions_show_what_is_printed(page: str) -> None:
+    found = Page(DOCS / f"{page}.md")
+    found.run()
+    wrong = [
+        f"{example.source}expected:\n{example.want}got:\n{example.got}"
+        for example in found.examples()
+        if not example.matches()
+    ]
+    assert not wrong, "\n".join([*wrong, f"python -m tests.doc_examples docs/{page}.md"])
 
 
 def api_reference() -> ModuleType:
