@@ -1,14 +1,13 @@
-"""Loops on the host that run natively until a branch would call Python.
+"""Loops that run natively until a branch would call Python.
 
 Checks such as `equinox.error_if` put a callback into a branch that is almost never taken. A native
-loop cannot call Python, so such a loop used to run on the host, where each kernel of each turn is
-launched on its own.
+loop cannot call Python: without this module such a loop runs on the host, where each kernel of each
+turn is launched on its own.
 
 In: the ControlStep of a `scan` or `while` whose callbacks are all in branches of its body. Out: a
-`Bailout`: a native loop over the body with branches that have no callbacks in place of those that
-do, and with one more result, whether one of these would have been taken. Where it would, the loop
-stops before the carry changes; the host runs that turn with the whole body, and the native loop
-goes on after it.
+`Bailout`: a native loop over the body without callbacks (`transforms/trapping.py`), whose last
+result is whether Python would have been called. Where it is true, the loop stops before the carry
+changes; the host runs that turn with the whole body, and the native loop goes on after it.
 """
 
 from __future__ import annotations
@@ -26,18 +25,15 @@ from accnp.engine.native import Driver, Spot
 from accnp.engine.plan import plan_graph
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.aval import make_aval
-from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in
+from accnp.ir.graph import Graph
 from accnp.ir.kernel import CODES, dtype_code
-from accnp.ir.node import Node, record
-from accnp.ir.op import o
-from accnp.ir.trace import sets_site, state
-from accnp.primitives.kinds import full
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
+from accnp.transforms.trapping import calls_python, with_trap
 
 __all__ = ["Bailout", "make_bailout"]
 
-_BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
+_INT64 = np.dtype(np.int64)
 # Bytes of a carry up to which it may be kept until a turn is over: a carry that is updated in place
 # could not be given back to the host.
 SMALL_CARRY = 1 << 16
@@ -76,16 +72,13 @@ class Bailout:
 
 def make_bailout(step: ControlStep, graphs: Sequence[Graph], fastmath: bool) -> Bailout | None:
     """The native form of a loop that has none as it is, or None where that cannot be."""
-    name, body = step.op.name, expanded(graphs[-1])
-    if name not in ("scan", "while") or any(_calls_python(g) for g in graphs[:-1]):
-        return None
-    if not _in_branches_only(body):
+    if step.op.name not in ("scan", "while") or any(map(calls_python, graphs[:-1])):
         return None
     first, count = _carry_of(step)
     carry = step.inputs[first : first + count]
-    if sum(a.nbytes for a in carry) > SMALL_CARRY:
+    graph = with_trap(graphs[-1]) if sum(a.nbytes for a in carry) <= SMALL_CARRY else None
+    if graph is None:
         return None
-    graph = _with_trap(body)
     plans = [*step.bodies[:-1], plan_graph(graph, fastmath)]
     avals = [*step.inputs, *step.avals, *[a for b in plans for a in b.out_avals]]
     if any(map(obstacle, plans)) or any(dtype_code(a.dtype) not in CODES for a in avals):
@@ -99,69 +92,6 @@ def _carry_of(step: ControlStep) -> tuple[int, int]:
     if step.op.name == "scan":
         return p["num_consts"], p["num_carry"]
     return p["cond_nconsts"] + p["body_nconsts"], len(step.avals)
-
-
-def _calls_python(graph: Graph) -> bool:
-    return any(_is_call(node) for node in graph.nodes)
-
-
-def _is_call(node: Node) -> bool:
-    return node.op.kind == "callback" or any(map(_calls_python, graphs_in(node.params)))
-
-
-def _in_branches_only(body: Graph) -> bool:
-    """Whether all callbacks of a body are in branches, beside branches without."""
-    calling = [node for node in body.nodes if _is_call(node)]
-    return all(
-        node.op.name == "cond" and not all(map(_calls_python, node.params["branches"]))
-        for node in calling
-    )
-
-
-def _with_trap(body: Graph) -> Graph:
-    """The body without callbacks, and whether it would have taken a branch that has one."""
-
-    @sets_site
-    def run(inputs: list[Node]) -> list[Node]:
-        env: dict[int, Any] = dict(zip(map(id, body.inputs), inputs, strict=True))
-        traps: list[Node] = []
-        for node in body.nodes:
-            state.site = node.site
-            ins = [env.get(id(x), x) for x in node.inputs]
-            if _is_call(node):
-                env[id(node)] = _safe_branches(node, ins, traps)
-            elif node.op.kind == "item" and isinstance(ins[0], list):
-                env[id(node)] = ins[0][node.params["index"]]
-            else:
-                env[id(node)] = record(node.op, tuple(ins), node.params)
-        trap = traps[0]
-        for other in traps[1:]:
-            trap = o.or_(trap, other)
-        return [*[env.get(id(x), x) for x in body.outputs], trap]
-
-    return build(run, body.in_avals, body.name)
-
-
-def _safe_branches(node: Node, ins: Sequence[Node], traps: list[Node]) -> list[Node]:
-    """Record a `cond` with a branch that has no callbacks in place of each one that does; add to
-    `traps` whether such a one is meant."""
-    index, operands = ins[0], ins[1:]
-    branches = node.params["branches"]
-    calls = [_calls_python(g) for g in branches]
-    if index.aval.dtype == _BOOL:
-        traps.append(index if calls[1] else o.not_(index))
-    else:
-        last = len(branches) - 1
-        for k in [k for k, call in enumerate(calls) if call]:
-            # Numbers outside of the branches mean the first and the last one.
-            test = o.le if k == 0 else o.ge if k == last else o.eq
-            traps.append(test(index, full((), k, index.aval.dtype)))
-    safe = [g for g, call in zip(branches, calls, strict=True) if not call]
-    if len(safe) == 1:
-        return evaluate(safe[0], operands)
-    kept = tuple(safe[0] if call else g for g, call in zip(branches, calls, strict=True))
-    made = record(node.op, (index, *operands), {**node.params, "branches": kept})
-    return [o.item(made, index=i) for i in range(len(node.aval))]
 
 
 class Native(Driver):

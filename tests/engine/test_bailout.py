@@ -217,3 +217,52 @@ def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
         np.testing.assert_array_equal(got, want)
     assert native_runs
     assert not told
+
+
+def test_loops_behind_a_check_are_skipped_when_it_fails(native_runs: list[int]) -> None:
+    """With a step that the check refuses, the inner loop would never end."""
+
+    def refuse(value: Any) -> Any:
+        raise ValueError("a step must be positive")
+
+    @accnp.jit
+    def run(steps: Any) -> Any:
+        def body(total: Any, dt: Any) -> Any:
+            shape = accnp.ShapeDtypeStruct((), jnp.float32)
+            check = lambda d: accnp.pure_callback(refuse, shape, d)  # noqa: E731
+            dt = lax.cond(dt > 0, lambda d: d, check, dt)
+            count = lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + dt, c[1] + 1), (0.0, 0))[1]
+            return total + count, count
+
+        return lax.scan(body, 0, steps)
+
+    total, counts = run(jnp.array([0.5, 0.25, 1.0]))
+    assert (total, counts.tolist()) == (7, [2, 4, 1])
+    with pytest.raises(Exception, match="must be positive"):
+        accnp.block_until_ready(run(jnp.array([0.5, 0.0, 1.0])))
+    assert native_runs == [3, 1]
+
+
+def test_checks_in_inner_loops(native_runs: list[int]) -> None:
+    """A trap of an inner loop ends the turn of the outer one."""
+    seen: list[float] = []
+
+    @accnp.jit
+    def run(x: Any) -> Any:
+        def inner(s: Any, v: Any) -> Any:
+            s = lax.cond(v > 2, add_one(seen), lambda s: s, s + v)
+            return s, None
+
+        def outer(s: Any, row: Any) -> Any:
+            s = lax.scan(inner, s, row)[0]
+            end = lambda c: c[0] < row[0]  # noqa: E731
+            step = lambda c: (c[0] + 1, lax.cond(c[0] == 1, add_one(seen), lambda s: s, c[1]))  # noqa: E731
+            return lax.while_loop(end, step, (0, s))[1], s
+
+        return lax.scan(outer, jnp.float32(0), x)
+
+    s, rows = run(jnp.array([[1, 1], [0, 1], [1, 3], [2, 1], [1, 0]], jnp.float32))
+    assert rows.tolist() == [2.0, 3.0, 8.0, 11.0, 13.0]
+    assert s == 13
+    assert seen == [7.0, 11.0]
+    assert native_runs[:1] == [2]

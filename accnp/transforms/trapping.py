@@ -1,0 +1,178 @@
+"""Programs without their callbacks, which say whether they would have called Python.
+
+In: a Graph. Out: a Graph with one more result, the trap. Callbacks must be in branches: another
+branch stands in for one that calls Python, and the trap is whether that one was meant. Native loops
+run such programs as bodies, and leave turns that trap to the host (`engine/bailout.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS, o
+from accnp.ir.trace import sets_site, state
+from accnp.primitives.kinds import full, zeros_like_aval
+
+__all__ = ["calls_python", "with_trap"]
+
+_BOOL = np.dtype(bool)
+
+
+class _Unconditional(Exception):
+    """A program calls Python whatever its operands are."""
+
+
+def with_trap(graph: Graph) -> Graph | None:
+    """The program without its callbacks, with one more result: whether it would have called Python.
+
+    Where that is true, the other results mean nothing. None if the program calls Python in any
+    case.
+    """
+    try:
+        return _trapped(expanded(graph))
+    except _Unconditional:
+        return None
+
+
+def _trapped(graph: Graph) -> Graph:
+    @sets_site
+    def run(inputs: list[Node]) -> list[Node]:
+        env: dict[int, Any] = dict(zip(map(id, graph.inputs), inputs, strict=True))
+        trap: Node | None = None
+        for node in graph.nodes:
+            state.site = node.site
+            ins = [env.get(id(x), x) for x in node.inputs]
+            if _is_call(node):
+                *outs, found = _without_calls(node, ins)
+                trap = found if trap is None else o.or_(trap, found)
+                env[id(node)] = outs
+            elif node.op.kind == "item" and isinstance(ins[0], list):
+                env[id(node)] = ins[0][node.params["index"]]
+            elif trap is not None and _may_not_end(node):
+                env[id(node)] = _unless(trap, node, ins)
+            else:
+                env[id(node)] = record(node.op, tuple(ins), node.params)
+        trap = full((), False, _BOOL) if trap is None else trap
+        return [*[env.get(id(x), x) for x in graph.outputs], trap]
+
+    return build(run, graph.in_avals, graph.name)
+
+
+def calls_python(graph: Graph) -> bool:
+    return any(_is_call(node) for node in graph.nodes)
+
+
+def _is_call(node: Node) -> bool:
+    return node.op.kind == "callback" or any(map(calls_python, graphs_in(node.params)))
+
+
+def _may_not_end(node: Node) -> bool:
+    """Whether an operation has a loop whose length depends on values."""
+    inner = [x for g in graphs_in(node.params) for x in g.nodes]
+    return node.op.name == "while" or any(map(_may_not_end, inner))
+
+
+def _items(node: Node) -> list[Node]:
+    return list(items(node)) if isinstance(node.aval, tuple) else [node]
+
+
+def _unless(trap: Node, node: Node, ins: Sequence[Node]) -> Any:
+    """Record an operation that is skipped after a trap: with operands that a check was to refuse,
+    its loops may not end."""
+    avals = [x.aval for x in ins]
+
+    def whole(nodes: list[Node]) -> list[Node]:
+        return _items(record(node.op, tuple(nodes), node.params))
+
+    def skipped(nodes: list[Node]) -> list[Node]:
+        return [zeros_like_aval(a) for a in (node.aval if several else (node.aval,))]
+
+    several = isinstance(node.aval, tuple)
+    branches = (build(whole, avals, node.op.name), build(skipped, avals, node.op.name))
+    outs = _items(record(OPS["cond"], (trap, *ins), {"branches": branches}))
+    return outs if several else outs[0]
+
+
+def _without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
+    """Record an operation without its callbacks; its results, and whether it would have called."""
+    name, params = node.op.name, node.params
+    if name == "cond":
+        return _cond(node, ins)
+    if name == "scan":
+        body = _trapped(expanded(params["jaxpr"]))
+        first, n_carry = params["num_consts"], params["num_carry"]
+        carried = {"jaxpr": _carrying(body, first, n_carry), "num_carry": n_carry + 1}
+        false = full((), False, _BOOL)
+        at = first + n_carry
+        new = {**params, **carried}
+        if "linear" in params:
+            new["linear"] = (*params["linear"][:at], False, *params["linear"][at:])
+        outs = _items(record(node.op, (*ins[:at], false, *ins[at:]), new))
+        return [*outs[:n_carry], *outs[n_carry + 1 :], outs[n_carry]]
+    if name == "while" and not calls_python(params["cond_jaxpr"]):
+        body = _trapped(expanded(params["body_jaxpr"]))
+        n_test, first = params["cond_nconsts"], params["body_nconsts"]
+        n_carry = len(node.aval)
+        test = params["cond_jaxpr"]
+
+        def goes_on(nodes: list[Node]) -> list[Node]:
+            (more,) = evaluate(test, nodes[:-1])
+            return [o.and_(more, o.not_(nodes[-1]))]
+
+        flag = make_aval((), _BOOL)
+        new = {
+            **params,
+            "body_jaxpr": _carrying(body, first, n_carry),
+            "cond_jaxpr": build(goes_on, [*test.in_avals, flag], test.name),
+        }
+        assert len(test.inputs) == n_test + n_carry
+        return _items(record(node.op, (*ins, full((), False, _BOOL)), new))
+    raise _Unconditional
+
+
+def _carrying(body: Graph, first: int, n_carry: int) -> Graph:
+    """Make the trap, the last result of a body, the last value of its carry."""
+    at = first + n_carry
+    flag = make_aval((), _BOOL)
+
+    def run(nodes: list[Node]) -> list[Node]:
+        *outs, trap = evaluate(body, [*nodes[:at], *nodes[at + 1 :]])
+        return [*outs[:n_carry], o.or_(nodes[at], trap), *outs[n_carry:]]
+
+    return build(run, [*body.in_avals[:at], flag, *body.in_avals[at:]], body.name)
+
+
+def _cond(node: Node, ins: Sequence[Node]) -> list[Node]:
+    index, operands = ins[0], ins[1:]
+    branches: list[Graph | None] = []
+    for g in node.params["branches"]:
+        try:
+            branches.append(_trapped(expanded(g)))
+        except _Unconditional:
+            branches.append(None)
+    possible = [g for g in branches if g is not None]
+    if not possible:
+        raise _Unconditional
+    if len(possible) == 1:
+        *outs, trap = evaluate(possible[0], operands)
+    else:
+        kept = tuple([g or possible[0] for g in branches])
+        made = record(node.op, (index, *operands), {**node.params, "branches": kept})
+        *outs, trap = _items(made)
+    for k in [k for k, g in enumerate(branches) if g is None]:
+        trap = o.or_(trap, _means(index, k, len(branches) - 1))
+    return [*outs, trap]
+
+
+def _means(index: Node, k: int, last: int) -> Node:
+    """Whether an index means branch k: numbers outside mean the first and the last one."""
+    if index.aval.dtype == _BOOL:
+        return index if k else o.not_(index)
+    test = o.le if k == 0 else o.ge if k == last else o.eq
+    return test(index, full((), k, index.aval.dtype))
