@@ -103,7 +103,55 @@ nodetype : type
     "unflatten_func": """\
 unflatten_func : callable
     Function from the static data and the children to an instance.""",
+    "axis_or_flat": """\
+axis : int, optional
+    Axis along which to compute. None, the default, uses the flattened array.""",
+    "dtype_sum": """\
+dtype : dtype_like, optional
+    Dtype of the result, in which the computation is done. The default depends on the dtype of `a`;
+    see the notes.""",
+    "dtype_cumulative": """\
+dtype : dtype_like, optional
+    Dtype of the result. The default widens bools and narrow integers to the default integer dtype,
+    int32 or uint32 (64-bit with `jax_enable_x64`), and keeps other dtypes.""",
+    "initial": """\
+initial : scalar, optional
+    Value to start with, which is combined with the elements.""",
+    "promote_integers": """\
+promote_integers : bool, optional
+    If True, the default, narrow integers are widened to the default integer dtype. If False, they
+    keep their dtype, in which the result may overflow.""",
+    "tolerances": """\
+rtol : array_like, optional
+    Relative tolerance, which is multiplied by the magnitude of `b`. The default is 1e-5.
+atol : array_like, optional
+    Absolute tolerance, which matters where `b` is close to zero. The default is 1e-8.
+equal_nan : bool, optional
+    If True, two nan compare equal. The default is False.""",
+    "bitorder": """\
+bitorder : {'big', 'little'}, optional
+    Whether the first of eight bits is the highest one of the byte ('big', the default) or the
+    lowest one.""",
+    "size_nonzero": """\
+size : int, optional
+    Static number of indices to return, which is required under `jit`. Surplus indices are dropped.
+    The default, None, returns all of them and waits for the values.""",
+    "fill_nonzero": """\
+fill_value : array_like, optional
+    Index that stands for missing ones if there are fewer than `size`. The default is 0.""",
     # --- errors
+    "raises_not_array": """\
+TypeError
+    If `a` is neither an array nor a number. Lists and tuples are not accepted.""",
+    "raises_no_complex": """\
+TypeError
+    If `a` is complex, or neither an array nor a number.""",
+    "raises_operand": """\
+TypeError
+    If an operand is neither an array nor a number. Lists and tuples are not accepted.""",
+    "raises_broadcast": """\
+IncompatibleShapesError
+    If the shapes do not broadcast. It is a TypeError and a ValueError.""",
     "raises_out": """\
 NotImplementedError
     If `out` is given.""",
@@ -185,8 +233,18 @@ axis_name : hashable
     "raises_axes": """\
 ValueError
     If an axis is out of bounds or given twice.""",
+    # --- differences from NumPy
+    "note_inexact": """\
+Integers and bools of any width give the default float dtype, float32 (float64 with
+`jax_enable_x64`), where NumPy chooses by their width. There are no `out`, `where` and `dtype`
+parameters.""",
+    "note_promotion": """\
+Dtypes are promoted as in JAX: int32 and float32 give float32, where NumPy gives float64. There are
+no `out`, `where` and `dtype` parameters.""",
+    "note_ufunc": """\
+Unlike in NumPy, there are no `out`, `where` and `dtype` parameters.""",
 }
-_LINE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+_LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 
 
 def fill(text: str) -> str:
@@ -196,7 +254,7 @@ def fill(text: str) -> str:
 
 def _block(found: re.Match[str]) -> str:
     indent, name = found.groups()
-    return indent + BLOCKS[name].replace("\n", "\n" + indent)
+    return indent + BLOCKS[name].replace("\n", indent)
 
 
 def filled(documented: T) -> T:

@@ -887,7 +887,7 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             hide_frames(error)
             raise
 
-    if "\n    {" in (function.__doc__ or ""):
+    if "{" in (function.__doc__ or ""):
         wrapper.__doc__ = fill(function.__doc__)
     return wrapper
 

@@ -103,15 +103,15 @@ def test_what_elementwise_functions_say_of_dtypes(name: str) -> None:
 
 def said(text: str, given: str, kind: str) -> str:
     """The dtype of a result by the words of a docstring."""
-    if "dtype is bool" in text:
+    if "The dtype is bool" in text:
         return "bool"
     if "dtype is uint8" in text:
         return "uint8"
-    if "of its parts if x is complex" in text and kind == "c":
+    if "or of its parts if" in text and kind == "c":
         return "float32"
-    if "become the default float" in text and kind in "bi":
+    if "give the default float dtype" in text and kind in "bi":
         return "float32"
-    if "Bools become int32" in text and kind == "b":
+    if "Bools give int32" in text and kind == "b":
         return "int32"
     return given
 

@@ -53,11 +53,32 @@ class ScalarType(type):
 
 def scalar_type(name: str) -> ScalarType:
     """Make the scalar type of one dtype."""
-    doc = (
-        f"Scalars and arrays of dtype {name}; called, it makes an array, of any shape.\n\n"
-        "A TypeError for what is no number.\n\n"
-        f">>> import accnp as jnp\n>>> jnp.dtype(jnp.{name}).name\n'{name}'\n"
-    )
+    doc = f"""\
+    Scalar type {name}, which names a dtype and makes arrays of it.
+
+    Parameters
+    ----------
+    x : array_like
+        Number, text of a number, or nested sequence of numbers to convert, of any shape.
+
+    Raises
+    ------
+    TypeError
+        If `x` cannot be converted to an array of numbers.
+    ValueError
+        If `x` is a string that does not spell a number of this type.
+
+    Notes
+    -----
+    Calling the type returns an `Array`, where NumPy returns a scalar of its own. 64-bit types give
+    32-bit arrays unless `jax_enable_x64` is set.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.dtype(jnp.{name}).name
+    '{name}'
+    """
     return ScalarType(
         name, (), {"dtype": as_dtype(name), "__doc__": doc, "__module__": "accnp.numpy"}
     )

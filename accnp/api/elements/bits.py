@@ -39,19 +39,34 @@ def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
 @api_boundary
 @promotes_inside
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Pack eight truth values into a byte each.
+    """Pack each group of eight truth values into a byte.
 
-    Args:
-        a: integers or booleans; what is not zero is a 1.
-        axis: along which; None packs the flattened array.
-        bitorder: whether the first of eight is the highest bit ("big") or the lowest ("little").
+    Parameters
+    ----------
+    a : array_like of int or bool
+        Bits to pack; elements other than zero count as 1.
+    {axis_or_flat}
+    {bitorder}
 
-    Returns:
-        uint8, the axis an eighth as long, rounded up; missing bits are 0.
+    Returns
+    -------
+    Array
+        Bytes of dtype uint8. The axis has an eighth of its length, rounded up; missing bits are 0.
 
-    Raises:
-        TypeError: `a` is neither of integers nor of booleans.
+    Raises
+    ------
+    TypeError
+        If `a` holds neither integers nor bools.
+    ValueError
+        If the axis is out of bounds, or `bitorder` is unknown.
 
+    See Also
+    --------
+    unpackbits : Unpack bytes into bits.
+    bitwise_count : Number of ones in an integer.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
     Array([131], dtype=uint8)
@@ -79,20 +94,34 @@ def unpackbits(
 ) -> Array:
     """Unpack each byte into eight bits.
 
-    Args:
-        a: uint8.
-        axis: along which; None unpacks the flattened array.
-        count: how many bits to keep; negative: how many to drop at the end; more than there are:
-            zeros follow.
-        bitorder: whether the highest bit comes first ("big") or the lowest ("little").
+    Parameters
+    ----------
+    a : array_like of uint8
+        Bytes to unpack. Lists and tuples are not accepted.
+    {axis_or_flat}
+    count : int, optional
+        Number of bits to keep along the axis. A negative number says how many to drop at the end;
+        if it exceeds the number of bits, zeros are appended. The default, None, keeps all bits.
+    {bitorder}
 
-    Returns:
-        uint8 of zeros and ones.
+    Returns
+    -------
+    Array
+        Zeros and ones of dtype uint8. The axis has eight times its length, or `count`.
 
-    Raises:
-        TypeError: a is not uint8, or is a list or a text.
-        ValueError: the axis is out of bounds, or there is no such bitorder.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array of uint8.
+    ValueError
+        If the axis is out of bounds, or `bitorder` is unknown.
 
+    See Also
+    --------
+    packbits : Pack bits into bytes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
     Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)

@@ -45,14 +45,38 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether abs(a - b) <= atol + rtol * abs(b), elementwise.
+    """Test whether two operands are equal within a tolerance, elementwise.
 
-    Shapes broadcast; the dtype is bool.
+    Parameters
+    ----------
+    a : array_like
+        Values to compare with `b`.
+    b : array_like
+        Reference values, whose magnitude scales the relative tolerance.
+    {tolerances}
 
-    Raises:
-        TypeError: an operand is a list or a text.
-        TypeError, also a ValueError: shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Bools with the broadcast shape of the operands: `abs(a - b) <= atol + rtol * abs(b)`.
 
+    Raises
+    ------
+    {raises_operand}
+    {raises_broadcast}
+
+    See Also
+    --------
+    allclose : Whether all elements are close.
+    equal : Exact comparison.
+    testing.assert_allclose : Raise an error unless arrays are close.
+
+    Notes
+    -----
+    The comparison is not symmetric in `a` and `b`. Infinities are close only if they are equal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array([ True, False], dtype=bool)
@@ -79,14 +103,33 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether all elements of a and b are close.
+    """Test whether all elements of two operands are equal within a tolerance.
 
-    Shapes broadcast. The result is a bool array, not Python's bool as NumPy's.
+    Parameters
+    ----------
+    a : array_like
+        Values to compare with `b`.
+    b : array_like
+        Reference values, whose magnitude scales the relative tolerance.
+    {tolerances}
 
-    Raises:
-        TypeError: an operand is a list or a text.
-        TypeError, also a ValueError: shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Scalar of dtype bool. NumPy returns a Python bool, which would wait for the values.
 
+    Raises
+    ------
+    {raises_operand}
+    {raises_broadcast}
+
+    See Also
+    --------
+    isclose : The comparison of each element.
+    array_equal : Exact comparison of arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.0]))
     Array(True, dtype=bool)
@@ -96,14 +139,33 @@ def allclose(
 
 @api_boundary
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have the same shape and elements.
+    """Test whether two arrays have the same shape and elements.
 
-    Dtypes promote; lists are taken, as in NumPy. The result is a bool array, not Python's bool as
-    NumPy's.
+    Parameters
+    ----------
+    a1, a2 : array_like
+        Arrays to compare; lists are accepted, as in NumPy. Their dtypes promote.
+    equal_nan : bool, optional
+        If True, two nan compare equal. The default is False.
 
-    Raises:
-        TypeError: an operand is a text or another object without numbers, which NumPy takes.
+    Returns
+    -------
+    Array
+        Scalar of dtype bool. NumPy returns a Python bool, which would wait for the values.
 
+    Raises
+    ------
+    TypeError
+        If an operand is a string or another object without numbers, which NumPy accepts.
+
+    See Also
+    --------
+    array_equiv : Comparison after broadcasting.
+    allclose : Comparison within a tolerance.
+    equal : Comparison of each element.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
     Array(True, dtype=bool)
@@ -121,13 +183,30 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 @api_boundary
 @promotes_inside
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays have the same elements once broadcast.
+    """Test whether two arrays have the same elements after broadcasting.
 
-    Dtypes promote; lists are taken; shapes that do not broadcast make it False. A bool array.
+    Parameters
+    ----------
+    a1, a2 : array_like
+        Arrays to compare; lists are accepted, as in NumPy. Their dtypes promote.
 
-    Raises:
-        TypeError: an operand is a text or another object without numbers, which NumPy takes.
+    Returns
+    -------
+    Array
+        Scalar of dtype bool: False as well if the shapes do not broadcast.
 
+    Raises
+    ------
+    TypeError
+        If an operand is a string or another object without numbers, which NumPy accepts.
+
+    See Also
+    --------
+    array_equal : Comparison of shape and elements.
+    broadcast_arrays : Broadcast arrays against each other.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
@@ -151,14 +230,35 @@ def _taken(x: Any, name: str) -> Node:
 
 @api_boundary
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance to the next number away from 0, elementwise, with the sign of x.
+    """Compute the distance to the next number away from zero, elementwise.
 
-    Of float16 it is the distance to the next number above, as in NumPy, and so is positive. The
-    shape stays; integers become the default float, other dtypes stay.
+    Parameters
+    ----------
+    x : array_like
+        Real numbers from which to measure.
 
-    Raises:
-        TypeError: x is complex, or is a list or a text.
+    Returns
+    -------
+    Array
+        Distances with the sign and the shape of `x`. Integers give the default float dtype,
+        floating dtypes stay.
 
+    Raises
+    ------
+    TypeError
+        If `x` is complex, or neither an array nor a number.
+
+    See Also
+    --------
+    nextafter : Next number in a direction.
+    finfo : Properties of a floating dtype, such as `eps`.
+
+    Notes
+    -----
+    For float16 it is the distance to the next larger number, as in NumPy, which is always positive.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.spacing(jnp.array([1.0, 1024.0]))
     Array([1.1920929e-07, 1.2207031e-04], dtype=float32)

@@ -107,7 +107,7 @@ def with_parameters(function: Any, names: str) -> Any:
 
 
 def documented(text: str, call: str, example: str) -> str:
-    """Return a docstring with an example of a call, given as "[1, 2], 3 -> [4, 5]".
+    """Return a docstring with a section of examples: a call, given as "[1, 2], 3 -> [4, 5]".
 
     Brackets of operands are arrays. Brackets of results are, too, with the dtype that the numbers
     show; any other result is written as it is.
@@ -120,9 +120,9 @@ def documented(text: str, call: str, example: str) -> str:
             "bool" if truth else "complex64" if "j" in result else "int32" if whole else "float32"
         )
         result = f"Array({result}, dtype={dtype})"
-    return (
-        f"{text}\n\n    >>> import accnp as jnp\n    >>> jnp.{call}({operands})\n    {result}\n    "
-    )
+    lines = [text, "", "Examples", "--------", ">>> import accnp as jnp"]
+    lines += [f">>> jnp.{call}({operands})", result, ""]
+    return "\n    ".join(lines).replace("\n    \n", "\n\n")
 
 
 def published(function: Any, name: str, doc: str, parameters: str) -> Any:

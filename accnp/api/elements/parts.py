@@ -24,21 +24,41 @@ from accnp.ir.op import o
 
 __all__ = ["angle", "isneginf", "isposinf", "ldexp", "modf", "nan_to_num", "power_of_two"]
 
-_modf = unary("modf", rules.modf, real_inexact, "", "", "modf")
-_isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "")
-_isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "")
+_modf = unary("modf", rules.modf, real_inexact, "", "modf")
+_isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote)
+_isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote)
 
 
 @api_boundary
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Fraction and whole part, elementwise.
+    """Split numbers into fraction and whole part, elementwise.
 
-    The shape is that of x; integers become the default float, other dtypes stay.
+    Parameters
+    ----------
+    x : array_like
+        Real numbers to split. Lists and tuples are not accepted.
+    {out}
 
-    Raises:
-        TypeError: x is complex, or is a list or a text.
-        NotImplementedError: out= is given, unlike NumPy.
+    Returns
+    -------
+    fraction, whole : Array
+        Parts with the sign and the shape of `x`. Integers give the default float dtype, floating
+        dtypes stay.
 
+    Raises
+    ------
+    TypeError
+        If `x` is complex, or neither an array nor a number.
+    {raises_out}
+
+    See Also
+    --------
+    trunc : Whole part alone.
+    divmod : Quotient and remainder of a division.
+    frexp : Mantissa and binary exponent.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.modf(jnp.array([1.5, -2.25]))
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
@@ -49,15 +69,35 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 @api_boundary
 def isneginf(x: Any, /, out: None = None) -> Array:
-    """Whether x is -inf, elementwise.
+    """Test for negative infinity, elementwise.
 
-    The shape is that of x, the dtype bool.
+    Parameters
+    ----------
+    x : array_like
+        Real numbers to test. Lists and tuples are not accepted.
+    {out}
 
-    Raises:
-        ValueError: x is complex.
-        TypeError: x is a list or a text.
-        NotImplementedError: out= is given, unlike NumPy.
+    Returns
+    -------
+    Array
+        Bools with the shape of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If `x` is complex.
+    {raises_out}
+
+    See Also
+    --------
+    isposinf : Test for positive infinity.
+    isinf : Test for infinities of either sign.
+    isfinite : Test for finite numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isneginf(jnp.array([-jnp.inf, jnp.inf]))
     Array([ True, False], dtype=bool)
@@ -68,15 +108,35 @@ def isneginf(x: Any, /, out: None = None) -> Array:
 
 @api_boundary
 def isposinf(x: Any, /, out: None = None) -> Array:
-    """Whether x is inf, elementwise.
+    """Test for positive infinity, elementwise.
 
-    The shape is that of x, the dtype bool.
+    Parameters
+    ----------
+    x : array_like
+        Real numbers to test. Lists and tuples are not accepted.
+    {out}
 
-    Raises:
-        ValueError: x is complex.
-        TypeError: x is a list or a text.
-        NotImplementedError: out= is given, unlike NumPy.
+    Returns
+    -------
+    Array
+        Bools with the shape of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If `x` is complex.
+    {raises_out}
+
+    See Also
+    --------
+    isneginf : Test for negative infinity.
+    isinf : Test for infinities of either sign.
+    isfinite : Test for finite numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isposinf(jnp.array([-jnp.inf, jnp.inf]))
     Array([False,  True], dtype=bool)
@@ -87,14 +147,34 @@ def isposinf(x: Any, /, out: None = None) -> Array:
 
 @api_boundary
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 * 2**x2, elementwise; x2 must be integer.
+    """Multiply by a power of two, elementwise.
 
-    Shapes broadcast; the dtype is that of x1, the default float for integers.
+    Parameters
+    ----------
+    x1 : array_like
+        Real factors, for example the mantissas of `frexp`.
+    x2 : array_like of int
+        Exponents of two.
 
-    Raises:
-        ValueError: x1 is complex, or x2 no integer.
-        TypeError, also a ValueError: shapes do not broadcast.
+    Returns
+    -------
+    Array
+        `x1 * 2**x2`, with the broadcast shape of the operands. The dtype is that of `x1`, or the
+        default float dtype if `x1` holds integers.
 
+    Raises
+    ------
+    ValueError
+        If `x1` is complex, or `x2` does not hold integers.
+    {raises_broadcast}
+
+    See Also
+    --------
+    frexp : Split numbers into mantissa and binary exponent.
+    exp2 : Power of two.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ldexp(jnp.array([1.0, 3.0]), jnp.array([4, -1]))
     Array([16. ,  1.5], dtype=float32)
@@ -128,14 +208,35 @@ def power_of_two(size: Array) -> Array:
 @api_boundary
 @shown()
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex numbers, in radians or degrees.
+    """Compute the angle of complex numbers, elementwise.
 
-    The shape is that of z; the dtype is real, the default float for integers and for one real
-    number.
+    Parameters
+    ----------
+    z : array_like
+        Complex or real numbers. Lists and tuples are not accepted.
+    deg : bool, optional
+        If True, the angles are in degrees. The default, False, means radians.
 
-    Raises:
-        TypeError: z is a list or a text.
+    Returns
+    -------
+    Array
+        Angles from the positive real axis, in [-pi, pi], with the shape of `z`. The dtype is the
+        real one of the same precision, or the default float dtype for integers and for a real
+        scalar.
 
+    Raises
+    ------
+    TypeError
+        If `z` is neither an array nor a number.
+
+    See Also
+    --------
+    arctan2 : Angle of points in the plane.
+    abs : Absolute value of complex numbers.
+    unwrap : Remove jumps of a full turn.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
     Array([ 90., 180.], dtype=float32)
@@ -161,13 +262,37 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """Replace nan and infinities, by default by 0 and the largest finite numbers.
+    """Replace nan and infinities by finite numbers.
 
-    Shape and dtype stay. Unlike NumPy: always a copy, copy= changes nothing.
+    Parameters
+    ----------
+    x : array_like
+        Array or number to replace elements of. Lists and tuples are not accepted.
+    copy : bool, optional
+        Not used; the result is always a new array. Present for compatibility with NumPy.
+    nan : array_like, optional
+        Replacement for nan. The default is 0.
+    posinf, neginf : array_like, optional
+        Replacements for positive and negative infinity. The default, None, means the largest and
+        the smallest finite number of the dtype.
 
-    Raises:
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Array with the shape and dtype of `x`. The parts of complex numbers are replaced separately.
 
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+
+    See Also
+    --------
+    isnan, isinf, isfinite : Tests for nan and infinities.
+    where : Choose elements by a condition.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), posinf=9.0)
     Array([1., 0., 9.], dtype=float32)

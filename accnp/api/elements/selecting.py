@@ -43,16 +43,49 @@ def where(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """x where the condition holds, y elsewhere; with the condition alone, where it holds.
+    """Choose elements from two operands by a condition, or find where it is true.
 
-    All three broadcast, x and y promote. With the condition alone: the indices of its true
-    elements, int32, an array for each axis; under jit `size` says how many, and `fill_value` what
-    the rest is.
+    Parameters
+    ----------
+    condition : array_like
+        Condition that decides; elements other than zero are true.
+    x : array_like, optional
+        Values where the condition is true.
+    y : array_like, optional
+        Values where the condition is false. Give both `x` and `y`, or neither.
+    {size_nonzero}
+    {fill_nonzero}
 
-    Raises:
-        ValueError: shapes do not broadcast.
-        TypeError: only one of x and y was given; the condition alone is traced, without `size`.
+    Returns
+    -------
+    Array or tuple of Array
+        With `x` and `y`, an array with the broadcast shape of all three and the promoted dtype of
+        `x` and `y`. With the condition alone, the indices of its true elements, one array of int32
+        (int64 with `jax_enable_x64`) for each axis, as `nonzero` returns them.
 
+    Raises
+    ------
+    TypeError
+        If only one of `x` and `y` is given, or an operand is neither an array nor a number.
+    ConcretizationTypeError
+        If the condition is given alone under `jit`, without `size`.
+    ValueError
+        If `size` or `fill_value` is given with `x` and `y`.
+    {raises_broadcast}
+
+    See Also
+    --------
+    select : Choose from several operands by several conditions.
+    nonzero : Indices of the elements that are not zero.
+    lax.select : Choose without broadcasting and promotion.
+    lax.cond : Choose between two functions.
+
+    Notes ----- Both `x` and `y` are computed. In gradients, a nan in the operand that is not chosen
+    can make the gradient nan; replace such elements by a second `where` before the function that
+    yields the nan.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.where(jnp.array([True, False]), 1, 2)
     Array([1, 2], dtype=int32, weak_type=True)

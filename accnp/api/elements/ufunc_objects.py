@@ -53,17 +53,43 @@ class _Kind(type):
 
 
 class ufunc(metaclass=_Kind):
-    """An elementwise function of `nin` arguments and `nout` results, with NumPy's methods.
+    """Elementwise function with the methods of NumPy's ufuncs.
 
-    Args:
-        func: function of scalars; it is traced, so it may use any jnp function.
-        nin: number of arguments.
-        nout: number of results.
-        name: its own name if not given.
-        nargs: nin if not given.
-        identity: what a fold of nothing gives, if anything.
-        call, reduce, accumulate, at, reduceat: faster ways than the general ones.
+    Parameters
+    ----------
+    func : callable
+        Function of `nin` scalars that returns `nout` scalars. It is traced, so that it may use any
+        function of `accnp.numpy`.
+    nin : int
+        Number of operands that `func` takes.
+    nout : int
+        Number of results that `func` returns.
+    name : str, optional
+        Name of the function. The default is that of `func`.
+    nargs : int, optional
+        Value of the attribute `nargs`. The default is `nin`.
+    identity : scalar, optional
+        Result of a reduction without elements. The default, None, makes it an error.
+    call, reduce, accumulate, at, reduceat : callable, optional
+        Faster implementations of the methods of these names. The defaults work for any `func`.
 
+    Raises
+    ------
+    TypeError
+        If `func` is not callable, or `nin` or `nout` is not an integer.
+
+    See Also
+    --------
+    frompyfunc : Make a ufunc from a function of scalars.
+    vectorize : Broadcast a function over leading axes.
+
+    Notes
+    -----
+    Functions of `accnp.numpy` such as `add` are plain functions with these methods, since they are
+    faster to call. They count as instances of this class.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> half = jnp.frompyfunc(lambda x, y: (x + y) / 2, 2, 1)
     >>> half(jnp.array([0., 2.]), 4.0)
@@ -150,10 +176,42 @@ class ufunc(metaclass=_Kind):
         initial: Any = None,
         where: Any = None,
     ) -> Array:
-        """Fold an axis (all of them if None) from left to right.
+        """Reduce an axis by applying the function from left to right.
 
-        Raises:
-            ValueError: the axis is empty and there is no identity, or `where` without a start.
+        Parameters
+        ----------
+        a : array_like
+            Array to reduce. Lists and tuples are not accepted.
+        axis : int, optional
+            Axis to reduce. The default is the first axis; None reduces the flattened array.
+        dtype : dtype_like, optional
+            Dtype in which to compute. The default is that of `a`, or that of the reduction of this
+            name, such as `sum` for `add`.
+        {out}
+        {keepdims}
+        initial : scalar, optional
+            Value to start with. The default is the identity of the function, if it has one.
+        {where}
+
+        Returns
+        -------
+        Array
+            Array with the shape of `a` without the axis.
+
+        Raises
+        ------
+        ValueError
+            If the function does not take two operands and return one result, the axis is empty and
+            there is no identity, or `where` is given and there is neither an identity nor
+            `initial`.
+        NotImplementedError
+            If `out` is given, or several axes for a function without a reduction of its own.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.bitwise_xor.reduce(jnp.array([1, 3, 4]))
+        Array(6, dtype=int32)
         """
         name = self._two_to_one("reduce")
         no_out(out, name)
@@ -199,7 +257,36 @@ class ufunc(metaclass=_Kind):
 
     @api_boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
-        """Fold an axis from left to right and keep all that came before the end."""
+        """Apply the function along an axis from left to right and keep all intermediate results.
+
+        Parameters
+        ----------
+        a : array_like
+            Array with at least one axis. Lists and tuples are not accepted.
+        axis : int, optional
+            Axis along which to accumulate. The default is the first axis.
+        dtype : dtype_like, optional
+            Dtype in which to compute. The default is that of `a`.
+        {out}
+
+        Returns
+        -------
+        Array
+            Array with the shape of `a`.
+
+        Raises
+        ------
+        ValueError
+            If the function does not take two operands and return one result, or `axis` is not an
+            integer in bounds.
+        {raises_out}
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.multiply.accumulate(jnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+        """
         name = self._two_to_one("accumulate")
         no_out(out, name)
         if axis is None or isinstance(axis, bool):
@@ -228,7 +315,36 @@ class ufunc(metaclass=_Kind):
 
     @api_boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
-        """Return a copy in which the function was applied at indices, repeated ones in order."""
+        """Return a copy in which the function was applied to the elements at the given indices.
+
+        Parameters
+        ----------
+        a : array_like
+            Array to copy. Lists and tuples are not accepted.
+        indices : index or tuple of these
+            Places of the elements. Those that occur several times are updated several times, in
+            order.
+        b : array_like, optional
+            Second operand of the function, if it takes two; it broadcasts to the indexed shape.
+        inplace : bool
+            Has to be False, since arrays are immutable.
+
+        Returns
+        -------
+        Array
+            Updated copy, with the shape and dtype of `a`.
+
+        Raises
+        ------
+        NotImplementedError
+            If `inplace` is not False.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
+        Array([2., 0., 1.], dtype=float32)
+        """
         name = f"jnp.{self.__name__}.at"
         if inplace:
             raise NotImplementedError(
@@ -259,9 +375,38 @@ class ufunc(metaclass=_Kind):
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
-        """Fold the stretches of an axis that begin at indices; the last one goes to the end.
+        """Reduce slices of an axis, each from one index to the next.
 
-        A stretch whose index is not below the next one is its first element alone.
+        Parameters
+        ----------
+        a : array_like
+            Array with at least one axis. Lists and tuples are not accepted.
+        indices : array_like of int
+            Starts of the slices, of rank 1. The last slice reaches to the end. If an index is not
+            below the next one, the result is the element at the index alone.
+        axis : int, optional
+            Axis along which to reduce. The default is the first axis.
+        dtype : dtype_like, optional
+            Dtype in which to compute. The default is that of `a`.
+        {out}
+
+        Returns
+        -------
+        Array
+            Array with the shape of `a`, except that the axis has the length of `indices`.
+
+        Raises
+        ------
+        ValueError
+            If the function does not take two operands and return one result, `indices` is not a
+            vector of integers, or the axis is out of bounds.
+        {raises_out}
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.add.reduceat(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
+        Array([3, 7], dtype=int32)
         """
         name = self._two_to_one("reduceat")
         no_out(out, name)
@@ -288,7 +433,30 @@ class ufunc(metaclass=_Kind):
     @api_boundary
     @broadcasts_inside
     def outer(self, A: Any, B: Any, /) -> Array:
-        """Apply the function to all pairs; the result has the axes of both."""
+        """Apply the function to all pairs of elements of two operands.
+
+        Parameters
+        ----------
+        A, B : array_like
+            First and second operand of the function. Lists and tuples are not accepted.
+
+        Returns
+        -------
+        Array
+            Array whose shape is that of `A` followed by that of `B`.
+
+        Raises
+        ------
+        ValueError
+            If the function does not take two operands and return one result.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.subtract.outer(jnp.array([5, 7]), jnp.array([1, 2]))
+        Array([[4, 3],
+               [6, 5]], dtype=int32)
+        """
         name = self._two_to_one("outer")
         a, b = wrap(as_node(A, name)), wrap(as_node(B, name))
         return self(a.reshape(a.shape + (1,) * b.ndim), b)
@@ -296,20 +464,42 @@ class ufunc(metaclass=_Kind):
 
 @api_boundary
 def frompyfunc(func: Any, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """Make a ufunc of a function of scalars.
+    """Make a ufunc from a function of scalars.
 
-    Args:
-        func: function of `nin` scalars that returns `nout` of them; it is traced.
-        nin: number of arguments.
-        nout: number of results.
-        identity: what a fold of nothing gives.
+    Parameters
+    ----------
+    func : callable
+        Function of `nin` scalars that returns `nout` scalars; it is traced.
+    nin : int
+        Number of operands that `func` takes.
+    nout : int
+        Number of results that `func` returns.
+    identity : scalar, optional
+        Result of a reduction without elements. The default, None, makes it an error.
 
-    The ufunc's arguments broadcast, and promote as `func` says; unlike NumPy's, results are no
-    objects, but of numeric dtypes.
+    Returns
+    -------
+    ufunc
+        Function of arrays, whose shapes broadcast; it has the methods of ufuncs.
 
-    Raises:
-        AttributeError: func has no name.
+    Raises
+    ------
+    TypeError
+        If `func` is not callable.
+    AttributeError
+        If `func` has no name.
 
+    See Also
+    --------
+    ufunc : Class of the result.
+    vectorize : Broadcast a function over leading axes.
+
+    Notes
+    -----
+    Results have numeric dtypes, as `func` computes them, where NumPy returns arrays of objects.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.frompyfunc(lambda x, y: x * 10 + y, 2, 1, identity=0).reduce(jnp.array([1, 2, 3]))
     Array(123, dtype=int32)

@@ -3,8 +3,8 @@
 
 In: arrays and numbers. Out: lazy Arrays.
 
-`unary`: name, op or rule, how the operand is prepared, what it computes. `binary`: the same for
-two operands.
+`unary`: name, op or rule, how the operand is prepared, an example. `binary`: the same for two
+operands. `doc_texts.TEXTS` describes each of them.
 """
 
 from __future__ import annotations
@@ -54,60 +54,58 @@ if TYPE_CHECKING:
 
 @overload
 def unary(
-    name: Literal["frexp", "modf"], rule: Any, prepare: Any, what: str, example: str = "",
+    name: Literal["frexp", "modf"], rule: Any, prepare: Any, example: str = "",
     shown: str = "",
 ) -> Callable[[ArrayLike], tuple[Array, Array]]: ...  # fmt: skip
 @overload
 def unary(
-    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "", *,
+    name: str, rule: Any, prepare: Any, example: str = "", shown: str = "", *,
     parameters: Literal["x"],
 ) -> OfOne: ...  # fmt: skip
 @overload
 def unary(
-    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "",
+    name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",
     parameters: str = "x, /",
 ) -> Callable[[ArrayLike], Array]: ...  # fmt: skip
 def unary(
     name: str,
     rule: Any,
     prepare: Any,
-    what: str,
     example: str = "",
     shown: str = "",
     parameters: str = "x, /",
 ) -> Any:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
-    doc = ufunc_doc(name, what, prepare.__name__, 1, example) if example else ""
+    doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
     UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters)
     return function
 
 
 @overload
 def binary(
-    name: Literal["divmod"], rule: Any, prepare: Any, what: str, example: str = "",
+    name: Literal["divmod"], rule: Any, prepare: Any, example: str = "",
     shown: str = "",
 ) -> Callable[[ArrayLike, ArrayLike], tuple[Array, Array]]: ...  # fmt: skip
 @overload
 def binary(
-    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "", *,
+    name: str, rule: Any, prepare: Any, example: str = "", shown: str = "", *,
     parameters: Literal["x1, x2"],
 ) -> OfTwo: ...  # fmt: skip
 @overload
 def binary(
-    name: str, rule: Any, prepare: Any, what: str, example: str = "", shown: str = "",
+    name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",
     parameters: str = "x1, x2, /",
 ) -> Callable[[ArrayLike, ArrayLike], Array]: ...  # fmt: skip
 def binary(
     name: str,
     rule: Any,
     prepare: Any,
-    what: str,
     example: str = "",
     shown: str = "",
     parameters: str = "x1, x2, /",
 ) -> Any:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
-    doc = ufunc_doc(name, what, prepare.__name__, 2, example) if example else ""
+    doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
     BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters)
     return made.function
 
@@ -151,48 +149,34 @@ def _integers(name: str, *xs: Any) -> list[Node]:
 # fmt: off
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = binary("add", rules.add, promote, "x + y", "[1, 2], [3, 5] -> [4, 7]")
-subtract = binary("subtract", "sub", promote, "x - y", "[1, 2], [3, 5] -> [-2, -3]")
-multiply = binary("multiply", rules.multiply, rules.factors, "x * y", "[1, 2], [3, 5] -> [ 3, 10]")
-divide = binary(
-    "divide", "div", inexact, "x / y, always in floating or complex numbers",
-    "[1, 2], [4, 4] -> [0.25, 0.5 ]")
+add = binary("add", rules.add, promote, "[1, 2], [3, 5] -> [4, 7]")
+subtract = binary("subtract", "sub", promote, "[1, 2], [3, 5] -> [-2, -3]")
+multiply = binary("multiply", rules.multiply, rules.factors, "[1, 2], [3, 5] -> [ 3, 10]")
+divide = binary("divide", "div", inexact, "[1, 2], [4, 4] -> [0.25, 0.5 ]")
 true_divide = alias(divide, "true_divide", "accnp.numpy")
 floor_divide = binary(
-    "floor_divide", rules.floor_divide, numeric, "x / y rounded down",
-    "[7, -7], [3, 3] -> [ 2, -3]", "floor_divide")
-remainder = binary(
-    "remainder", rules.remainder, numeric, "The remainder of x / y with the sign of y",
-    "[7, -7], [3, 3] -> [1, 2]", "remainder")
+    "floor_divide", rules.floor_divide, numeric, "[7, -7], [3, 3] -> [ 2, -3]", "floor_divide")
+remainder = binary("remainder", rules.remainder, numeric, "[7, -7], [3, 3] -> [1, 2]", "remainder")
 mod = alias(remainder, "mod", "accnp.numpy")
-fmod = binary(
-    "fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x",
-    "[7, -7], [3, 3] -> [ 1, -1]", "fmod")
+fmod = binary("fmod", rules.fmod, numeric, "[7, -7], [3, 3] -> [ 1, -1]", "fmod")
 divmod = binary(
-    "divmod", rules.divmod_, numeric, "Quotient rounded down, and remainder",
+    "divmod", rules.divmod_, numeric,
     "[7, -7], [3, 3] -> (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))", "divmod")
 float_power = binary(
-    "float_power", "pow", inexact, "x to the power y, in floating numbers",
-    "[2, 9], [3.0, 0.5] -> [8., 3.]", parameters="x, y, /")
-negative = unary("negative", "neg", promote, "-x", "[1, -2] -> [-1,  2]")
-positive = unary("positive", lambda x: x, promote, "+x", "[1, -2] -> [ 1, -2]")
+    "float_power", "pow", inexact, "[2, 9], [3.0, 0.5] -> [8., 3.]", parameters="x, y, /")
+negative = unary("negative", "neg", promote, "[1, -2] -> [-1,  2]")
+positive = unary("positive", lambda x: x, promote, "[1, -2] -> [ 1, -2]")
 abs = unary(
-    "abs", lambda x: x if rules.kind(x) in "bu" else o.abs(x), promote, "The absolute value",
-    "[-2, 0, 3] -> [2, 0, 3]")
+    "abs", lambda x: x if rules.kind(x) in "bu" else o.abs(x), promote, "[-2, 0, 3] -> [2, 0, 3]")
 absolute = alias(abs, "absolute", "accnp.numpy")
-fabs = unary(
-    "fabs", "abs", real_inexact, "The absolute value, in floating numbers", "[-2, 3] -> [2., 3.]")
-sign = unary(
-    "sign", "sign", promote, "-1, 0 or 1 by the sign; x/abs(x) for complex numbers",
-    "[-2, 0, 3] -> [-1,  0,  1]")
-square = unary("square", "square", numeric, "x * x", "[2, -3] -> [4, 9]")
+fabs = unary("fabs", "abs", real_inexact, "[-2, 3] -> [2., 3.]")
+sign = unary("sign", "sign", promote, "[-2, 0, 3] -> [-1,  0,  1]")
+square = unary("square", "square", numeric, "[2, -3] -> [4, 9]")
 reciprocal = unary(
-    "reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "1 / x", "[2.0, 4.0] -> [0.5 , 0.25]")
-sqrt = unary("sqrt", "sqrt", inexact, "The square root", "[1.0, 9.0] -> [1., 3.]")
-cbrt = unary("cbrt", "cbrt", inexact, "The cube root", "[8.0, -27.0] -> [ 2., -3.]")
-hypot = binary(
-    "hypot", rules.hypot, _real_strong, "sqrt(x*x + y*y) without overflow",
-    "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot")
+    "reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "[2.0, 4.0] -> [0.5 , 0.25]")
+sqrt = unary("sqrt", "sqrt", inexact, "[1.0, 9.0] -> [1., 3.]")
+cbrt = unary("cbrt", "cbrt", inexact, "[8.0, -27.0] -> [ 2., -3.]")
+hypot = binary("hypot", rules.hypot, _real_strong, "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot")
 def _broadcast_integers(name: str, x: Any, y: Any) -> list[Node]:
     """Like `_integers`; operands of other ranks are broadcast here, which is no promotion of ranks
     in jax."""
@@ -203,206 +187,140 @@ def _broadcast_integers(name: str, x: Any, y: Any) -> list[Node]:
 
 
 gcd = binary(
-    "gcd", rules.gcd, _broadcast_integers, "The greatest common divisor",
-    "[12, 15], [18, 10] -> [6, 5]",
-    parameters="x1, x2")
-lcm = binary(
-    "lcm", rules.lcm, _integers, "The least common multiple", "[12, 15], [18, 10] -> [36, 30]",
-    parameters="x1, x2")
+    "gcd", rules.gcd, _broadcast_integers, "[12, 15], [18, 10] -> [6, 5]", parameters="x1, x2")
+lcm = binary("lcm", rules.lcm, _integers, "[12, 15], [18, 10] -> [36, 30]", parameters="x1, x2")
 
 # --- exponentials, logarithms ---------------------------------------------------------------------
 
-exp = unary("exp", "exp", inexact, "e to the power x", "[0.0, 1.0] -> [1.       , 2.7182817]")
-exp2 = unary("exp2", "exp2", inexact, "2 to the power x", "[3.0, -1.0] -> [8. , 0.5]")
-expm1 = unary(
-    "expm1", "expm1", inexact, "exp(x) - 1, accurate near 0", "[0.0, 1.0] -> [0.       , 1.7182819]"
-)
-log = unary("log", "log", inexact, "The natural logarithm", "[1.0, 10.0] -> [0.       , 2.3025851]")
-log2 = unary("log2", rules.log2, inexact, "The logarithm to base 2", "[1.0, 8.0] -> [0., 3.]")
-log10 = unary(
-    "log10", rules.log10, inexact, "The logarithm to base 10", "[1.0, 1000.0] -> [0., 3.]")
-log1p = unary(
-    "log1p", "log1p", inexact, "log(1 + x), accurate near 0",
-    "[0.0, 1e-5] -> [0.00000e+00, 9.99995e-06]")
+exp = unary("exp", "exp", inexact, "[0.0, 1.0] -> [1.       , 2.7182817]")
+exp2 = unary("exp2", "exp2", inexact, "[3.0, -1.0] -> [8. , 0.5]")
+expm1 = unary("expm1", "expm1", inexact, "[0.0, 1.0] -> [0.       , 1.7182819]")
+log = unary("log", "log", inexact, "[1.0, 10.0] -> [0.       , 2.3025851]")
+log2 = unary("log2", rules.log2, inexact, "[1.0, 8.0] -> [0., 3.]")
+log10 = unary("log10", rules.log10, inexact, "[1.0, 1000.0] -> [0., 3.]")
+log1p = unary("log1p", "log1p", inexact, "[0.0, 1e-5] -> [0.00000e+00, 9.99995e-06]")
 logaddexp = binary(
-    "logaddexp", ruled.logaddexp, _logs, "log(exp(x) + exp(y)) without overflow",
+    "logaddexp", ruled.logaddexp, _logs,
     "[0.0, 1000.0], [0.0, 1000.0] -> [6.9314718e-01, 1.0006932e+03]")
-logaddexp2 = binary(
-    "logaddexp2", ruled.logaddexp2, _logs, "log2(2**x + 2**y) without overflow",
-    "[3.0, 0.0], [3.0, 0.0] -> [4., 1.]")
+logaddexp2 = binary("logaddexp2", ruled.logaddexp2, _logs, "[3.0, 0.0], [3.0, 0.0] -> [4., 1.]")
 i0 = unary(
-    "i0", ruled.i0, real_inexact, "The modified Bessel function of the first kind, order 0",
-    "[0.0, 1.0] -> [1.       , 1.2660658]", "i0", parameters="x")
+    "i0", ruled.i0, real_inexact, "[0.0, 1.0] -> [1.       , 1.2660658]", "i0", parameters="x")
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin = unary("sin", "sin", inexact, "The sine of x in radians", "[0.0, 1.0] -> [0.      , 0.841471]")
-cos = unary(
-    "cos", "cos", inexact, "The cosine of x in radians", "[0.0, 1.0] -> [1.       , 0.5403023]")
-tan = unary(
-    "tan", "tan", inexact, "The tangent of x in radians", "[0.0, 1.0] -> [0.       , 1.5574079]")
-asin = unary("asin", "asin", inexact, "The inverse sine", "[0.0, 1.0] -> [0.       , 1.5707964]")
-acos = unary("acos", "acos", inexact, "The inverse cosine", "[0.0, 1.0] -> [1.5707964, 0.       ]")
-atan = unary("atan", "atan", inexact, "The inverse tangent", "[0.0, 1.0] -> [0.       , 0.7853982]")
-arcsin = unary(
-    "arcsin", "asin", inexact, "The inverse sine", "[0.0, 1.0] -> [0.       , 1.5707964]")
-arccos = unary(
-    "arccos", "acos", inexact, "The inverse cosine", "[0.0, 1.0] -> [1.5707964, 0.       ]")
-arctan = unary(
-    "arctan", "atan", inexact, "The inverse tangent", "[0.0, 1.0] -> [0.       , 0.7853982]")
+sin = unary("sin", "sin", inexact, "[0.0, 1.0] -> [0.      , 0.841471]")
+cos = unary("cos", "cos", inexact, "[0.0, 1.0] -> [1.       , 0.5403023]")
+tan = unary("tan", "tan", inexact, "[0.0, 1.0] -> [0.       , 1.5574079]")
+asin = unary("asin", "asin", inexact, "[0.0, 1.0] -> [0.       , 1.5707964]")
+acos = unary("acos", "acos", inexact, "[0.0, 1.0] -> [1.5707964, 0.       ]")
+atan = unary("atan", "atan", inexact, "[0.0, 1.0] -> [0.       , 0.7853982]")
+arcsin = unary("arcsin", "asin", inexact, "[0.0, 1.0] -> [0.       , 1.5707964]")
+arccos = unary("arccos", "acos", inexact, "[0.0, 1.0] -> [1.5707964, 0.       ]")
+arctan = unary("arctan", "atan", inexact, "[0.0, 1.0] -> [0.       , 0.7853982]")
 atan2 = binary(
-    "atan2", rules.atan2, inexact, "The angle of the point (y, x)",
-    "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
+    "atan2", rules.atan2, inexact, "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
 arctan2 = binary(
-    "arctan2", rules.atan2, inexact, "The angle of the point (y, x)",
-    "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
-sinh = unary("sinh", "sinh", inexact, "The hyperbolic sine", "[0.0, 1.0] -> [0.       , 1.1752012]")
-cosh = unary(
-    "cosh", "cosh", inexact, "The hyperbolic cosine", "[0.0, 1.0] -> [1.       , 1.5430806]")
-tanh = unary(
-    "tanh", "tanh", inexact, "The hyperbolic tangent", "[0.0, 1.0] -> [0.       , 0.7615941]")
-asinh = unary(
-    "asinh", "asinh", inexact, "The inverse hyperbolic sine", "[0.0, 1.0] -> [0.       , 0.8813736]"
-)
-acosh = unary(
-    "acosh", "acosh", inexact, "The inverse hyperbolic cosine",
-    "[1.0, 2.0] -> [0.      , 1.316958]", "arccosh")
-atanh = unary(
-    "atanh", "atanh", inexact, "The inverse hyperbolic tangent",
-    "[0.0, 0.5] -> [0.        , 0.54930615]")
-arcsinh = unary(
-    "arcsinh", "asinh", inexact, "The inverse hyperbolic sine",
-    "[0.0, 1.0] -> [0.       , 0.8813736]")
-arccosh = unary(
-    "arccosh", "acosh", inexact, "The inverse hyperbolic cosine",
-    "[1.0, 2.0] -> [0.      , 1.316958]", "arccosh")
-arctanh = unary(
-    "arctanh", "atanh", inexact, "The inverse hyperbolic tangent",
-    "[0.0, 0.5] -> [0.        , 0.54930615]")
+    "arctan2", rules.atan2, inexact, "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
+sinh = unary("sinh", "sinh", inexact, "[0.0, 1.0] -> [0.       , 1.1752012]")
+cosh = unary("cosh", "cosh", inexact, "[0.0, 1.0] -> [1.       , 1.5430806]")
+tanh = unary("tanh", "tanh", inexact, "[0.0, 1.0] -> [0.       , 0.7615941]")
+asinh = unary("asinh", "asinh", inexact, "[0.0, 1.0] -> [0.       , 0.8813736]")
+acosh = unary("acosh", "acosh", inexact, "[1.0, 2.0] -> [0.      , 1.316958]", "arccosh")
+atanh = unary("atanh", "atanh", inexact, "[0.0, 0.5] -> [0.        , 0.54930615]")
+arcsinh = unary("arcsinh", "asinh", inexact, "[0.0, 1.0] -> [0.       , 0.8813736]")
+arccosh = unary("arccosh", "acosh", inexact, "[1.0, 2.0] -> [0.      , 1.316958]", "arccosh")
+arctanh = unary("arctanh", "atanh", inexact, "[0.0, 0.5] -> [0.        , 0.54930615]")
 deg2rad = unary(
-    "deg2rad", lambda x: o.mul(x, constant(x, math.pi / 180)), inexact, "Degrees to radians",
+    "deg2rad", lambda x: o.mul(x, constant(x, math.pi / 180)), inexact,
     "[90.0, 180.0] -> [1.5707964, 3.1415927]")
 rad2deg = unary(
-    "rad2deg", lambda x: o.mul(x, constant(x, 180 / math.pi)), inexact, "Radians to degrees",
+    "rad2deg", lambda x: o.mul(x, constant(x, 180 / math.pi)), inexact,
     "[0.0, 3.1415927] -> [  0., 180.]")
 radians = alias(deg2rad, "radians", "accnp.numpy")
 degrees = alias(rad2deg, "degrees", "accnp.numpy")
-sinc = unary(
-    "sinc", ruled.sinc, inexact, "sin(pi*x) / (pi*x)", "[0.0, 0.5] -> [1.        , 0.63661975]",
-    "sinc")
+sinc = unary("sinc", ruled.sinc, inexact, "[0.0, 0.5] -> [1.        , 0.63661975]", "sinc")
 
 # --- rounding, parts, signs -----------------------------------------------------------------------
 
-floor = unary(
-    "floor", rules.rounded(o.floor), promote, "The largest integer not above x",
-    "[1.5, -1.5] -> [ 1., -2.]")
-ceil = unary(
-    "ceil", rules.rounded(o.ceil), promote, "The smallest integer not below x",
-    "[1.5, -1.5] -> [ 2., -1.]")
-trunc = unary(
-    "trunc", rules.trunc, promote, "x without its fraction", "[1.5, -1.5] -> [ 1., -1.]", "trunc",
-    parameters="x")
+floor = unary("floor", rules.rounded(o.floor), promote, "[1.5, -1.5] -> [ 1., -2.]")
+ceil = unary("ceil", rules.rounded(o.ceil), promote, "[1.5, -1.5] -> [ 2., -1.]")
+trunc = unary("trunc", rules.trunc, promote, "[1.5, -1.5] -> [ 1., -1.]", "trunc", parameters="x")
 fix = trunc
-rint = unary(
-    "rint", rules.rint, promote, "The nearest integer, halves to the even one",
-    "[0.5, 1.5, 2.5] -> [0., 2., 2.]", "rint")
-signbit = unary(
-    "signbit", rules.signbit, promote, "Whether the sign bit is set",
-    "[-0.0, 1.0] -> [ True, False]", "signbit")
+rint = unary("rint", rules.rint, promote, "[0.5, 1.5, 2.5] -> [0., 2., 2.]", "rint")
+signbit = unary("signbit", rules.signbit, promote, "[-0.0, 1.0] -> [ True, False]", "signbit")
 copysign = binary(
-    "copysign", rules.copysign, real_inexact, "abs(x) with the sign of y",
-    "[1.0, 2.0], [-1.0, 3.0] -> [-1.,  2.]", "copysign")
+    "copysign", rules.copysign, real_inexact, "[1.0, 2.0], [-1.0, 3.0] -> [-1.,  2.]", "copysign")
 nextafter = binary(
-    "nextafter", "nextafter", real_inexact, "The next number after x towards y",
-    "[1.0], [2.0] -> [1.0000001]", parameters="x, y, /")
+    "nextafter", "nextafter", real_inexact, "[1.0], [2.0] -> [1.0000001]", parameters="x, y, /")
 heaviside = binary(
-    "heaviside", rules.heaviside, _real_strong, "0 below 0, 1 above 0, y at 0",
+    "heaviside", rules.heaviside, _real_strong,
     "[-1.0, 0.0, 2.0], [0.5, 0.5, 0.5] -> [0. , 0.5, 1. ]", "heaviside")
 frexp = unary(
-    "frexp", rules.frexp, real_inexact, "Mantissa and exponent",
+    "frexp", rules.frexp, real_inexact,
     "[8.0, 0.75] -> (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))", "frexp")
-real = unary(
-    "real", rules.real, promote, "The real part", "[1+2j, 3-1j] -> [1., 3.]", parameters="val, /")
-imag = unary(
-    "imag", rules.imag, promote, "The imaginary part", "[1+2j, 3-1j] -> [ 2., -1.]",
-    parameters="val, /")
-conj = unary(
-    "conj", rules.conj, promote, "The complex conjugate", "[1+2j, 3-1j] -> [1.-2.j, 3.+1.j]")
+real = unary("real", rules.real, promote, "[1+2j, 3-1j] -> [1., 3.]", parameters="val, /")
+imag = unary("imag", rules.imag, promote, "[1+2j, 3-1j] -> [ 2., -1.]", parameters="val, /")
+conj = unary("conj", rules.conj, promote, "[1+2j, 3-1j] -> [1.-2.j, 3.+1.j]")
 conjugate = alias(conj, "conjugate", "accnp.numpy")
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
 equal = binary(
-    "equal", "eq", promote, "x == y", "[1, 2, 3], [2, 2, 2] -> [False,  True, False]",
-    parameters="x, y, /")
+    "equal", "eq", promote, "[1, 2, 3], [2, 2, 2] -> [False,  True, False]", parameters="x, y, /")
 not_equal = binary(
-    "not_equal", "ne", promote, "x != y", "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]",
+    "not_equal", "ne", promote, "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]",
     parameters="x, y, /")
 less = binary(
-    "less", rules.compare("lt"), promote, "x < y", "[1, 2, 3], [2, 2, 2] -> [ True, False, False]",
+    "less", rules.compare("lt"), promote, "[1, 2, 3], [2, 2, 2] -> [ True, False, False]",
     parameters="x, y, /")
 less_equal = binary(
-    "less_equal", rules.compare("le"), promote, "x <= y",
+    "less_equal", rules.compare("le"), promote,
     "[1, 2, 3], [2, 2, 2] -> [ True,  True, False]", parameters="x, y, /")
 greater = binary(
-    "greater", rules.compare("gt"), promote, "x > y",
+    "greater", rules.compare("gt"), promote,
     "[1, 2, 3], [2, 2, 2] -> [False, False,  True]", parameters="x, y, /")
 greater_equal = binary(
-    "greater_equal", rules.compare("ge"), promote, "x >= y",
+    "greater_equal", rules.compare("ge"), promote,
     "[1, 2, 3], [2, 2, 2] -> [False,  True,  True]", parameters="x, y, /")
-maximum = binary(
-    "maximum", rules.maximum, promote, "The larger of x and y; nan if one of them is",
-    "[1.0, jnp.nan], [3.0, 2.0] -> [ 3., nan]")
-minimum = binary(
-    "minimum", rules.minimum, promote, "The smaller of x and y; nan if one of them is",
-    "[1.0, jnp.nan], [3.0, 2.0] -> [ 1., nan]")
+maximum = binary("maximum", rules.maximum, promote, "[1.0, jnp.nan], [3.0, 2.0] -> [ 3., nan]")
+minimum = binary("minimum", rules.minimum, promote, "[1.0, jnp.nan], [3.0, 2.0] -> [ 1., nan]")
 fmax = binary(
-    "fmax", rules.fmax, promote, "The larger of x and y; the other one if one is nan",
+    "fmax", rules.fmax, promote,
     "[1.0, jnp.nan], [3.0, 2.0] -> [3., 2.]", "fmax", parameters="x1, x2")
 fmin = binary(
-    "fmin", rules.fmin, promote, "The smaller of x and y; the other one if one is nan",
+    "fmin", rules.fmin, promote,
     "[1.0, jnp.nan], [3.0, 2.0] -> [1., 2.]", "fmin", parameters="x1, x2")
 logical_and = binary(
-    "logical_and", rules.logical("and_"), promote, "x and y as truth values",
-    "[True, True], [True, False] -> [ True, False]")
+    "logical_and", rules.logical("and_"), promote, "[True, True], [True, False] -> [ True, False]")
 logical_or = binary(
-    "logical_or", rules.logical("or_"), promote, "x or y as truth values",
-    "[True, True], [True, False] -> [ True,  True]")
+    "logical_or", rules.logical("or_"), promote, "[True, True], [True, False] -> [ True,  True]")
 logical_xor = binary(
-    "logical_xor", rules.logical("xor"), promote, "Whether just one of x and y is true",
-    "[True, True], [True, False] -> [False,  True]")
+    "logical_xor", rules.logical("xor"), promote, "[True, True], [True, False] -> [False,  True]")
 logical_not = unary(
-    "logical_not", rules.logical("not_"), promote, "not x as a truth value",
-    "[True, False] -> [False,  True]")
-bitwise_and = binary("bitwise_and", "and", promote, "x & y", "[12, 7], [10, 2] -> [8, 2]")
-bitwise_or = binary("bitwise_or", "or", promote, "x | y", "[12, 7], [10, 2] -> [14,  7]")
-bitwise_xor = binary("bitwise_xor", "xor", promote, "x ^ y", "[12, 7], [10, 2] -> [6, 5]")
-bitwise_not = unary("bitwise_not", "not", promote, "~x", "[0, 5] -> [-1, -6]")
+    "logical_not", rules.logical("not_"), promote, "[True, False] -> [False,  True]")
+bitwise_and = binary("bitwise_and", "and", promote, "[12, 7], [10, 2] -> [8, 2]")
+bitwise_or = binary("bitwise_or", "or", promote, "[12, 7], [10, 2] -> [14,  7]")
+bitwise_xor = binary("bitwise_xor", "xor", promote, "[12, 7], [10, 2] -> [6, 5]")
+bitwise_not = unary("bitwise_not", "not", promote, "[0, 5] -> [-1, -6]")
 bitwise_invert = alias(bitwise_not, "bitwise_invert", "accnp.numpy")
 invert = alias(bitwise_not, "invert", "accnp.numpy")
 left_shift = binary(
-    "left_shift", "shift_left", numeric, "x << y", "[1, 3], [4, 1] -> [16,  6]",
-    parameters="x, y, /")
-right_shift = binary(
-    "right_shift", rules.shift_right, numeric, "x >> y", "[16, -3], [2, 1] -> [ 4, -2]")
+    "left_shift", "shift_left", numeric, "[1, 3], [4, 1] -> [16,  6]", parameters="x, y, /")
+right_shift = binary("right_shift", rules.shift_right, numeric, "[16, -3], [2, 1] -> [ 4, -2]")
 bitwise_left_shift = alias(left_shift, "bitwise_left_shift", "accnp.numpy")
 bitwise_right_shift = alias(right_shift, "bitwise_right_shift", "accnp.numpy")
 bitwise_count = unary(
-    "bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)",
+    "bitwise_count", rules.bitwise_count, promote,
     "[7, -8] -> Array([3, 1], dtype=uint8)", "bitwise_count")
-isnan = unary("isnan", rules.isnan, promote, "Whether x is nan", "[1.0, jnp.nan] -> [False,  True]")
-isinf = unary(
-    "isinf", rules.isinf, promote, "Whether x is infinite", "[1.0, -jnp.inf] -> [False,  True]",
-    "isinf")
-isfinite = unary(
-    "isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan",
-    "[1.0, jnp.inf] -> [ True, False]")
+isnan = unary("isnan", rules.isnan, promote, "[1.0, jnp.nan] -> [False,  True]")
+isinf = unary("isinf", rules.isinf, promote, "[1.0, -jnp.inf] -> [False,  True]", "isinf")
+isfinite = unary("isfinite", rules.is_finite, promote, "[1.0, jnp.inf] -> [ True, False]")
 iscomplex = unary(
     "iscomplex", lambda x: o.ne(rules.imag(x), constant(rules.real(x), 0)), promote,
-    "Whether the imaginary part is not 0", "[1+0j, 2j] -> [False,  True]", parameters="x")
+    "[1+0j, 2j] -> [False,  True]", parameters="x")
 isreal = unary(
     "isreal", lambda x: o.eq(rules.imag(x), constant(rules.real(x), 0)), promote,
-    "Whether the imaginary part is 0", "[1+0j, 2j] -> [ True, False]", parameters="x")
+    "[1+0j, 2j] -> [ True, False]", parameters="x")
 # fmt: on
 
 
@@ -433,15 +351,43 @@ def _power(x: Any, y: Any) -> Any:
 
 @api_boundary
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2, elementwise; integers to negative static powers are refused.
+    """Raise the first operand to the power of the second, elementwise.
 
-    Shapes broadcast; the dtype is the promoted one, bools become int32. Complex powers of infinite
-    numbers are those of exp(x2 log(x1)), as the array API standard says; jax gives nan.
+    Parameters
+    ----------
+    x1 : array_like
+        Base of the power.
+    x2 : array_like
+        Exponent of the power. A Python or NumPy integer is static: it is computed by repeated
+        multiplication.
 
-    Raises:
-        TypeError: integers to a negative static power, or an operand is a list or a text.
-        TypeError, also a ValueError: shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Array with the broadcast shape of the operands. The dtype is the promoted dtype; bools give
+        int32.
 
+    Raises
+    ------
+    TypeError
+        If integers are raised to a negative static power, or an operand is neither an array nor a
+        number.
+    {raises_broadcast}
+
+    See Also
+    --------
+    float_power : Power in floating point, also of integers.
+    square, sqrt : Second power and root.
+    exp, exp2 : Powers of e and 2.
+
+    Notes ----- Negative real bases with fractional exponents give nan, without a warning. For
+    complex bases with infinite parts, the result is `exp(x2 * log(x1))`, as the array API standard
+    defines it, where JAX gives nan.
+
+    {note_ufunc}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.power(jnp.array([2, 3]), 3)
     Array([ 8, 27], dtype=int32)
@@ -458,15 +404,41 @@ pow = alias(power, "pow", "accnp.numpy")
 @api_boundary
 @shown()
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """Round to a number of decimals, halves to the even neighbour.
+    """Round to a number of decimals, with halves to the even neighbor.
 
-    The shape stays; so does the dtype.
+    Parameters
+    ----------
+    {a}
+    decimals : int, optional
+        Number of decimal places, static. A negative number rounds to tens, hundreds and so on. The
+        default is 0.
+    {out}
 
-    Raises:
-        ValueError: a is bool.
-        NotImplementedError: integers with decimals < 0, or out=.
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Rounded numbers, with the shape and dtype of `a`. Complex numbers are rounded by parts.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If `a` is bool.
+    NotImplementedError
+        If `out` is given, or `decimals` is negative and `a` holds integers.
+
+    See Also
+    --------
+    rint : Round to the nearest integer, without decimals.
+    floor, ceil, trunc : Round down, up and towards zero.
+
+    Notes
+    -----
+    Numbers are scaled by a power of ten, rounded and scaled back, so that results are the nearest
+    decimals only up to the rounding errors of these steps, as in NumPy.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.round(jnp.array([1.25, 2.567]), 1)
     Array([1.2, 2.6], dtype=float32)
@@ -508,14 +480,38 @@ around = alias(round, "around", "accnp.numpy")
 def clip(
     arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:
-    """Limit values to [min, max]; either bound may be None.
+    """Limit the elements of an array to an interval.
 
-    Shapes broadcast; the dtype is the promoted one of all.
+    Parameters
+    ----------
+    arr : array_like
+        Array or number to limit. Lists and tuples are not accepted.
+    min : array_like, optional
+        Lower bound of the interval. The default, None, means no lower bound.
+    max : array_like, optional
+        Upper bound of the interval. The default, None, means no upper bound.
 
-    Raises:
-        ValueError: a complex argument, or no array.
-        TypeError, also a ValueError: shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Array with the broadcast shape and the promoted dtype of all arguments. Where `min` exceeds
+        `max`, the result is `max`.
 
+    Raises
+    ------
+    TypeError
+        If an argument is neither an array nor a number.
+    ValueError
+        If an argument is complex, or `arr` is missing.
+    {raises_broadcast}
+
+    See Also
+    --------
+    maximum, minimum : Limit from one side.
+    nan_to_num : Replace nan and infinities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.clip(jnp.array([-2, 1, 5]), 0, 3)
     Array([0, 1, 3], dtype=int32)

@@ -16,7 +16,7 @@ from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.elements.doc_texts import fold_doc, running_doc
+from accnp.api.elements.doc_texts import cumulative_doc, reduction_doc
 from accnp.api.folds import means
 from accnp.api.folds import reductions as red
 from accnp.array import Array, ArrayLike
@@ -81,8 +81,13 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str
 
     cumulative.__name__ = cumulative.__qualname__ = name
     what = "sum" if unit == 0 else "product"
-    text = f"The running {what} along an axis{', leaving nan out' if skip_nan else ''}."
-    cumulative.__doc__ = running_doc(text, name, example)
+    summary = f"Compute the cumulative {what} along an axis"
+    if skip_nan:
+        summary += f", treating nan as {'zero' if unit == 0 else 'one'}"
+    whole = name.replace("cum", "")
+    related = f"{whole} {op if skip_nan else 'nan' + op} cumulative_{op[3:]}"
+    result = f"Cumulative {what}s"
+    cumulative.__doc__ = cumulative_doc(f"{summary}.", result, name, related, example)
     return api_boundary(named(cumulative))
 
 
@@ -128,15 +133,40 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """The running sum along an axis, with a 0 in front if asked for.
+    """Compute the cumulative sum along an axis, as the array API standard defines it.
 
-    The shape is that of x, the axis one longer with include_initial. Bools and narrow integers
-    become int32 or uint32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    x : array_like
+        Input array with at least one axis. Lists and tuples are not accepted.
+    axis : int, optional
+        Axis along which to compute. It may be left out only if `x` has one axis.
+    {dtype_cumulative}
+    include_initial : bool, optional
+        If True, the result starts with a 0 along the axis, which becomes longer by one. The default
+        is False.
 
-    Raises:
-        ValueError: x is a number, or several axes and no axis=.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Cumulative sums, with the shape of `x`, or longer by one along the axis with
+        `include_initial`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If `x` is a scalar, the axis is out of bounds, or `x` has several axes and none is given.
+
+    See Also
+    --------
+    cumsum : Cumulative sum with NumPy's parameters.
+    cumulative_prod : Cumulative product.
+    sum : Sum of all elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.cumulative_sum(jnp.arange(3), include_initial=True)
     Array([0, 0, 1, 3], dtype=int32)
@@ -153,10 +183,44 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """The running product along an axis, with a 1 in front if asked for.
+    """Compute the cumulative product along an axis, as the array API standard defines it.
 
-    Shape, dtype and errors are those of `cumulative_sum`.
+    Parameters
+    ----------
+    x : array_like
+        Input array with at least one axis. Lists and tuples are not accepted.
+    axis : int, optional
+        Axis along which to compute. It may be left out only if `x` has one axis.
+    {dtype_cumulative}
+    include_initial : bool, optional
+        If True, the result starts with a 1 along the axis, which becomes longer by one. The default
+        is False.
 
+    Returns
+    -------
+    Array
+        Cumulative products, with the shape of `x`, or longer by one along the axis with
+        `include_initial`.
+
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If `x` is a scalar, the axis is out of bounds, or `x` has several axes and none is given.
+
+    See Also
+    --------
+    cumprod : Cumulative product with NumPy's parameters.
+    cumulative_sum : Cumulative sum.
+    prod : Product of all elements.
+
+    Notes
+    -----
+    Narrow integers are widened, where JAX keeps their dtype.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.cumulative_prod(jnp.array([2, 3]))
     Array([2, 6], dtype=int32)
@@ -189,8 +253,11 @@ def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) 
         return fold(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
 
     total.__name__ = total.__qualname__ = name
-    text = f"The {what} over the given axes, leaving nan out."
-    total.__doc__ = fold_doc(text, "total", name, example)
+    summary = f"Compute the {what} of the elements along the given axes, ignoring nan."
+    result = f"{what.capitalize()}s of the elements that are not nan"
+    related = f"{name[3:]} isnan nanmean nancum{name[3:]}"
+    note = f"If all elements are nan, the result is {neutral}."
+    total.__doc__ = reduction_doc(summary, "total", name, result, related, example, note)
     return total
 
 
@@ -228,8 +295,12 @@ def _make_nan_extreme(name: str, fold: Any, example: str) -> red.Extreme:
         return wrap(rules.where_(empty, like(y._node, math.nan), y._node))
 
     extreme.__name__ = extreme.__qualname__ = name
-    text = f"The {name[3:]}imum over the given axes, leaving nan out; nan where all are nan."
-    extreme.__doc__ = fold_doc(text, "extreme", name, example)
+    kind = name[3:]
+    summary = f"Find the {kind}imum along the given axes, ignoring nan."
+    result = f"{kind.capitalize()}ima of the elements that are not nan"
+    related = f"{kind} f{kind} nanarg{kind} isnan"
+    note = "If all elements are nan, the result is nan, without a warning."
+    extreme.__doc__ = reduction_doc(summary, "extreme", name, result, related, example, note)
     return api_boundary(named(extreme))
 
 
@@ -255,8 +326,12 @@ def _make_nan_arg(name: str, example: str) -> red.Place:
         return wrap(rules.where_(empty, as_node(-1), y))
 
     arg.__name__ = arg.__qualname__ = name
-    text = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
-    arg.__doc__ = fold_doc(text, "place", name, example)
+    kind = name[6:]
+    summary = f"Find the index of the {kind}imum along an axis, ignoring nan."
+    result = f"Indices of the {kind}ima"
+    related = f"{inner} nan{kind} isnan"
+    note = "If all elements are nan, the index is -1, where NumPy raises an error."
+    arg.__doc__ = reduction_doc(summary, "place", name, result, related, example, note)
     return api_boundary(named(arg, f"_{name}"))
 
 
@@ -288,10 +363,42 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean over the given axes, leaving nan out.
+    """Compute the arithmetic mean along the given axes, ignoring nan.
 
-    Shape, dtype and errors are those of `mean`; nan where all are nan, without a warning.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {dtype_mean}
+    {out}
+    {keepdims}
+    {where}
 
+    Returns
+    -------
+    Array
+        Means of the elements that are not nan, with the shape of `a` without the reduced axes.
+
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `dtype` is bool.
+    ValueError
+        If an axis is out of bounds or given twice, or `where` is not bool or does not broadcast.
+    {raises_out}
+
+    See Also
+    --------
+    mean : Mean of all elements.
+    nanmedian : Median that ignores nan.
+    nanvar, nanstd : Variance and standard deviation that ignore nan.
+
+    Notes
+    -----
+    If all elements are nan, the result is nan, without a warning. Dtypes are those of `mean`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nanmean(jnp.array([1, jnp.nan]))
     Array(1., dtype=float32)
@@ -317,10 +424,46 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The variance over the given axes, leaving nan out; with an integer dtype it is one.
+    """Compute the variance along the given axes, ignoring nan.
 
-    Shape, dtype and errors are those of `var`; nan where too few are left, without a warning.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {dtype_mean}
+    {out}
+    {ddof}
+    {keepdims}
+    {where}
+    {known_mean}
 
+    Returns
+    -------
+    Array
+        Variances of the elements that are not nan, with the shape of `a` without the reduced axes.
+        The dtype is real, also for complex input.
+
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `dtype` is bool.
+    ValueError
+        If an axis is out of bounds, `where` is not bool, or `dtype` is real for complex input.
+    {raises_out}
+
+    See Also
+    --------
+    var : Variance of all elements.
+    nanmean : Mean that ignores nan.
+    nanstd : Standard deviation that ignores nan.
+
+    Notes
+    -----
+    If no more than `ddof` elements are left, the result is nan, without a warning. With an integer
+    `dtype`, nan is not ignored and the result has that dtype.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nanvar(jnp.array([1, jnp.nan]))
     Array(0., dtype=float32)
@@ -345,14 +488,45 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The standard deviation over the given axes, leaving nan out.
+    """Compute the standard deviation along the given axes, ignoring nan.
 
-    Shape and dtype are those of `std`.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {dtype_mean}
+    {out}
+    {ddof}
+    {keepdims}
+    {where}
+    {known_mean}
 
-    Raises:
-        TypeError: dtype is an integer, or a is a list or a text.
-        ValueError: an axis is out of bounds.
+    Returns
+    -------
+    Array
+        Standard deviations of the elements that are not nan, with the shape of `a` without the
+        reduced axes. The dtype is real, also for complex input.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `dtype` is an integer dtype or bool.
+    ValueError
+        If an axis is out of bounds, `where` is not bool, or `dtype` is real for complex input.
+    {raises_out}
+
+    See Also
+    --------
+    std : Standard deviation of all elements.
+    nanmean : Mean that ignores nan.
+    nanvar : Variance that ignores nan.
+
+    Notes
+    -----
+    If no more than `ddof` elements are left, the result is nan, without a warning.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nanstd(jnp.array([1, jnp.nan]))
     Array(0., dtype=float32)

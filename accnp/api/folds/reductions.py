@@ -27,7 +27,7 @@ from accnp.api.arguments.shapes import as_axes, as_axis
 from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.elements.doc_texts import fold_doc
+from accnp.api.elements.doc_texts import reduction_doc
 from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW, DTypeLike
@@ -43,6 +43,7 @@ from accnp.primitives.reduce import extreme_jvp, kept_dims
 
 F32 = np.dtype(np.float32)
 Axis = Any  # None, an int, a name, or several
+Texts = tuple[str, str, str]  # of a generated function: summary, result, related functions
 
 if TYPE_CHECKING:  # the types of functions that are made below
 
@@ -253,7 +254,7 @@ def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
     return op(x, axes=axes)
 
 
-def _make_fold(name: str, op: str, combine: str, unit: Any, what: str, example: str) -> Fold:
+def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, example: str) -> Fold:
     """Make `sum` or `prod`; of bools that stay bools these are "or" and "and"."""
     logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
 
@@ -291,21 +292,26 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, what: str, example: 
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(fold, name, what, "total", example)
+    return _named(fold, name, texts, "total", example)
 
 
-def _named(function: Any, name: str, what: str, kind: str, example: str) -> Any:
+def _named(function: Any, name: str, texts: Texts, kind: str, example: str) -> Any:
+    summary, result, related = texts
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = fold_doc(f"{what} over the given axes.", kind, name, example)
+    function.__doc__ = reduction_doc(summary, kind, name, result, related, example)
     return function
 
 
 sum = _make_fold(
-    "sum", "reduce_sum", "add", 0, "The sum of elements", "[1, 2, 3] -> Array(6, dtype=int32)"
-)
+    "sum", "reduce_sum", "add", 0,
+    ("Add up the elements along the given axes.", "Sums", "add cumsum mean nansum prod trapezoid"),
+    "[1, 2, 3] -> Array(6, dtype=int32)",
+)  # fmt: skip
 prod = _make_fold(
-    "prod", "reduce_prod", "mul", 1, "The product", "[2, 3, 4] -> Array(24, dtype=int32)"
-)
+    "prod", "reduce_prod", "mul", 1,
+    ("Multiply the elements along the given axes.", "Products", "multiply cumprod nanprod sum"),
+    "[2, 3, 4] -> Array(24, dtype=int32)",
+)  # fmt: skip
 
 
 def extreme_value(dtype: np.dtype, name: str) -> Any:
@@ -319,7 +325,7 @@ def extreme_value(dtype: np.dtype, name: str) -> Any:
     return -math.inf if name == "max" else math.inf
 
 
-def _make_extreme(name: str, what: str, example: str) -> Extreme:
+def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
     """Make `max` or `min`."""
     pair = rules.maximum if name == "max" else rules.minimum
 
@@ -356,7 +362,7 @@ def _make_extreme(name: str, what: str, example: str) -> Extreme:
             y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(extreme, name, what, "extreme", example)
+    return _named(extreme, name, texts, "extreme", example)
 
 
 def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
@@ -388,12 +394,28 @@ def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
     return o.complex(rules.select(odd, nan, top), rules.select(odd, nan, rest))
 
 
-max = _make_extreme("max", "The largest element", "[1, 3, 2] -> Array(3, dtype=int32)")
-min = _make_extreme("min", "The smallest element", "[2, 1, 3] -> Array(1, dtype=int32)")
+max = _make_extreme(
+    "max",
+    (
+        "Find the largest element along the given axes, or nan if there is a nan.",
+        "Maxima",
+        "min argmax maximum nanmax",
+    ),
+    "[1, 3, 2] -> Array(3, dtype=int32)",
+)
+min = _make_extreme(
+    "min",
+    (
+        "Find the smallest element along the given axes, or nan if there is a nan.",
+        "Minima",
+        "max argmin minimum nanmin",
+    ),
+    "[2, 1, 3] -> Array(1, dtype=int32)",
+)
 amax, amin = alias(max, "amax", "accnp.numpy"), alias(min, "amin", "accnp.numpy")
 
 
-def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Logical:
+def _make_logical(name: str, op: str, unit: bool, texts: Texts, example: str) -> Logical:
     """Make `all` or `any`."""
 
     @api_boundary
@@ -413,15 +435,20 @@ def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Lo
             x = masked(x, where, unit, name)
         return wrap(keep(getattr(o, op)(x, axes=axes), x, axes, keepdims))
 
-    return _named(logical, name, what, "truth", example)
+    return _named(logical, name, texts, "truth", example)
 
 
 all = _make_logical(
-    "all", "reduce_and", True, "Whether all are true", "[True, False] -> Array(False, dtype=bool)"
-)
+    "all", "reduce_and", True,
+    ("Test whether all elements along the given axes are true.", "Answers",
+     "any logical_and array_equal"),
+    "[True, False] -> Array(False, dtype=bool)",
+)  # fmt: skip
 any = _make_logical(
-    "any", "reduce_or", False, "Whether any is true", "[True, False] -> Array(True, dtype=bool)"
-)
+    "any", "reduce_or", False,
+    ("Test whether any element along the given axes is true.", "Answers", "all logical_or"),
+    "[True, False] -> Array(True, dtype=bool)",
+)  # fmt: skip
 
 
 def _make_arg(name: str, example: str) -> Place:
@@ -434,8 +461,10 @@ def _make_arg(name: str, example: str) -> Place:
         no_out(out, name)
         return wrap(arg_node(as_node(a, name), axis, bool(keepdims), name))
 
-    what = f"The index of the {name[3:]}imum, the first one of equals,"
-    return _named(arg, name, what, "place", example)
+    extreme = name[3:]
+    summary = f"Find the index of the {extreme}imum along an axis."
+    texts = (summary, f"Indices of the {extreme}ima", f"{extreme} argsort unravel_index nan{name}")
+    return _named(arg, name, texts, "place", example)
 
 
 def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
@@ -466,15 +495,35 @@ argmin = _make_arg("argmin", "[4, 2, 3] -> Array(1, dtype=int32)")
 @api_boundary
 @shown("_ptp")
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The largest element minus the smallest one over the given axes.
+    """Compute the range (maximum minus minimum) of the elements along the given axes.
 
-    Shape and dtype of the result are those of `max`.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {out}
+    {keepdims}
 
-    Raises:
-        TypeError: a is bool, or no array or number.
-        ValueError: there is no element, or an axis is out of bounds.
-        NotImplementedError: out= is given, unlike NumPy.
+    Returns
+    -------
+    Array
+        Ranges, with the shape of `a` without the reduced axes, and the dtype of `a`.
 
+    Raises
+    ------
+    TypeError
+        If `a` is bool, or neither an array nor a number.
+    ValueError
+        If there are no elements, or an axis is out of bounds.
+    {raises_out}
+
+    See Also
+    --------
+    max, min : Maximum and minimum.
+    std : Standard deviation.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ptp(jnp.array([3, 1, 8]))
     Array(7, dtype=int32)
