@@ -1,9 +1,9 @@
 """The gallery of notebooks: cards with thumbnails, and a download link on each page.
 
 A Sphinx extension beside MyST-NB, which executes the notebooks in `docs/gallery` while the site is
-built. The directive `gallery` takes a line `name: caption` for each notebook. It adds the notebooks
-to the table of contents and shows a card for each: the last picture of the notebook, its title, and
-the caption. Nothing is stored in the repository: pictures come from the run.
+built. The directive `gallery` takes a line `name picture: caption` for each notebook. It adds the
+notebooks to the table of contents and shows a card for each: a picture of the notebook (1 is the
+first), its title, and the caption. No picture is stored in the repository: all come from the run.
 """
 
 from __future__ import annotations
@@ -28,39 +28,43 @@ class Card(nodes.General, nodes.Element):
 
 
 class Gallery(SphinxDirective):
-    """A row of cards, one for each line `name: caption` of the content."""
+    """A row of cards, one for each line `name picture: caption` of the content."""
 
     has_content = True
 
     def run(self) -> list[Node]:
-        entries = [line.partition(": ")[::2] for line in self.content if line.strip()]
-        names = "\n".join(name for name, _ in entries)
+        cards = []
+        for line in self.content:
+            head, _, caption = line.partition(": ")
+            name, number = head.split()
+            cards.append(Card(name=name, number=int(number), caption=caption))
+        names = "\n".join(place["name"] for place in cards)
         toctree = f"```{{toctree}}\n:hidden:\n\n{names}\n```"
         row = nodes.container(classes=["gallery-row"])
-        row += [Card(name=f"{FOLDER}/{name}", caption=caption) for name, caption in entries]
+        row += cards
         return [*self.parse_text_to_nodes(toctree), row]
 
 
 def fill_cards(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Replace the places of cards by cards."""
     for place in list(doctree.findall(Card)):
-        place.replace_self(card(app, page, place["name"], place["caption"]))
+        place.replace_self(filled_card(app, page, place))
 
 
-def card(app: Sphinx, page: str, name: str, caption: str) -> nodes.container:
+def filled_card(app: Sphinx, page: str, place: Card) -> nodes.container:
     """A picture and a title, both linked to the notebook, and the caption."""
+    name = f"{FOLDER}/{place['name']}"
     target = app.builder.get_relative_uri(page, name)
     title = app.env.titles[name].astext()
     found = nodes.container(classes=["gallery-card"])
     pictures = list(app.env.get_doctree(name).findall(nodes.image))
-    if pictures:
-        image = nodes.image(alt=title, **pictures[-1].attributes)
-        image["alt"] = title
-        link = nodes.reference("", "", image, refuri=target, internal=True)
-        found += nodes.paragraph("", "", link, classes=["gallery-picture"])
+    image = pictures[place["number"] - 1].deepcopy()
+    image["alt"] = title
+    link = nodes.reference("", "", image, refuri=target, internal=True)
+    found += nodes.paragraph("", "", link, classes=["gallery-picture"])
     link = nodes.reference("", title, refuri=target, internal=True)
     found += nodes.paragraph("", "", link, classes=["gallery-title"])
-    found += nodes.paragraph("", caption, classes=["gallery-caption"])
+    found += nodes.paragraph("", place["caption"], classes=["gallery-caption"])
     return found
 
 

@@ -24,7 +24,7 @@ NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "in
 def test_the_index_lists_every_notebook_once() -> None:
     text = (FOLDER / "index.md").read_text(encoding="utf-8")
     rows = re.findall(r"^```\{gallery\}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    names = [line.partition(": ")[0] for row in rows for line in row.splitlines()]
+    names = [line.split()[0] for row in rows for line in row.splitlines()]
     assert sorted(names) == NOTEBOOKS
 
 
