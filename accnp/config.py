@@ -398,7 +398,27 @@ class Config(threading.local):
             _threads[threading.current_thread()] = mine
 
     def update(self, name: str, value: Any) -> None:
-        """Set a switch for the whole process."""
+        """Set an option for the whole process.
+
+        Parameters
+        ----------
+        name : str
+            Name of the option, with or without the prefix "jax_".
+        value : object
+            New value, as text or in the type of the option.
+
+        Raises
+        ------
+        AttributeError
+            If there is no such option. The message names the nearest one.
+        ValueError
+            If the option cannot have this value.
+
+        See Also
+        --------
+        config.read : Value of an option.
+        config.values : Values of all options.
+        """
         name = _resolve(name)
         value = OPTIONS[name].parse(value)
         if name in guards:
@@ -417,11 +437,43 @@ class Config(threading.local):
             _warn_ignored(name, value)
 
     def read(self, name: str) -> Any:
-        """The value of a switch by any of its names."""
+        """Return the value of an option in this thread.
+
+        Parameters
+        ----------
+        name : str
+            Name of the option, with or without the prefix "jax_".
+
+        Returns
+        -------
+        object
+            Current value.
+
+        Raises
+        ------
+        AttributeError
+            If there is no such option. The message names the nearest one.
+
+        See Also
+        --------
+        config.update : Set an option.
+        config.values : Values of all options.
+        """
         return self.__dict__[_resolve(name)]
 
     def values(self) -> dict[str, Any]:
-        """All switches and their values."""
+        """Return all options and their values in this thread.
+
+        Returns
+        -------
+        dict
+            Names and values.
+
+        See Also
+        --------
+        config.read : Value of one option.
+        config.update : Set an option.
+        """
         return {name: self.__dict__[name] for name in OPTIONS}
 
     @property
@@ -541,68 +593,156 @@ _REQUIRED = object()
 
 
 def _switch(
-    name: str, default: Any = _REQUIRED
+    name: str, effect: str, default: Any = _REQUIRED
 ) -> Callable[..., contextlib.AbstractContextManager[None]]:
     def switch(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
         if new_val is _REQUIRED:
             raise TypeError(f"{name}: a value is missing; pass it, as in with {name}(...):")
         return scope(name, new_val)
 
+    option = OPTIONS[name]
+    values = "bool" if default is True else " or ".join(map(repr, option.choices)) or "object"
+    if len(values) > 60:
+        values = "str"
+    optional = "" if default is _REQUIRED else ", optional"
+    left = "" if default is _REQUIRED else f" The default is {default}."
+    missing = "    TypeError\n        If the value is missing.\n" if default is _REQUIRED else ""
     switch.__name__ = switch.__qualname__ = name
-    left = "" if default is _REQUIRED else f"; {default} if it is left out"
-    switch.__doc__ = (
-        f"Context manager: the option `{name}` in this thread.\n\n"
-        f"    Takes the option's new value{left}. Shapes do not depend on it, nor do dtypes but\n"
-        "    for options about types.\n\n    Raises:\n"
-        "        TypeError: the value is missing.\n"
-        "        ValueError: the option cannot have this value.\n\n"
-        f"    >>> from accnp.config import config, {name}\n"
-        f"    >>> with {name}(config.{name}):\n"
-        "    ...     pass\n    "
-    )
+    switch.__doc__ = f"""Context manager that sets the option `{name}` in this thread.
+
+    {effect}
+
+    Parameters
+    ----------
+    new_val : {values}{optional}
+        Setting of the option inside the `with` block.{left}
+
+    Returns
+    -------
+    context manager
+        Sets the option on entry and restores it on exit. It can also decorate a function.
+
+    Raises
+    ------
+{missing}    ValueError
+        If the option cannot have this value.
+
+    See Also
+    --------
+    config.update : Set an option for the whole process.
+
+    Notes
+    -----
+    The shapes of results do not depend on options, and dtypes only on those about types.
+
+    Examples
+    --------
+    >>> from accnp.config import config, {name}
+    >>> with {name}(config.{name}):
+    ...     pass
+    """
     return switch
 
 
 config = Config()
 
-enable_x64 = _switch("enable_x64", True)
-debug_nans = _switch("debug_nans", True)
-debug_infs = _switch("debug_infs", True)
-debug_key_reuse = _switch("debug_key_reuse", True)
-check_tracer_leaks = checking_leaks = _switch("check_tracer_leaks", True)
-enable_checks = _switch("enable_checks", True)
-enable_custom_prng = _switch("enable_custom_prng", True)
-log_compiles = _switch("log_compiles", True)
-explain_cache_misses = _switch("explain_cache_misses", True)
-fastmath = _switch("fastmath", True)
-softmax_custom_jvp = _switch("softmax_custom_jvp", True)
-threefry_partitionable = _switch("threefry_partitionable", True)
-no_tracing = _switch("no_tracing", True)
-numpy_dtype_promotion = _switch("numpy_dtype_promotion")
-numpy_rank_promotion = _switch("numpy_rank_promotion")
-default_device = _switch("default_device")
-default_matmul_precision = _switch("default_matmul_precision")
-default_prng_impl = _switch("default_prng_impl")
-legacy_prng_key = _switch("legacy_prng_key")
-cache_dir = _switch("cache_dir")
-debug = _switch("debug")
-transfer_guard_host_to_device = _switch("transfer_guard_host_to_device")
-transfer_guard_device_to_device = _switch("transfer_guard_device_to_device")
-transfer_guard_device_to_host = _switch("transfer_guard_device_to_host")
-allow_f16_reductions = _switch("allow_f16_reductions", True)
-array_garbage_collection_guard = _switch("array_garbage_collection_guard")
-auto_pcast = _switch("auto_pcast", True)
-jax2tf_associative_scan_reductions = _switch("jax2tf_associative_scan_reductions", True)
-no_execution = _switch("no_execution", True)
-remove_size_one_mesh_axis_from_type = _switch("remove_size_one_mesh_axis_from_type", True)
-thread_guard = _switch("thread_guard", True)
+_IGNORED_HERE = "It has no effect in accnp, which a warning says once; present for compatibility."
+
+enable_x64 = _switch("enable_x64", "If True, dtypes have 64 bits by default; otherwise 32.", True)
+debug_nans = _switch("debug_nans", "If True, raise an error where an operation returns NaN.", True)
+debug_infs = _switch(
+    "debug_infs", "If True, raise an error where an operation returns an infinity.", True
+)
+debug_key_reuse = _switch(
+    "debug_key_reuse", "If True, raise an error if a PRNG key is used more than once.", True
+)
+check_tracer_leaks = checking_leaks = _switch(
+    "check_tracer_leaks", "If True, raise an error if a traced array outlives its trace.", True
+)
+enable_checks = _switch("enable_checks", "If True, verify the IR of each new plan.", True)
+enable_custom_prng = _switch("enable_custom_prng", _IGNORED_HERE, True)
+log_compiles = _switch("log_compiles", "If True, log each compilation of a function.", True)
+explain_cache_misses = _switch(
+    "explain_cache_misses", "If True, log why a jitted function is traced again.", True
+)
+fastmath = _switch(
+    "fastmath", "If True, the compiler may reorder and contract floating-point arithmetic.", True
+)
+softmax_custom_jvp = _switch("softmax_custom_jvp", _IGNORED_HERE, True)
+threefry_partitionable = _switch(
+    "threefry_partitionable",
+    "If True, as by default, threefry counts elements so that a part of a sample can be drawn "
+    "alone.",
+    True,
+)
+no_tracing = _switch("no_tracing", "If True, raise an error if a jitted function is traced.", True)
+numpy_dtype_promotion = _switch(
+    "numpy_dtype_promotion", "With 'strict', operands of different dtypes are an error."
+)
+numpy_rank_promotion = _switch(
+    "numpy_rank_promotion",
+    "Whether broadcasting operands of different rank is allowed, a warning or an error.",
+)
+default_device = _switch("default_device", "Device on which arrays are created by default.")
+default_matmul_precision = _switch(
+    "default_matmul_precision", "Precision of matrix products that do not name one."
+)
+default_prng_impl = _switch("default_prng_impl", "Generator of PRNG keys that do not name one.")
+legacy_prng_key = _switch(
+    "legacy_prng_key", "Whether raw uint32 PRNG keys are allowed, a warning or an error."
+)
+cache_dir = _switch("cache_dir", "Folder in which compiled kernels are stored.")
+debug = _switch("debug", "Amount of debug logging, from 0 (none) to 5.")
+transfer_guard_host_to_device = _switch(
+    "transfer_guard_host_to_device", "How transfers from the host to devices are treated."
+)
+transfer_guard_device_to_device = _switch(
+    "transfer_guard_device_to_device", "How transfers between devices are treated."
+)
+transfer_guard_device_to_host = _switch(
+    "transfer_guard_device_to_host", "How transfers from devices to the host are treated."
+)
+allow_f16_reductions = _switch(
+    "allow_f16_reductions", "If False, reductions that would be computed in float16 fail.", True
+)
+array_garbage_collection_guard = _switch("array_garbage_collection_guard", _IGNORED_HERE)
+auto_pcast = _switch("auto_pcast", _IGNORED_HERE, True)
+jax2tf_associative_scan_reductions = _switch(
+    "jax2tf_associative_scan_reductions", _IGNORED_HERE, True
+)
+no_execution = _switch("no_execution", "If True, raise an error if a jitted function runs.", True)
+remove_size_one_mesh_axis_from_type = _switch(
+    "remove_size_one_mesh_axis_from_type", _IGNORED_HERE, True
+)
+thread_guard = _switch("thread_guard", _IGNORED_HERE, True)
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
-    """Context manager: functions under `jit` run operation by operation in this thread.
+    """Context manager that runs jitted functions operation by operation in this thread.
 
-    Values, shapes and dtypes are the same; errors come at the line of the function that fails.
+    Values, shapes and dtypes do not change. Errors point at the line of the function that failed.
 
+    Parameters
+    ----------
+    disable : bool, optional
+        Value of the option inside the `with` block. The default is True.
+
+    Returns
+    -------
+    context manager
+        Sets the option on entry and restores it on exit.
+
+    Raises
+    ------
+    ValueError
+        If the value is not True or False.
+
+    See Also
+    --------
+    jit : Compile a function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> with jnp.disable_jit():
     ...     jnp.jit(lambda x: x + 1)(1)
@@ -612,15 +752,36 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def transfer_guard(new_val: str) -> contextlib.AbstractContextManager[None]:
-    """Context manager: what is said of transfers between host and devices in this thread.
+    """Context manager that sets how transfers between host and devices are treated in this thread.
 
-    The values are "allow", "log", "disallow", "log_explicit", "disallow_explicit". Shapes and
-    dtypes do not depend on it.
+    Parameters
+    ----------
+    new_val : str
+        "allow", "log" or "disallow" for implicit transfers; "log_explicit" or "disallow_explicit"
+        for all transfers.
 
-    Raises:
-        ValueError: it is another value.
+    Returns
+    -------
+    context manager
+        Sets the option on entry and restores it on exit.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the value is not one of these.
+
+    See Also
+    --------
+    transfer_guard_host_to_device : Only for transfers to devices.
+    transfer_guard_device_to_host : Only for transfers to the host.
+    device_put : Explicit transfer to a device.
+
+    Notes
+    -----
+    Shapes and dtypes do not depend on it.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> with jnp.transfer_guard("allow"):
         ...     x = jnp.ones(2)
@@ -629,15 +790,37 @@ def transfer_guard(new_val: str) -> contextlib.AbstractContextManager[None]:
 
 
 def threads(number: int | None) -> contextlib.AbstractContextManager[None]:
-    """Context manager: the number of threads of kernels, transforms and BLAS in this thread's code.
+    """Context manager that sets the number of threads of kernels, Fourier transforms and BLAS.
 
-    It holds for what is computed inside, also where it is waited for later. Results do not depend
-    on it. None is the number of CPUs. `ACCNP_THREADS` and `config.update("threads", n)` set it for
-    the whole process. BLAS has one number for the process: the last one set.
+    It applies to everything recorded in the `with` block of this thread, even if it is computed
+    later. Results do not depend on it.
 
-    Raises:
-        ValueError: the number is less than 1.
+    Parameters
+    ----------
+    number : int or None
+        Number of threads, at least 1. None is the number of CPUs that the process may use.
 
+    Returns
+    -------
+    context manager
+        Sets the option on entry and restores it on exit.
+
+    Raises
+    ------
+    ValueError
+        If the number is less than 1.
+
+    See Also
+    --------
+    config.update : Set an option for the whole process.
+
+    Notes
+    -----
+    `ACCNP_THREADS` and `config.update("threads", n)` set it for the whole process. BLAS has one
+    number for the process: the last one that was set.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> with jnp.threads(1):
     ...     total = float(jnp.arange(1_000_000.0).sum())

@@ -29,17 +29,47 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Join the other processes of a program: there are none.
+    """Join the other processes of a distributed program; accnp supports a single process.
 
-    Args:
-        coordinator_address, process_id, and the rest: accepted for jax's sake.
-        num_processes: None or 1.
+    Parameters
+    ----------
+    coordinator_address : str, optional
+        Ignored; present for compatibility with JAX.
+    num_processes : int, optional
+        How many processes take part: 1, or None for the same.
+    process_id : int, optional
+        Ignored; present for compatibility with JAX.
+    local_device_ids : int or sequence of int, optional
+        Ignored; present for compatibility with JAX.
+    cluster_detection_method : str, optional
+        Ignored; present for compatibility with JAX.
+    initialization_timeout : int, optional
+        Ignored; present for compatibility with JAX.
+    heartbeat_timeout_seconds : int, optional
+        Ignored; present for compatibility with JAX.
+    shutdown_timeout_seconds : int, optional
+        Ignored; present for compatibility with JAX.
+    coordinator_bind_address : str, optional
+        Ignored; present for compatibility with JAX.
+    slice_index : int, optional
+        Ignored; present for compatibility with JAX.
+    partition_index : int, optional
+        Ignored; present for compatibility with JAX.
 
-    Raises:
-        RuntimeError: it was called before.
-        ValueError: several processes are asked for.
+    Raises
+    ------
+    RuntimeError
+        If it was called before.
+    ValueError
+        If more than one process is requested.
 
-    Example:
+    See Also
+    --------
+    distributed.shutdown : Leave the program.
+    distributed.is_initialized : Whether this was called.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.distributed.initialize(num_processes=1)
         >>> jax.distributed.is_initialized()
@@ -60,9 +90,19 @@ def initialize(
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` was called.
+    """Return whether `initialize` was called.
 
-    Example:
+    Returns
+    -------
+    bool
+        True between calls of `initialize` and `shutdown`.
+
+    See Also
+    --------
+    distributed.initialize : Join other processes.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.distributed.is_initialized()
         False
@@ -71,9 +111,14 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Leave the other processes: there are none.
+    """Leave the other processes of a distributed program.
 
-    Example:
+    See Also
+    --------
+    distributed.initialize : Join other processes.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.distributed.shutdown()
     """

@@ -87,6 +87,79 @@ static_argnames : str or iterable of str, optional
     "backend": """\
 backend : str, optional
     Name of a platform, "cpu" or "gpu". The default is the default backend.""",
+    # --- parameters of networks
+    "x_activation": """\
+x : array_like
+    Values of any shape. Floating dtypes are kept, and integers become the default float dtype.""",
+    "returns_activation": """\
+Array
+    Result of the shape of `x` and the same floating dtype.""",
+    "alpha_activation": """\
+alpha : array_like, optional
+    Limit for x towards minus infinity, with the opposite sign. It broadcasts against `x`. The
+    default is 1.""",
+    "axis_normalized": """\
+axis : None, int or tuple of int, optional
+    Axis or axes along which the function is computed; None is all of them. The default is the
+    last.""",
+    "init_shape": """\
+shape : sequence of int
+    Lengths of the axes of the weights.""",
+    "init_dtype": """\
+dtype : dtype_like, optional
+    Type of the weights. The default is the default float dtype.""",
+    "init_sharding": """\
+out_sharding : Sharding, optional
+    Layout of the weights over devices.""",
+    "dtype_weights": """\
+dtype : dtype_like, optional
+    Dtype of the weights if the initializer is called without one. The default is the default
+    float dtype.""",
+    "returns_init": """\
+callable
+    Initializer: a function `(key, shape, dtype=None)` that returns the weights.""",
+    "fan_axes": """\
+in_axis : int or sequence of int, optional
+    Axis or axes of the inputs. The default is -2.
+out_axis : int or sequence of int, optional
+    Axis or axes of the outputs. The default is -1.
+batch_axis : int or sequence of int, optional
+    Axes that count as neither inputs nor outputs. The remaining axes are a receptive field,
+    whose size multiplies both numbers. The default is ().""",
+    "returns_layer": """\
+(init_fun, apply_fun)
+    Layer: `init_fun(key, input_shape)` returns the shape of the output and the parameters, and
+    `apply_fun(params, inputs)` the output.""",
+    "step_size": """\
+step_size : float or callable
+    Length of a step, or a function from the number of the step to it.""",
+    "mass": """\
+mass : float
+    Part of the last velocity that is kept.""",
+    "returns_optimizer": """\
+Optimizer
+    Functions `(init_fn, update_fn, params_fn)`: from parameters to a state, from the number of
+    the step, the gradient and a state to the next state, and from a state to the
+    parameters.""",
+    "schedule_size": """\
+step_size : array_like
+    First step size, a number or scalar array of a float or integer dtype.""",
+    "decay_steps": """\
+decay_steps : array_like
+    Length of a period of the decay, in steps.""",
+    "returns_schedule": """\
+callable
+    Function from the number of the step to the step size.""",
+    # --- parameters of monitoring
+    "event": """\
+event : str
+    Name of the event, such as "/my/event".""",
+    "event_metadata": """\
+**kwargs : str or int
+    Metadata that listeners get as keyword arguments.""",
+    "listener": """\
+callback : callable
+    Function that was registered.""",
     # --- parameters of functions of pytrees
     "pytree": """\
 tree : pytree
@@ -158,6 +231,37 @@ NotImplementedError
     "raises_backend": """\
 RuntimeError
     If there is no such backend, or it cannot be used.""",
+    "raises_x": """\
+TypeError
+    If `x` is neither an array nor a number. Lists and tuples are not accepted.""",
+    "raises_init_shape": """\
+TypeError
+    If a size is negative or not an integer.""",
+    "raises_init": """\
+TypeError
+    From the initializer, if the first argument is not a PRNG key.
+ValueError
+    From the initializer, if the dtype is neither floating nor complex.""",
+    "raises_init_floating": """\
+TypeError
+    From the initializer, if the first argument is not a PRNG key.
+ValueError
+    From the initializer, if the dtype is not floating.""",
+    "raises_axis_array": """\
+TypeError
+    If an argument is neither an array nor a number.
+ValueError
+    If an axis is out of range.""",
+    "raises_optimizer": """\
+TypeError
+    If `step_size` is neither a number nor a function, or the gradient that `update_fn` gets has
+    another pytree structure than the parameters.""",
+    "raises_leaf": """\
+TypeError
+    If a leaf is neither an array nor a number.""",
+    "raises_listener": """\
+AssertionError
+    If the function is not registered.""",
     "raises_keys": """\
 ValueError
     If the keys of a dictionary cannot be sorted.""",

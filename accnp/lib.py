@@ -28,11 +28,29 @@ class _Bridge(SimpleNamespace):
 
 @cache
 def _backend(platform: str | None = None) -> SimpleNamespace:
-    """The devices of a platform, by default the one in use, and questions about them.
+    """Return an object that describes the devices of a platform.
 
-    Raises:
-        RuntimeError: there is no such platform.
+    Parameters
+    ----------
+    platform : str, optional
+        Name of the platform. The default is the default backend.
 
+    Returns
+    -------
+    SimpleNamespace
+        Object with the platform and functions for its devices.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such platform.
+
+    See Also
+    --------
+    devices : List of the devices.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.extend.backend.get_backend().platform == jax.default_backend()
     True

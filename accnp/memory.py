@@ -8,7 +8,10 @@ __all__ = ["Space"]
 
 
 class Space(enum.Enum):
-    """Where arrays live."""
+    """Kinds of memory where arrays can be stored.
+
+    accnp has one memory for each device, so all kinds are the same.
+    """
 
     Device = enum.auto()
     Host = enum.auto()

@@ -9,6 +9,7 @@ shrink.
 
 from __future__ import annotations
 
+import enum
 import inspect
 import re
 from pathlib import Path
@@ -65,6 +66,8 @@ def says_something(name: str, kind: str, description: str) -> bool:
 
 
 def parameters(value: Any) -> list[str]:
+    if isinstance(value, type) and issubclass(value, enum.Enum):
+        return []  # members are looked up, not made
     try:
         found = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):

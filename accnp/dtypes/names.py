@@ -32,8 +32,15 @@ else:
 
 
 class extended(np.generic):
-    """Abstract class of dtypes that NumPy does not know.
+    """Abstract class of dtypes that NumPy does not have, for `issubdtype`.
 
+    Parameters
+    ----------
+    *args, **kwargs : object
+        Not used, since there are no scalars of abstract dtypes.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.extended)
     True
@@ -41,8 +48,15 @@ class extended(np.generic):
 
 
 class prng_key(extended):
-    """Abstract class of random-key dtypes.
+    """Abstract class of the dtypes of PRNG keys, for `issubdtype`.
 
+    Parameters
+    ----------
+    *args, **kwargs : object
+        Not used, since there are no scalars of abstract dtypes.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
     True
@@ -179,11 +193,36 @@ def _short_name(dtype: DType) -> str:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
-    """The dtype used for `dtype` under the x64 switch: int64 becomes int32 when it is off.
+    """Return the dtype that accnp uses for a requested dtype.
 
-    Raises:
-        TypeError: it stands for no dtype.
+    Without `enable_x64`, 64-bit dtypes become 32-bit: int64 becomes int32.
 
+    Parameters
+    ----------
+    dtype : dtype_like
+        Requested type of elements.
+    allow_extended_dtype : bool, optional
+        Whether to accept dtypes of PRNG keys. The default is False.
+
+    Returns
+    -------
+    dtype
+        Canonical dtype.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+    KeyArrayError
+        If it is the dtype of a PRNG key and these are not accepted.
+
+    See Also
+    --------
+    numpy.result_type : Promoted dtype of several values.
+    enable_x64 : Use 64-bit dtypes.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.dtypes.canonicalize_dtype("float64")
     dtype('float32')

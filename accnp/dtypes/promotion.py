@@ -69,10 +69,29 @@ def value_type(x: Any) -> WeakType:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type (bool, int, float, complex) of the kind of a number or array.
+    """Return the Python type (bool, int, float, complex) of the kind of a number or array.
 
-    A TypeError if it is neither.
+    Parameters
+    ----------
+    x : array_like
+        Number or array whose dtype to classify.
 
+    Returns
+    -------
+    type
+        Python type of its kind of dtype.
+
+    Raises
+    ------
+    TypeError
+        If `x` is neither a number nor an array.
+
+    See Also
+    --------
+    dtypes.issubdtype : Whether a dtype is of a kind.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.dtypes.scalar_type_of(jax.ones(2))
     <class 'float'>

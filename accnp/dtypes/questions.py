@@ -220,10 +220,32 @@ def iinfo(int_type: Any) -> Any:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """The number of bits of one value; below 8 for the small types.
+    """Return the number of bits of one value of a dtype, which is less than 8 for the small types.
 
-    A TypeError if there is no such dtype, a ValueError if it is None.
+    Parameters
+    ----------
+    dtype : dtype_like
+        Type whose size to return.
 
+    Returns
+    -------
+    int
+        Number of bits.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+    ValueError
+        If the dtype is None.
+
+    See Also
+    --------
+    numpy.finfo : Limits of a floating dtype.
+    numpy.iinfo : Limits of an integer dtype.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.dtypes.itemsize_bits("int4")
     4

@@ -94,26 +94,49 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function without side effects where its arguments' values are computed.
+    """Call a Python function without side effects when the values of its arguments are computed.
 
-    A call whose result is not used may be left out, and one may be repeated.
+    It works in traced functions. A call whose result is not used may be removed, and a call may be
+    repeated.
 
-    Args:
-        callback: gets arrays in the structure of the arguments; returns a tree of arrays.
-        result_shape_dtypes: shape and dtype of each result, as a tree of ShapeDtypeStructs.
-        args, kwargs: trees of arrays.
-        sharding: accepted for jax's sake.
-        vmap_method: what `vmap` does: "sequential" (a call for each example, in a loop),
-            "sequential_unrolled", "expand_dims" (one call; arguments that are not mapped get an
-            axis of length 1), "broadcast_all" (one call; they are repeated), "legacy_vectorized"
-            (one call; they come as they are); None: an error.
+    Parameters
+    ----------
+    callback : callable
+        Function of arrays in the pytree structure of the arguments that returns a pytree of arrays.
+    result_shape_dtypes : pytree of ShapeDtypeStruct
+        Shape and dtype of each result, which the function must return.
+    *args : pytree of array_like
+        Positional arguments of the function.
+    sharding : object, optional
+        Ignored; present for compatibility with JAX.
+    vmap_method : str, optional
+        What `vmap` does: "sequential" (one call for each example, in a loop), "sequential_unrolled"
+        (the same without a loop), "expand_dims" (one call; arguments that are not mapped get an
+        axis of length 1), "broadcast_all" (one call; they are repeated), "legacy_vectorized" (one
+        call; they are passed as they are). The default, None, is an error.
+    **kwargs : pytree of array_like
+        Keyword arguments of the function.
 
-    Raises:
-        JaxRuntimeError: the callback failed, or returned something else than declared; raised where
-            the result is waited for.
-        ValueError: it is differentiated: give the function a rule with custom_jvp.
+    Returns
+    -------
+    pytree of Array
+        Results with the declared shapes and dtypes.
 
-    Example:
+    Raises
+    ------
+    JaxRuntimeError
+        Where the result is waited for, if the function failed or returned something else than
+        declared.
+    ValueError
+        If the call is differentiated. Give the function a rule with `custom_jvp`.
+
+    See Also
+    --------
+    experimental.io_callback : Call a function with side effects.
+    debug.callback : Call a function that returns nothing.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> import numpy as np
         >>> shape = jax.ShapeDtypeStruct((3,), "int32")
@@ -139,25 +162,47 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function that may have side effects where its arguments' values are computed.
+    """Call a Python function with side effects when the values of its arguments are computed.
 
     The function is called exactly once each time the program runs, whether its results are used or
-    not. Calls keep the order of the program (with `ordered` it is promised, and `vmap` refuses).
+    not. Calls keep the order of the program.
 
-    Args:
-        callback: gets arrays in the structure of the arguments; returns a tree of arrays.
-        result_shape_dtypes: shape and dtype of each result, as a tree of ShapeDtypeStructs; None if
-            there is no result.
-        args, kwargs: trees of arrays.
-        sharding: accepted for jax's sake.
-        ordered: whether the order among ordered calls is part of the program's meaning.
+    Parameters
+    ----------
+    callback : callable
+        Function of arrays in the pytree structure of the arguments that returns a pytree of arrays.
+    result_shape_dtypes : pytree of ShapeDtypeStruct
+        Shape and dtype of each result; None if there are no results.
+    *args : pytree of array_like
+        Positional arguments of the function.
+    sharding : object, optional
+        Ignored; present for compatibility with JAX.
+    ordered : bool, optional
+        Whether the order of calls must be kept, which `vmap` rejects. The default is False.
+    **kwargs : pytree of array_like
+        Keyword arguments of the function.
 
-    Raises:
-        JaxRuntimeError: the callback failed, or returned something else than declared; raised where
-            the result is waited for, or by `effects_barrier`.
-        ValueError: it is differentiated.
+    Returns
+    -------
+    pytree of Array
+        Results with the declared shapes and dtypes.
 
-    Example:
+    Raises
+    ------
+    JaxRuntimeError
+        Where the result is waited for, or from `effects_barrier`, if the function failed or
+        returned something else than declared.
+    ValueError
+        If the call is differentiated.
+
+    See Also
+    --------
+    pure_callback : Call a function without side effects.
+    debug.callback : Call a function that returns nothing.
+    effects_barrier : Wait for all calls.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> from accnp.experimental import io_callback
         >>> seen = []

@@ -55,13 +55,25 @@ all_checks = automatic_checks | user_checks
 
 
 class Error:
-    """Whether an error has happened in a checked function, and which: a pytree of arrays.
+    """Record of whether a checked function failed, and how: a pytree of arrays.
 
-    Of several errors of one kind the first counts, of several kinds the one whose check comes first
-    in the program.
+    `get()` returns the message and `throw()` raises the error. Of several errors of one kind, the
+    first one counts; of several kinds, the one whose check comes first in the program.
 
-    `get()` gives its text, `throw()` raises it.
+    Parameters
+    ----------
+    places : dict
+        Flag, code and payload of each kind of check.
+    meanings : iterable
+        Pairs of a code and its message.
 
+    Raises
+    ------
+    JaxRuntimeError
+        From `throw`, if there is an error. It is also a ValueError.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import checkify
     >>> positive = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))
@@ -146,20 +158,37 @@ def _state_of(error: Error) -> State:
 def checkify(
     f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
-    """Make a function that returns its run-time errors as a value, and the result.
+    """Make a function that returns its run-time errors as a value, beside the result.
 
-    Args:
-        f: a function; control flow, jitted functions, derivatives and maps inside are looked
-            through.
-        errors: what to look for: `user_checks` (a failed `check`), `nan_checks` (an operation has a
-            NaN among its results), `div_checks` (a division by zero), `index_checks` (an index out
-            of bounds), or unions of these: `float_checks`, `automatic_checks`, `all_checks`.
+    Checks inside control flow, jitted functions, derivatives and maps are found, too.
 
-    Returns:
-        A function of the same arguments that returns `(error, result)`; `error.get()` is the text
-        of the first error or None, `error.throw()` raises it.
+    Parameters
+    ----------
+    f : callable
+        Function of pytrees of arrays.
+    errors : frozenset, optional
+        Checks to make: `user_checks` (failed `check`; the default), `nan_checks` (an operation
+        returns NaN), `div_checks` (division by zero), `index_checks` (index out of bounds), or
+        unions of these, such as `float_checks`, `automatic_checks` and `all_checks`.
 
-    Example:
+    Returns
+    -------
+    callable
+        Function of the same arguments that returns `(error, result)`. `error.get()` is the message
+        of the first error or None, and `error.throw()` raises it.
+
+    Raises
+    ------
+    TypeError
+        If `f` is not callable.
+
+    See Also
+    --------
+    experimental.checkify.check : Make a check.
+    experimental.checkify.check_error : Raise an error that was returned.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental import checkify
         >>> error, _ = checkify.checkify(jnp.log, checkify.nan_checks)(-jnp.ones(2))
@@ -217,22 +246,38 @@ def _check(name: str, pred: Any, msg: str, debug: bool, args: tuple, kwargs: dic
 
 @api_boundary
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Fail with a text unless a predicate is true.
+    """Fail with a message unless a predicate is true.
 
-    Outside of traced functions the failure is an exception at once. A traced function (of `jit`,
-    `scan`...) with checks in it must be made to return them by `checkify`.
+    Outside of traced functions, the error is raised immediately. A traced function (of `jit`,
+    `scan` and so on) with checks must be wrapped by `checkify`, which returns the errors.
 
-    Args:
-        pred: a bool, or a boolean array of rank 0.
-        msg: a format text.
-        fmt_args, fmt_kwargs: arrays (or trees of them) for its fields.
-        debug: as for `debug_check`.
+    Parameters
+    ----------
+    pred : bool or Array
+        Condition: a bool, or a boolean array of rank 0.
+    msg : str
+        Format string of the message.
+    *fmt_args : pytree of array_like
+        Values of positional fields.
+    debug : bool, optional
+        If True, the check is ignored outside of `checkify`, as by `debug_check`. The default is
+        False.
+    **fmt_kwargs : pytree of array_like
+        Values of named fields.
 
-    Raises:
-        JaxRuntimeError: (a ValueError) the predicate is false.
-        TypeError: `pred` is no scalar boolean, or something to be formatted is no array.
+    Raises
+    ------
+    JaxRuntimeError
+        If the predicate is false. It is also a ValueError.
+    TypeError
+        If `pred` is not a scalar boolean, or a value to be formatted is not an array.
 
-    Example:
+    See Also
+    --------
+    experimental.checkify.checkify : Return errors as values.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental import checkify
         >>> def f(x):
@@ -252,10 +297,30 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 @api_boundary
 def check_error(error: Error) -> None:
-    """Raise the error that an `Error` holds, if any; under `checkify`, note it again.
+    """Raise the error that an `Error` holds, if any; inside `checkify`, record it again.
 
-    Of a mapped function's errors one is raised: that of the last example that has one.
+    Parameters
+    ----------
+    error : Error
+        Result of a function that `checkify` made.
 
+    Raises
+    ------
+    JaxRuntimeError
+        If there is an error. It is also a ValueError.
+    TypeError
+        If the argument is not an `Error`.
+
+    See Also
+    --------
+    experimental.checkify.checkify : Return errors as values.
+
+    Notes
+    -----
+    Of the errors of a mapped function, that of the last example with an error is raised.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import checkify
     >>> error, y = checkify.checkify(lambda x: x + 1)(1.0)

@@ -80,22 +80,48 @@ def callback(
 ) -> Callable[..., None] | None:
     """Call a Python function with the values of arrays when they are computed.
 
-    Unlike with `io_callback` nothing comes back, so it goes with every transformation: `vmap` calls
-    for each example, derivatives call for the values (not the tangents), control flow each time
-    that a branch or a body runs. Calls keep the order of the program.
+    The function returns nothing, so it works with every transformation.
 
-    Args:
-        callback: gets arrays in the structure of the arguments; other arguments come as they are.
-            Without it, a function is returned that takes it and its arguments.
-        args, kwargs: trees of arrays, or anything.
-        ordered: whether the order among ordered calls is part of the program's meaning.
-        partitioned: accepted for jax's sake.
+    Parameters
+    ----------
+    callback : callable, optional
+        Function of arrays in the pytree structure of the arguments. Without it, return a
+        decorator-like function that takes it and its arguments.
+    *args : pytree
+        Positional arguments. Leaves that are not arrays are passed as they are.
+    ordered : bool, optional
+        Whether the order among ordered calls must be kept. The default is False.
+    partitioned : bool, optional
+        Ignored; present for compatibility with JAX.
+    **kwargs : pytree
+        Keyword arguments of the function.
 
-    Raises:
-        JaxRuntimeError: the callback failed; raised where something of the same program is waited
-            for, or by `effects_barrier`. Outside of programs, the callback's own error is raised.
+    Returns
+    -------
+    callable or None
+        None, or a function that takes the callback if none is given.
 
-    Example:
+    Raises
+    ------
+    JaxRuntimeError
+        If the function failed, where a result of the same program is waited for, or from
+        `effects_barrier`. Outside of traced functions, the error of the function itself is raised.
+    TypeError
+        If the first argument is not callable.
+
+    See Also
+    --------
+    debug.print : Print values.
+    experimental.io_callback : Call a function that returns arrays.
+
+    Notes
+    -----
+    Under `vmap` there is a call for each example; derivatives call it for the values and not for
+    the tangents; branches and loops call it each time they run. Calls keep the order of the
+    program.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> seen = []
         >>> jax.vmap(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x))(jax.ones(2))
@@ -181,20 +207,39 @@ def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any])
 def print(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
     """Print values when they are computed, also in traced functions.
 
-    The text is formatted as by `str.format`, and written to `sys.stdout`. It goes with every
-    transformation, as `debug.callback` does. An f-string would be formatted while tracing: pass a
-    text with fields.
+    Parameters
+    ----------
+    fmt : str, optional
+        Format string with fields, such as `"x = {x}"`. An f-string would be formatted during
+        tracing. Without it, return a function that takes it and its arguments.
+    *args : object
+        Values of positional fields: arrays, pytrees of arrays, or other objects.
+    **kwargs : object
+        Values of named fields. The keywords `ordered`, `partitioned` and `skip_format_check` are
+        options, as in JAX.
 
-    Args:
-        fmt: a format text, such as `"x = {x}"`; without it, a function is returned that takes it
-            and the arguments.
-        args, kwargs: what the fields show: arrays, trees of them, or anything. The keywords
-            `ordered`, `partitioned` and `skip_format_check` are options, as in jax.
+    Returns
+    -------
+    callable or None
+        None, or a function that takes the format string if none is given.
 
-    Raises:
-        ValueError: an argument is not used by the text.
+    Raises
+    ------
+    ValueError
+        If the format string does not use an argument.
 
-    Example:
+    See Also
+    --------
+    debug.callback : Call any function.
+    debug.breakpoint : Stop and inspect variables.
+
+    Notes
+    -----
+    The text is formatted by `str.format` and written to `sys.stdout`. It works with every
+    transformation, as `debug.callback` does.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x + 1))(1)
         x = 2

@@ -123,21 +123,34 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> None:
-    """Stop when a program gets here, at a prompt that shows the variables of the caller's frames.
+    """Stop the program at this point, at a prompt that shows the variables of the caller's frames.
 
-    Within a traced function the variables that are traced have their values at the prompt. `p` and
-    `pp` print expressions, `l` the lines around, `bt` the frames; `u` and `d` change frames, `c`
-    goes on and `q` raises KeyboardInterrupt.
+    In a traced function, traced variables have their values at the prompt. `p` and `pp` print
+    expressions, `l` the lines around, and `bt` the frames; `u` and `d` change the frame, `c`
+    continues, and `q` raises KeyboardInterrupt.
 
-    Args:
-        backend: accepted for jax's sake; there is one prompt.
-        filter_frames: leave out frames of this package.
-        num_frames: how many frames to keep; all by default.
-        ordered: keep the order among ordered effects.
-        token: accepted for jax's sake.
-        kwargs: `stdin` and `stdout`, files to use in place of the terminal.
+    Parameters
+    ----------
+    backend : str, optional
+        Ignored; present for compatibility with JAX.
+    filter_frames : bool, optional
+        Whether to hide frames of accnp. The default is True.
+    num_frames : int, optional
+        Number of frames to keep. The default is all.
+    ordered : bool, optional
+        Whether to keep the order among ordered effects. The default is False.
+    token : object, optional
+        Ignored; present for compatibility with JAX.
+    **kwargs : file
+        `stdin` and `stdout`, used in place of the terminal.
 
-    Example:
+    See Also
+    --------
+    debug.print : Print values without stopping.
+    debug.callback : Call any function.
+
+    Examples
+    --------
         >>> import accnp as jnp, io
         >>> def f(x):
         ...     y = x * 2

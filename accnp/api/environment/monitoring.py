@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from accnp.docstrings import filled
+
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs",
     "record_event_time_span", "record_scalar", "register_event_duration_secs_listener",
@@ -23,10 +25,21 @@ _spans: list[Listener] = []
 _scalars: list[Listener] = []
 
 
+@filled
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Say that something happened.
+    """Report an event to the registered listeners.
 
-    Example:
+    Parameters
+    ----------
+    {event}
+    {event_metadata}
+
+    See Also
+    --------
+    monitoring.register_event_listener : Receive events.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.monitoring.register_event_listener(lambda event, **more: print(event, more))
         >>> jax.monitoring.record_event("/my/event", n=1)
@@ -37,9 +50,23 @@ def record_event(event: str, **kwargs: str | int) -> None:
         call(event, **kwargs)
 
 
+@filled
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Say how long something took, in seconds.
+    """Report the duration of an operation to the registered listeners.
 
+    Parameters
+    ----------
+    {event}
+    duration : float
+        Time that it took, in seconds.
+    {event_metadata}
+
+    See Also
+    --------
+    monitoring.register_event_duration_secs_listener : Receive durations.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> said = jax.monitoring.register_event_duration_secs_listener(print)
     >>> jax.monitoring.record_event_duration_secs("/my/work", 0.5)
@@ -50,11 +77,27 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
         call(event, duration, **kwargs)
 
 
+@filled
 def record_event_time_span(
     event: str, start_time: float, end_time: float, **kwargs: str | int
 ) -> None:
-    """Say from when to when something went on, in seconds.
+    """Report when an operation started and ended to the registered listeners.
 
+    Parameters
+    ----------
+    {event}
+    start_time : float
+        When the operation began, in seconds.
+    end_time : float
+        Time when it finished, in seconds.
+    {event_metadata}
+
+    See Also
+    --------
+    monitoring.register_event_time_span_listener : Receive time spans.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_time_span_listener(print)
     >>> jax.monitoring.record_event_time_span("/my/work", 1.0, 1.5)
@@ -65,9 +108,23 @@ def record_event_time_span(
         call(event, start_time, end_time, **kwargs)
 
 
+@filled
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Say a number.
+    """Report a number to the registered listeners.
 
+    Parameters
+    ----------
+    {event}
+    value : float or int
+        Quantity to report.
+    {event_metadata}
+
+    See Also
+    --------
+    monitoring.register_scalar_listener : Receive numbers.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_scalar_listener(print)
     >>> jax.monitoring.record_scalar("/my/loss", 0.25)
@@ -79,8 +136,20 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
 
 
 def register_event_listener(callback: Listener) -> None:
-    """Call `callback(event, **kwargs)` for each event.
+    """Register a function that is called for each event.
 
+    Parameters
+    ----------
+    callback : callable
+        Function called as `callback(event, **metadata)`.
+
+    See Also
+    --------
+    monitoring.record_event : Report an event.
+    monitoring.unregister_event_listener : Remove the function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_listener(lambda event, **more: print(event))
     >>> jax.monitoring.record_event("/my/event")
@@ -91,8 +160,20 @@ def register_event_listener(callback: Listener) -> None:
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
-    """Call `callback(event, duration, **kwargs)` for each duration.
+    """Register a function that is called for each reported duration.
 
+    Parameters
+    ----------
+    callback : callable
+        Function called as `callback(event, duration, **metadata)`, with seconds.
+
+    See Also
+    --------
+    monitoring.record_event_duration_secs : Report a duration.
+    monitoring.unregister_event_duration_listener : Remove the function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_duration_secs_listener(lambda _, duration: print(duration))
     >>> jax.monitoring.record_event_duration_secs("/my/work", 2.0)
@@ -103,8 +184,20 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
-    """Call `callback(event, start_time, end_time, **kwargs)` for each span.
+    """Register a function that is called for each reported time span.
 
+    Parameters
+    ----------
+    callback : callable
+        Function called as `callback(event, start_time, end_time, **metadata)`, with seconds.
+
+    See Also
+    --------
+    monitoring.record_event_time_span : Report a time span.
+    monitoring.unregister_event_time_span_listener : Remove the function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_time_span_listener(lambda _, start, end: print(end - start))
     >>> jax.monitoring.record_event_time_span("/my/work", 1.0, 3.0)
@@ -115,8 +208,20 @@ def register_event_time_span_listener(callback: Listener) -> None:
 
 
 def register_scalar_listener(callback: Listener) -> None:
-    """Call `callback(event, value, **kwargs)` for each number.
+    """Register a function that is called for each reported number.
 
+    Parameters
+    ----------
+    callback : callable
+        Function called as `callback(event, value, **metadata)`.
+
+    See Also
+    --------
+    monitoring.record_scalar : Report a number.
+    monitoring.unregister_scalar_listener : Remove the function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_scalar_listener(lambda event, value, **more: print(value))
     >>> jax.monitoring.record_scalar("/my/loss", 0.5)
@@ -135,12 +240,24 @@ def _unregister(name: str, listeners: list[Listener], callback: Listener) -> Non
     listeners.remove(callback)
 
 
+@filled
 def unregister_event_listener(callback: Listener) -> None:
-    """Call it no more.
+    """Remove a listener for events.
 
-    Raises:
-        AssertionError: it was not registered.
+    Parameters
+    ----------
+    {listener}
 
+    Raises
+    ------
+    {raises_listener}
+
+    See Also
+    --------
+    monitoring.register_event_listener : Register a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_listener(print)
     >>> jax.monitoring.unregister_event_listener(print)
@@ -148,12 +265,24 @@ def unregister_event_listener(callback: Listener) -> None:
     _unregister("unregister_event_listener", _events, callback)
 
 
+@filled
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Call it no more.
+    """Remove a listener for durations.
 
-    Raises:
-        AssertionError: it was not registered.
+    Parameters
+    ----------
+    {listener}
 
+    Raises
+    ------
+    {raises_listener}
+
+    See Also
+    --------
+    monitoring.register_event_duration_secs_listener : Register a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_duration_secs_listener(print)
     >>> jax.monitoring.unregister_event_duration_listener(print)
@@ -161,12 +290,24 @@ def unregister_event_duration_listener(callback: Listener) -> None:
     _unregister("unregister_event_duration_listener", _durations, callback)
 
 
+@filled
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Call it no more.
+    """Remove a listener for time spans.
 
-    Raises:
-        AssertionError: it was not registered.
+    Parameters
+    ----------
+    {listener}
 
+    Raises
+    ------
+    {raises_listener}
+
+    See Also
+    --------
+    monitoring.register_event_time_span_listener : Register a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_time_span_listener(print)
     >>> jax.monitoring.unregister_event_time_span_listener(print)
@@ -174,12 +315,24 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
     _unregister("unregister_event_time_span_listener", _spans, callback)
 
 
+@filled
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Call it no more.
+    """Remove a listener for numbers.
 
-    Raises:
-        AssertionError: it was not registered.
+    Parameters
+    ----------
+    {listener}
 
+    Raises
+    ------
+    {raises_listener}
+
+    See Also
+    --------
+    monitoring.register_scalar_listener : Register a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_scalar_listener(print)
     >>> jax.monitoring.unregister_scalar_listener(print)
@@ -188,8 +341,14 @@ def unregister_scalar_listener(callback: Listener) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Call none of them any more.
+    """Remove all listeners of all kinds.
 
+    See Also
+    --------
+    monitoring.register_event_listener : Register a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.monitoring.register_event_listener(print)
     >>> jax.monitoring.clear_event_listeners()

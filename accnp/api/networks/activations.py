@@ -33,11 +33,28 @@ def _one(name: str, x: Any) -> Node:
 @api_boundary
 @shown()
 def identity(x: ArrayLike) -> Array:
-    """x itself, of any shape and dtype, as an array.
+    """Return the input unchanged, as an array.
 
-    Raises:
-        TypeError: no array or number is given.
+    Parameters
+    ----------
+    x : array_like
+        Values of any shape and dtype to pass on.
 
+    Returns
+    -------
+    Array
+        `x` as an array.
+
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.relu : Rectified linear unit.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.identity(jnp.ones(2))
     Array([1., 1.], dtype=float32)
@@ -47,13 +64,33 @@ def identity(x: ArrayLike) -> Array:
 
 @api_boundary
 def relu(x: ArrayLike) -> Array:
-    """max(x, 0); its derivative at 0 is 0.
+    """Rectified linear unit, max(x, 0).
 
-    Shape and dtype stay, those of integers too.
+    Parameters
+    ----------
+    x : array_like
+        Values of any shape. Integer and floating dtypes are kept.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    Array
+        Result of the shape and dtype of `x`.
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.relu6 : Version with an upper limit.
+    nn.leaky_relu : Version with a gradient for negative values.
+
+    Notes
+    -----
+    The derivative at 0 is 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
@@ -82,13 +119,30 @@ def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
 
 @api_boundary
 def relu6(x: ArrayLike) -> Array:
-    """min(max(x, 0), 6); its derivative at both ends is 0.
+    """Rectified linear unit with an upper limit of 6, min(max(x, 0), 6).
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.relu : Version without an upper limit.
+
+    Notes
+    -----
+    The derivative is 0 at both ends.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.relu6(jnp.array([-1.0, 8.0]))
     Array([0., 6.], dtype=float32)
@@ -105,13 +159,31 @@ def _relu6(x: Any) -> Array:
 
 @api_boundary
 def sigmoid(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)).
+    """Logistic sigmoid, 1 / (1 + exp(-x)).
 
-    Elementwise: shape and dtype stay.
+    Parameters
+    ----------
+    x : array_like
+        Floating or complex values of any shape.
 
-    Raises:
-        TypeError: x is no array or number, or of an integer dtype.
+    Returns
+    -------
+    Array
+        Result of the shape and dtype of `x`, between 0 and 1.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or number, or has an integer dtype.
+
+    See Also
+    --------
+    nn.log_sigmoid : Logarithm of the sigmoid.
+    nn.hard_sigmoid : Piecewise linear approximation.
+    scipy.special.logit : Inverse function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -122,13 +194,27 @@ def sigmoid(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def softplus(x: ArrayLike) -> Array:
-    """log(1 + exp(x)) without overflow.
+    """Softplus, log(1 + exp(x)), computed without overflow.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.squareplus : Similar function without exponentials.
+    nn.relu : Function that softplus smooths.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.softplus(jnp.array([0.0]))
     Array([0.6931472], dtype=float32)
@@ -139,13 +225,27 @@ def softplus(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 below -1, (x + 1)**2 / 4 in between, x above 1.
+    """Sparse plus: 0 for x <= -1, (x + 1)**2 / 4 between -1 and 1, and x for x >= 1.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.sparse_sigmoid : Derivative of this function.
+    nn.softplus : Function that is nowhere 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.sparse_plus(jnp.array([0.0, 2.0]))
     Array([0.25, 2.  ], dtype=float32)
@@ -159,13 +259,27 @@ def sparse_plus(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def soft_sign(x: ArrayLike) -> Array:
-    """x / (1 + abs(x)).
+    """Soft sign, x / (1 + abs(x)).
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.hard_tanh : Piecewise linear function with the same limits.
+    numpy.tanh : Hyperbolic tangent.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
@@ -177,13 +291,31 @@ def soft_sign(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def silu(x: ArrayLike) -> Array:
-    """x * sigmoid(x).
+    """Sigmoid-weighted linear unit, x * sigmoid(x), also called swish.
 
-    Elementwise: the shape stays, and so does the dtype.
+    Parameters
+    ----------
+    x : array_like
+        Floating or complex values of any shape.
 
-    Raises:
-        TypeError: x is no array or number, or of an integer dtype.
+    Returns
+    -------
+    Array
+        Result of the shape and dtype of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or number, or has an integer dtype.
+
+    See Also
+    --------
+    nn.sigmoid : Logistic sigmoid.
+    nn.hard_silu : Piecewise approximation.
+    nn.mish : Similar function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.silu(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -200,13 +332,31 @@ swish = silu
 @api_boundary
 @shown()
 def mish(x: ArrayLike) -> Array:
-    """x * tanh(softplus(x)).
+    """Mish activation, x * tanh(softplus(x)).
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.silu : Similar function.
+    nn.softplus : Inner function.
+
+    Notes
+    -----
+    See Misra, "Mish: A Self Regularized Non-Monotonic Activation Function" (2019).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.mish(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -220,13 +370,27 @@ def mish(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def log_sigmoid(x: ArrayLike) -> Array:
-    """log(sigmoid(x)) without overflow.
+    """Logarithm of the sigmoid, log(1 / (1 + exp(-x))), computed without overflow.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.sigmoid : Logistic sigmoid.
+    nn.softplus : The negative of this function of -x.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.log_sigmoid(jnp.array([0.0]))
     Array([-0.6931472], dtype=float32)
@@ -237,13 +401,33 @@ def log_sigmoid(x: ArrayLike) -> Array:
 @api_boundary
 @shown(arrays=2)
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x above 0, alpha * (exp(x) - 1) below.
+    """Exponential linear unit: x for x > 0, alpha * (exp(x) - 1) otherwise.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
+    {alpha_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.celu : Version with a continuous derivative for every alpha.
+    nn.selu : Scaled version.
+
+    Notes
+    -----
+    See Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units"
+    (2015).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.elu(jnp.array([-1.0, 2.0]))
     Array([-0.63212055,  2.        ], dtype=float32)
@@ -258,13 +442,33 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 @api_boundary
 @shown(arrays=2)
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
+    """Continuously differentiable exponential linear unit.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    It is max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
 
-    Raises:
-        TypeError: no array or number is given.
+    Parameters
+    ----------
+    {x_activation}
+    {alpha_activation}
 
+    Returns
+    -------
+    {returns_activation}
+
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.elu : Version that is not scaled inside the exponential.
+
+    Notes
+    -----
+    See Barron, "Continuously Differentiable Exponential Linear Units" (2017).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.celu(jnp.array([-1.0, 2.0]))
     Array([-0.63212055,  2.        ], dtype=float32)
@@ -277,13 +481,31 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 @api_boundary
 @shown()
 def selu(x: ArrayLike) -> Array:
-    """The self-normalising elu.
+    """Self-normalizing exponential linear unit, a scaled `elu`.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.elu : Version without scaling.
+
+    Notes
+    -----
+    The constants, alpha = 1.6733 and a factor of 1.0507, are those of Klambauer et al.,
+    "Self-Normalizing Neural Networks" (2017).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.selu(jnp.array([0.0, 1.0]))
     Array([0.      , 1.050701], dtype=float32)
@@ -293,13 +515,34 @@ def selu(x: ArrayLike) -> Array:
 
 @api_boundary
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the normal distribution function, by tanh or exactly by erf.
+    """Gaussian error linear unit: x times the normal cumulative distribution function.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
+    approximate : bool, optional
+        If True, the default, use an approximation by tanh; otherwise compute the function exactly,
+        by erf.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.silu : Similar function with a sigmoid.
+    scipy.special.erf : Error function.
+
+    Notes
+    -----
+    See Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.gelu(jnp.array([0.0, 1.0]))
     Array([0.      , 0.841192], dtype=float32)
@@ -314,13 +557,29 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 @api_boundary
 @shown(arrays=2)
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """x above 0, negative_slope * x below.
+    """Leaky rectified linear unit: x for x >= 0, negative_slope * x otherwise.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
+    negative_slope : array_like, optional
+        Slope for negative values, which broadcasts against `x`. The default is 0.01.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.relu : Version with slope 0.
+    nn.elu : Smooth version.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.leaky_relu(jnp.array([-1.0, 2.0]))
     Array([-0.01,  2.  ], dtype=float32)
@@ -332,13 +591,27 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 @api_boundary
 @shown()
 def hard_tanh(x: ArrayLike) -> Array:
-    """x limited to [-1, 1].
+    """Piecewise linear tanh: x clipped to the interval from -1 to 1.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    numpy.tanh : Hyperbolic tangent.
+    nn.soft_sign : Smooth function with the same limits.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.hard_tanh(jnp.array([-2.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
@@ -350,13 +623,27 @@ def hard_tanh(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """relu6(x + 3) / 6.
+    """Piecewise linear sigmoid, relu6(x + 3) / 6.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.sigmoid : Logistic sigmoid.
+    nn.relu6 : Inner function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.hard_sigmoid(jnp.array([-4.0, 0.0]))
     Array([0. , 0.5], dtype=float32)
@@ -367,13 +654,27 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def hard_silu(x: ArrayLike) -> Array:
-    """x * hard_sigmoid(x).
+    """Piecewise approximation of `silu`, x * hard_sigmoid(x), also called hard swish.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.silu : Exact function.
+    nn.hard_sigmoid : Factor of x.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.hard_silu(jnp.array([-4.0, 3.0]))
     Array([-0.,  3.], dtype=float32)
@@ -387,13 +688,27 @@ hard_swish = hard_silu
 @api_boundary
 @shown()
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """(x + 1) / 2 limited to [0, 1].
+    """Piecewise linear sigmoid: (x + 1) / 2 clipped to the interval from 0 to 1.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.sparse_plus : Function of which this is the derivative.
+    nn.sigmoid : Logistic sigmoid.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.sparse_sigmoid(jnp.array([-2.0, 0.0]))
     Array([0. , 0.5], dtype=float32)
@@ -404,13 +719,32 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 @api_boundary
 @shown(arrays=2)
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x*x + b)) / 2.
+    """Squareplus, (x + sqrt(x*x + b)) / 2.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    {x_activation}
+    b : array_like, optional
+        Smoothness, which broadcasts against `x`: the result at 0 is sqrt(b) / 2. The default is 4.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    nn.softplus : Similar function with exponentials.
+
+    Notes
+    -----
+    See Barron, "Squareplus: A Softplus-Like Algebraic Rectifier" (2021).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -431,13 +765,29 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 
 @api_boundary
 def log1mexp(x: ArrayLike) -> Array:
-    """log(1 - exp(-x)) for x that are positive or complex, accurate at both ends.
+    """Compute log(1 - exp(-x)) accurately for small and large x.
 
-    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+    Parameters
+    ----------
+    x : array_like
+        Positive or complex values of any shape. Integers become the default float dtype.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or number, or has dtype bool.
+
+    See Also
+    --------
+    numpy.expm1 : Accurate exp(x) - 1.
+    numpy.log1p : Accurate log(1 + x).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.log1mexp(jnp.array([1.0]))
     Array([-0.45867515], dtype=float32)

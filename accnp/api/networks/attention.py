@@ -92,30 +92,64 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """softmax(query @ key * scale + bias) @ value, for each head; several heads of queries may
-    share keys and values.
+    """Scaled dot-product attention: softmax(query @ key * scale + bias) @ value for each head.
 
-    Args:
-        query: [batch, queries, heads, features]; axes that are left out in front have length 1,
-            here and in key and value.
-        key, value: [batch, keys, heads, features]; their heads divide those of the queries.
-        bias: added to the scores, broadcastable to [batch, heads, queries, keys].
-        mask: booleans of such a shape: which keys each query sees.
-        scale: 1 / sqrt(features) if None.
-        is_causal: query i sees the keys up to i.
-        query_seq_lengths: [batch]: how many queries there are; results beyond are zero.
-        key_value_seq_lengths: [batch]: how many keys there are.
-        local_window_size: a number, or (left, right): how far from i the keys may be.
-        implementation: None or "xla"; there is one way here.
-        return_residual: return the logarithm of each softmax's sum, too: [batch, queries, heads].
+    Several heads of the query may share a head of key and value (grouped-query attention).
 
-    Raises:
-        TypeError: a bias or a mask does not fit the scores.
-        ValueError: other shapes do not fit.
+    Parameters
+    ----------
+    query : array_like
+        Array of shape [batch, queries, heads, features]. Missing leading axes have length 1, here
+        and in `key` and `value`.
+    key : array_like
+        Array of shape [batch, keys, heads, features]. The number of its heads divides that of the
+        query.
+    value : array_like
+        Array of the shape of `key`.
+    bias : array_like, optional
+        Term added to the scores; it broadcasts to [batch, heads, queries, keys].
+    mask : array_like of bool, optional
+        Which keys each query attends to; it broadcasts to [batch, heads, queries, keys].
+    scale : float, optional
+        Factor of the scores. The default is 1 / sqrt(features).
+    is_causal : bool, optional
+        If True, query i attends only to the keys up to i. The default is False.
+    query_seq_lengths : array_like of int, optional
+        Number of valid queries of each example, of shape [batch]. Results for further queries are
+        zero.
+    key_value_seq_lengths : array_like of int, optional
+        Number of valid keys of each example, of shape [batch].
+    local_window_size : int or (int, int), optional
+        Distance that keys may have from the query, on both sides or as a pair (left, right).
+    implementation : str, optional
+        None or "xla". There is one implementation.
+    return_residual : bool, optional
+        If True, return the logarithms of the softmax denominators, too. The default is False.
 
-    Reference: Vaswani et al., "Attention is all you need" (2017).
+    Returns
+    -------
+    Array or tuple
+        Result of the shape and dtype of `query`; with `return_residual` a pair of it and an array
+        of shape [batch, queries, heads].
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `bias` or `mask` does not broadcast to the scores.
+    ValueError
+        If other shapes or dtypes do not match, or the implementation is unknown.
+
+    See Also
+    --------
+    nn.softmax : Softmax along an axis.
+    numpy.einsum : Products of arrays.
+
+    Notes
+    -----
+    See Vaswani et al., "Attention Is All You Need" (2017).
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> x = jnp.arange(4.0).reshape(2, 1, 2)
         >>> jnp.nn.dot_product_attention(x, x, x, is_causal=True).shape
@@ -231,12 +265,31 @@ class BlockScaleConfig:
 
 @api_boundary
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
-    """Return the format of an operand by name: "mxfp8" or "nvfp4".
+    """Return a block-scaled number format for `scaled_dot_general`.
 
-    Raises:
-        ValueError: there is no such format.
+    Parameters
+    ----------
+    mode : str
+        Name of the format: "mxfp8" or "nvfp4".
+    global_scale : array_like, optional
+        Scale of the whole operand, for "nvfp4".
 
-    Example:
+    Returns
+    -------
+    BlockScaleConfig
+        Format with its block size and dtypes.
+
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+
+    See Also
+    --------
+    nn.scaled_dot_general : Product of operands in these formats.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.nn.get_scaled_dot_general_config("mxfp8").block_size
         32
@@ -270,20 +323,42 @@ def scaled_matmul(
     rhs_scales: ArrayLike,
     preferred_element_type: DTypeLike = np.float32,
 ) -> Array:
-    """Multiply rows by rows, where each block of contracted elements has a scale.
+    """Multiply matrices whose elements have one scale per block, rows by rows.
 
-    jax has this on graphics processors only.
+    Parameters
+    ----------
+    lhs : array_like
+        Array of shape [batch, m, k].
+    rhs : array_like
+        Array of shape [batch, n, k].
+    lhs_scales : array_like
+        Scales of `lhs`, of shape [batch, m, blocks]. The number of blocks divides k.
+    rhs_scales : array_like
+        Scales of `rhs`, of shape [batch, n, blocks].
+    preferred_element_type : dtype_like, optional
+        Dtype of the result. The default is float32, in which sums are always computed.
 
-    Args:
-        lhs: [batch, m, k].
-        rhs: [batch, n, k].
-        lhs_scales, rhs_scales: [batch, m, blocks] and [batch, n, blocks]; blocks divide k.
-        preferred_element_type: the result's dtype; sums are kept in float32.
+    Returns
+    -------
+    Array
+        Products, of shape [batch, m, n].
 
-    Raises:
-        ValueError: shapes do not fit.
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
 
-    Example:
+    See Also
+    --------
+    nn.scaled_dot_general : Quantize operands and multiply them.
+    numpy.matmul : Product without scales.
+
+    Notes
+    -----
+    JAX has this function on GPUs only.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> x = jnp.ones((1, 1, 4))
         >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 2)))
@@ -347,24 +422,52 @@ def scaled_dot_general(
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
 ) -> Array:
-    """`dot_general` of operands that are first stored in small floats with a scale for each block.
+    """Compute `dot_general` of operands that are quantized to block-scaled formats first.
 
-    Without `configs` nothing is stored. Derivatives are those of the exact product of what was
-    stored (jax stores the cotangent, too, as the third configuration says, and has this on
-    graphics processors only).
+    Parameters
+    ----------
+    lhs : array_like
+        Left operand, of a real floating dtype. One axis is contracted.
+    rhs : array_like
+        Right operand, of a real floating dtype. One axis is contracted.
+    dimension_numbers : tuple
+        Pair of the contracted axes of both operands and the batch axes of both, as for
+        `lax.dot_general`.
+    preferred_element_type : dtype_like, optional
+        Dtype of the result. The default is float32; None takes that of the operands.
+    configs : sequence of BlockScaleConfig, optional
+        Formats of both operands and of cotangents, made by `get_scaled_dot_general_config`. The
+        default, None, does not quantize.
+    implementation : str, optional
+        None or "cudnn". There is one implementation.
 
-    Args:
-        lhs, rhs: the operands; one axis of each is contracted.
-        dimension_numbers: as of `dot_general`.
-        preferred_element_type: the result's dtype; that of the operands if None.
-        configs: formats of the operands and of cotangents, by `get_scaled_dot_general_config`.
-        implementation: None; there is one way here.
+    Returns
+    -------
+    Array
+        Product with the shape that `lax.dot_general` gives.
 
-    Raises:
-        TypeError: shapes do not fit the dimension numbers, or configs is no list.
-        ValueError: the contracted axis is no multiple of the block size; implementation is given.
+    Raises
+    ------
+    TypeError
+        If shapes do not match the dimension numbers, or `configs` is not a list of three.
+    ValueError
+        If the contracted axis is not a multiple of the block size, or the implementation is
+        unknown.
+    UnsupportedDtypeError
+        If an operand to be quantized is complex.
 
-    Example:
+    See Also
+    --------
+    nn.get_scaled_dot_general_config : Make a format.
+    lax.dot_general : Product without quantization.
+
+    Notes
+    -----
+    Derivatives are those of the exact product of the quantized operands. JAX also quantizes the
+    cotangent, in the third format, and has this function on GPUs only.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> x = jnp.ones((1, 2, 32))
         >>> formats = [jnp.nn.get_scaled_dot_general_config("mxfp8")] * 3

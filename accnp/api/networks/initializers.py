@@ -8,7 +8,7 @@ arXiv:1806.05393 (delta-orthogonal).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,7 @@ from accnp.api.elements import ufuncs
 from accnp.api.sampling import distributions, keys, random
 from accnp.api.sampling.vector_samples import orthogonal as random_orthogonal
 from accnp.array import Array
+from accnp.docstrings import fill
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -36,10 +37,23 @@ Axes = int | Sequence[int]
 
 @runtime_checkable
 class Initializer(Protocol):
-    """What makes weights: called with a key, a shape and a dtype, it returns an array.
+    """Type of functions that create weights from a key, a shape and a dtype.
 
-    A name for annotations. Those that draw raise a ValueError for integer dtypes.
+    A protocol for annotations and `isinstance`: functions `(key, shape, dtype=None)`. Those that
+    draw random numbers raise a ValueError for integer dtypes.
 
+    Parameters
+    ----------
+    *args, **kwargs : object
+        Rejected, since a protocol has no instances of its own.
+
+    Raises
+    ------
+    TypeError
+        If the protocol itself is called.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> init = jnp.nn.initializers.ones
     >>> init(jnp.random.key(0), (2,), "float32")
@@ -66,13 +80,32 @@ def _kind(dtype: Any, function: str) -> np.dtype:
 
 @api_boundary
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-    """Return zeros; the key is not used.
+    """Initializer that returns zeros.
 
-    Of a static shape; float32 by default.
+    Parameters
+    ----------
+    key : object
+        Not used; present because other initializers need a PRNG key.
+    {init_shape}
+    {init_dtype}
+    {init_sharding}
 
-    Raises:
-        TypeError: a size is no integer, or negative.
+    Returns
+    -------
+    Array
+        Zeros.
 
+    Raises
+    ------
+    {raises_init_shape}
+
+    See Also
+    --------
+    nn.initializers.ones : Initializer that returns ones.
+    nn.initializers.constant : Make an initializer for another value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.zeros(None, (2,))
     Array([0., 0.], dtype=float32)
@@ -82,13 +115,32 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 
 @api_boundary
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-    """Return ones; the key is not used.
+    """Initializer that returns ones.
 
-    Of a static shape; float32 by default.
+    Parameters
+    ----------
+    key : object
+        Not used; present because other initializers need a PRNG key.
+    {init_shape}
+    {init_dtype}
+    {init_sharding}
 
-    Raises:
-        TypeError: a size is no integer, or negative.
+    Returns
+    -------
+    Array
+        Ones.
 
+    Raises
+    ------
+    {raises_init_shape}
+
+    See Also
+    --------
+    nn.initializers.zeros : Initializer that returns zeros.
+    nn.initializers.constant : Make an initializer for another value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.ones(None, (2,))
     Array([1., 1.], dtype=float32)
@@ -98,14 +150,30 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 @api_boundary
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """Make an initializer that fills with a value, or an array that broadcasts.
+    """Make an initializer that fills the weights with a value.
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Parameters
+    ----------
+    value : array_like
+        Number, or array that broadcasts to the shape of the weights.
+    {dtype_weights}
 
-    Raises:
-        ValueError: (of the initializer) the value does not broadcast to the shape.
+    Returns
+    -------
+    {returns_init}
 
+    Raises
+    ------
+    ValueError
+        From the initializer, if the value does not broadcast to the shape.
+
+    See Also
+    --------
+    nn.initializers.zeros : Initializer that returns zeros.
+    nn.initializers.ones : Initializer that returns ones.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.constant(2.0)(None, (2,))
     Array([2., 2.], dtype=float32)
@@ -122,15 +190,29 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 @api_boundary
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
-    """Make an initializer of numbers uniform in [0, scale).
+    """Make an initializer that draws from the uniform distribution on [0, scale).
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Parameters
+    ----------
+    scale : array_like, optional
+        Upper end of the interval. The default is 0.01.
+    {dtype_weights}
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) the dtype is not floating.
+    Returns
+    -------
+    {returns_init}
 
+    Raises
+    ------
+    {raises_init_floating}
+
+    See Also
+    --------
+    nn.initializers.normal : Normal distribution.
+    random.uniform : Uniform random numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.uniform(10.0)(jnp.random.key(0), (2,))
     Array([9.47667 , 9.785799], dtype=float32)
@@ -147,15 +229,29 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
 
 @api_boundary
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
-    """Make an initializer of normal numbers with a standard deviation.
+    """Make an initializer that draws from the normal distribution with mean 0.
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Parameters
+    ----------
+    stddev : array_like, optional
+        Standard deviation of the weights. The default is 0.01.
+    {dtype_weights}
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) the dtype is neither floating nor complex.
+    Returns
+    -------
+    {returns_init}
 
+    Raises
+    ------
+    {raises_init}
+
+    See Also
+    --------
+    nn.initializers.truncated_normal : Normal distribution between bounds.
+    random.normal : Normal random numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.normal(1.0)(jnp.random.key(0), (2,)).shape
     (2,)
@@ -174,15 +270,33 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """Make an initializer of normal numbers, cut at bounds (in deviations before scaling).
+    """Make an initializer that draws from the normal distribution between two bounds.
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Parameters
+    ----------
+    stddev : array_like, optional
+        Standard deviation before truncation. The default is 0.01.
+    {dtype_weights}
+    lower : array_like, optional
+        Lower bound, in units of `stddev`. The default is -2.
+    upper : array_like, optional
+        Upper bound, in units of `stddev`. The default is 2.
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) the dtype is not floating.
+    Returns
+    -------
+    {returns_init}
 
+    Raises
+    ------
+    {raises_init_floating}
+
+    See Also
+    --------
+    nn.initializers.normal : Normal distribution without bounds.
+    random.truncated_normal : Truncated normal random numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> w = jnp.nn.initializers.truncated_normal(1.0)(jnp.random.key(0), (100,))
     >>> bool((abs(w) < 2).all())
@@ -235,26 +349,40 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: Any = None,
 ) -> Initializer:
-    """Make an initializer whose variance is scale / n.
+    """Make an initializer whose variance depends on the shape of the weights: scale / n.
 
-    Args:
-        scale: positive number.
-        mode: what n is: "fan_in" (inputs of one output), "fan_out", "fan_avg" (their mean) or
-            "fan_geo_avg" (their geometric mean).
-        distribution: "truncated_normal" (at two deviations), "normal" or "uniform".
-        in_axis: axis or axes of inputs.
-        out_axis: axis or axes of outputs.
-        batch_axis: axes that count for neither; all others are a receptive field.
-        dtype: of the weights if the call names none.
+    Parameters
+    ----------
+    scale : array_like
+        Positive factor of the variance.
+    mode : str
+        What n is: "fan_in" (number of inputs of an output), "fan_out", "fan_avg" (their mean) or
+        "fan_geo_avg" (their geometric mean).
+    distribution : str
+        "truncated_normal" (at two standard deviations), "normal" or "uniform".
+    {fan_axes}
+    {dtype_weights}
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Returns
+    -------
+    {returns_init}
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) there is no such mode or distribution, the shape has fewer
-            than two axes and in_axis is not given, or the dtype is neither floating nor complex.
+    Raises
+    ------
+    TypeError
+        From the initializer, if the first argument is not a PRNG key.
+    ValueError
+        From the initializer, if there is no such mode or distribution, the shape has fewer than two
+        axes and `in_axis` is not given, or the dtype is neither floating nor complex.
 
+    See Also
+    --------
+    nn.initializers.glorot_uniform : "fan_avg" with scale 1, uniform.
+    nn.initializers.lecun_normal : "fan_in" with scale 1, truncated normal.
+    nn.initializers.he_normal : "fan_in" with scale 2, truncated normal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> init = jnp.nn.initializers.variance_scaling(1.0, "fan_in", "uniform")
     >>> init(jnp.random.key(0), (3, 2)).shape
@@ -301,7 +429,9 @@ def variance_scaling(
     return init
 
 
-def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) -> Any:
+def _scaled(
+    name: str, scale: float, mode: str, distribution: str, what: str, source: str
+) -> Callable[..., Initializer]:
     """Declare one of the usual ways to scale."""
 
     @api_boundary
@@ -311,65 +441,111 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) ->
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""Make an initializer of {what}.
+    make.__doc__ = fill(f"""Make an initializer that draws {what}.
 
-    Args:
-        in_axis: axis or axes of inputs.
-        out_axis: axis or axes of outputs.
-        batch_axis: axes that count for neither.
-        dtype: of the weights if the call names none; float32 by default.
+    It is `variance_scaling({scale}, "{mode}", "{distribution}")`.
 
-    The initializer takes (key, shape, dtype=None), a shape of two axes or more.
+    Parameters
+    ----------
+    {{fan_axes}}
+    {{dtype_weights}}
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) the shape has fewer axes, or the dtype is neither floating
-            nor complex.
+    Returns
+    -------
+    {{returns_init}}
 
+    Raises
+    ------
+    TypeError
+        From the initializer, if the first argument is not a PRNG key.
+    ValueError
+        From the initializer, if the shape has fewer than two axes, or the dtype is neither floating
+        nor complex.
+
+    See Also
+    --------
+    nn.initializers.variance_scaling : Any scale, mode and distribution.
+
+    Notes
+    -----
+    See {source}.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.{name}()(jnp.random.key(0), (3, 2)).shape
     (3, 2)
-    """
+    """)
     return make
 
 
 _AVERAGE = "variance 2 / (inputs + outputs)"
+_GLOROT = """Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+    networks" (2010)"""
+_LECUN = 'LeCun et al., "Efficient BackProp" (1998)'
+_HE = """He et al., "Delving Deep into Rectifiers: Surpassing Human-Level Performance on ImageNet
+    Classification" (2015)"""
 glorot_normal = xavier_normal = _scaled(
-    "glorot_normal", 1.0, "fan_avg", "truncated_normal", f"normal numbers of {_AVERAGE}"
+    "glorot_normal", 1.0, "fan_avg", "truncated_normal", f"normal numbers with {_AVERAGE}", _GLOROT
 )
 glorot_uniform = xavier_uniform = _scaled(
-    "glorot_uniform", 1.0, "fan_avg", "uniform", f"uniform numbers of {_AVERAGE}"
+    "glorot_uniform", 1.0, "fan_avg", "uniform", f"uniform numbers with {_AVERAGE}", _GLOROT
 )
 lecun_normal = _scaled(
-    "lecun_normal", 1.0, "fan_in", "truncated_normal", "normal numbers of variance 1 / inputs"
+    "lecun_normal",
+    1.0,
+    "fan_in",
+    "truncated_normal",
+    "normal numbers with variance 1 / inputs",
+    _LECUN,
 )
 lecun_uniform = _scaled(
-    "lecun_uniform", 1.0, "fan_in", "uniform", "uniform numbers of variance 1 / inputs"
+    "lecun_uniform", 1.0, "fan_in", "uniform", "uniform numbers with variance 1 / inputs", _LECUN
 )
 he_normal = kaiming_normal = _scaled(
-    "he_normal", 2.0, "fan_in", "truncated_normal", "normal numbers of variance 2 / inputs"
+    "he_normal", 2.0, "fan_in", "truncated_normal", "normal numbers with variance 2 / inputs", _HE
 )
 he_uniform = kaiming_uniform = _scaled(
-    "he_uniform", 2.0, "fan_in", "uniform", "uniform numbers of variance 2 / inputs"
+    "he_uniform", 2.0, "fan_in", "uniform", "uniform numbers with variance 2 / inputs", _HE
 )
 
 
 @api_boundary
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Make an initializer of matrices with orthogonal rows or columns, whichever are fewer.
+    """Make an initializer of matrices with orthonormal rows or columns, whichever are fewer.
 
-    Args:
-        scale: factor of all.
-        column_axis: the axis that is one side of the matrix; the others are the other side.
-        dtype: of the weights if the call names none.
+    Parameters
+    ----------
+    scale : array_like, optional
+        Factor of the matrix. The default is 1.
+    column_axis : int, optional
+        Axis of the weights that is the columns of the matrix. The other axes together are the rows.
+        The default is -1.
+    {dtype_weights}
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Returns
+    -------
+    {returns_init}
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) the shape has fewer than two axes.
+    Raises
+    ------
+    TypeError
+        From the initializer, if the first argument is not a PRNG key.
+    ValueError
+        From the initializer, if the shape has fewer than two axes.
 
+    See Also
+    --------
+    nn.initializers.delta_orthogonal : Version for convolutions.
+    random.orthogonal : Random orthogonal matrices.
+
+    Notes
+    -----
+    See Saxe et al., "Exact Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural
+    Networks" (2013).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> w = jnp.nn.initializers.orthogonal()(jnp.random.key(0), (3, 3))
     >>> bool(jnp.allclose(w @ w.T, jnp.eye(3), atol=1e-5))
@@ -398,18 +574,38 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
 @api_boundary
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Make an initializer of convolution weights: an orthogonal matrix at the centre, else zeros.
+    """Make an initializer for convolutions: an orthogonal matrix at the center, else zeros.
 
-    Shapes are (*window, inputs, outputs) with one to three axes of the window; there are at least
-    as many outputs as inputs.
+    Parameters
+    ----------
+    scale : array_like, optional
+        Factor of the matrix. The default is 1.
+    column_axis : int, optional
+        Axis of the matrix that holds its columns. The default is -1.
+    {dtype_weights}
 
-    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
-    there or here.
+    Returns
+    -------
+    {returns_init}
 
-    Raises:
-        TypeError: (of the initializer) what was given is no key.
-        ValueError: (of the initializer) the shape is another one.
+    Raises
+    ------
+    TypeError
+        From the initializer, if the first argument is not a PRNG key.
+    ValueError
+        From the initializer, if the shape is not (*window, inputs, outputs) with one to three axes
+        of the window and at least as many outputs as inputs.
 
+    See Also
+    --------
+    nn.initializers.orthogonal : Version for matrices.
+
+    Notes
+    -----
+    See Xiao et al., "Dynamical Isometry and a Mean Field Theory of CNNs" (2018).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.initializers.delta_orthogonal()(jnp.random.key(0), (3, 2, 2))[0]
     Array([[0., 0.],

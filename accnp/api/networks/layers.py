@@ -25,6 +25,7 @@ from accnp.api.sampling.random import bernoulli, split
 from accnp.api.strict.folding import reduce_window
 from accnp.api.strict.lax import add
 from accnp.api.strict.lax import max as maximum
+from accnp.docstrings import filled
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
@@ -46,19 +47,43 @@ def _plain(shape_of: Callable[[Any], Any], fun: Callable[[Any], Any]) -> Layer:
     return lambda rng, input_shape: (shape_of(input_shape), ()), lambda _, x, **__: fun(x)
 
 
+@filled
 def Dense(
     out_dim: int,
     W_init: Callable[..., Any] = _WEIGHTS,
     b_init: Callable[..., Any] = _BIAS,
 ) -> Layer:
-    """Make a layer `x @ W + b`: (..., n) -> (..., out_dim); params: (n, out_dim), (out_dim,).
+    """Make a fully connected layer, x @ W + b.
 
-    Parameters are float32 unless their initialisers make others.
+    Parameters
+    ----------
+    out_dim : int
+        Length of the last axis of the output.
+    W_init : callable, optional
+        Initializer of W, of shape (n, out_dim) for inputs of shape (..., n).
+    b_init : callable, optional
+        Initializer of b, of shape (out_dim,).
 
-    Raises:
-        TypeError: inputs and W do not fit.
+    Returns
+    -------
+    {returns_layer}
 
-    Example:
+    Raises
+    ------
+    TypeError
+        From `apply_fun`, if the shapes of inputs and W do not match.
+
+    See Also
+    --------
+    example_libraries.stax.serial : Apply layers one after the other.
+    nn.initializers.glorot_normal : Initializer of weights.
+
+    Notes
+    -----
+    Parameters are float32 unless the initializers return another dtype.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> from accnp.example_libraries import stax
         >>> init, apply = stax.serial(stax.Dense(8), stax.Relu, stax.Dense(2))
@@ -170,11 +195,32 @@ def BatchNorm(
     return init_fun, apply_fun
 
 
+@filled
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """Make a layer of a function that keeps shapes; `fun_kwargs` are its keywords.
+    """Make a layer without parameters from a function that keeps shapes.
 
-    Dtypes and errors are those of the function.
+    Parameters
+    ----------
+    fun : callable
+        Function of an array. Dtypes and errors are its own.
+    **fun_kwargs : object
+        Keyword arguments of each call.
 
+    Returns
+    -------
+    {returns_layer}
+
+    Raises
+    ------
+    TypeError
+        From `apply_fun`, if the function rejects the input.
+
+    See Also
+    --------
+    example_libraries.stax.serial : Apply layers one after the other.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.example_libraries import stax
     >>> _, apply = stax.elementwise(jax.numpy.clip, max=1.0)
@@ -202,18 +248,47 @@ Flatten = _plain(
 
 
 def _pool(combine: Callable[..., Any], start: float, average: bool = False) -> Callable[..., Layer]:
+    @filled
     def pool(
         window_shape: Shape,
         strides: Sequence[int] | None = None,
         padding: Any = "VALID",
         spec: str | None = None,
     ) -> Layer:
-        """Make a layer that folds windows over the spatial axes of arrays with axes as `spec` says:
-        N, C, and any other letters; by default N first, C last. The dtype of floats stays.
+        """Make a layer that reduces windows over the spatial axes of its input.
 
-        Raises:
-            ValueError: there is not one stride for each size of the window.
+        Parameters
+        ----------
+        window_shape : sequence of int
+            Length of the window along each spatial axis.
+        strides : sequence of int, optional
+            Distance between windows along each spatial axis. The default is 1.
+        padding : str or sequence of (int, int), optional
+            "VALID", the default, "SAME", or the padding before and after each spatial axis.
+        spec : str, optional
+            One letter for each axis of the input: N for the batch, C for the channels, and any
+            others for spatial axes. The default has N first and C last.
 
+        Returns
+        -------
+        {returns_layer}
+
+        Raises
+        ------
+        ValueError
+            If there is not one stride for each axis of the window.
+
+        See Also
+        --------
+        lax.reduce_window : Reduce windows of an array.
+        example_libraries.stax.serial : Apply layers one after the other.
+
+        Notes
+        -----
+        Floating dtypes are kept.
+
+        Examples
+        --------
         >>> import accnp as jax
         >>> from accnp.example_libraries import stax
         >>> _, apply = stax.MaxPool((2,))
@@ -281,11 +356,34 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 # --- layers of layers ----------------------------------------------------------------------------
 
 
+@filled
 def FanOut(num: int) -> Layer:
-    """Make a layer that gives its input `num` times, for `parallel`.
+    """Make a layer that passes its input on several times, for `parallel`.
 
-    Of arrays of any shape and dtype; nothing raises.
+    Parameters
+    ----------
+    num : int
+        How many copies of the input to return.
 
+    Returns
+    -------
+    {returns_layer}
+
+    Raises
+    ------
+    TypeError
+        From the layer, if `num` is not an integer.
+
+    See Also
+    --------
+    example_libraries.stax.parallel : Apply a layer to each copy.
+
+    Notes
+    -----
+    The input may have any shape and dtype.
+
+    Examples
+    --------
     >>> from accnp.example_libraries import stax
     >>> init, apply = stax.FanOut(2)
     >>> init(None, (3,)), apply((), 1.5)
@@ -319,14 +417,35 @@ def _keys(rng: Any, count: int) -> Any:
     return [None] * count if rng is None else split(rng, count)
 
 
+@filled
 def serial(*layers: Layer) -> Layer:
-    """Make a layer that applies layers one after the other; params is a list of theirs.
+    """Make a layer that applies several layers one after the other.
 
-    Shapes and dtypes are those of the last layer.
+    Parameters
+    ----------
+    *layers : (init_fun, apply_fun)
+        Layers to combine, the first one first.
 
-    Raises:
-        ValueError: (when applied) params has more or fewer elements than there are layers.
+    Returns
+    -------
+    {returns_layer}
 
+    Raises
+    ------
+    ValueError
+        From `apply_fun`, if there are more or fewer parameters than layers.
+
+    See Also
+    --------
+    example_libraries.stax.parallel : Apply each layer to its own input.
+
+    Notes
+    -----
+    The parameters are a list of those of the layers. Shapes and dtypes of the output are those of
+    the last layer.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.example_libraries import stax
     >>> init, apply = stax.serial(stax.Tanh, stax.Relu)
@@ -352,14 +471,35 @@ def serial(*layers: Layer) -> Layer:
     return init_fun, apply_fun
 
 
+@filled
 def parallel(*layers: Layer) -> Layer:
-    """Make a layer that applies each layer to its own one of a list of inputs, see `FanOut`.
+    """Make a layer that applies each of several layers to its own input.
 
-    Shapes and dtypes are those of each layer.
+    Parameters
+    ----------
+    *layers : (init_fun, apply_fun)
+        Layers to combine, one for each element of the input.
 
-    Raises:
-        ValueError: (when applied) there are more or fewer inputs than layers.
+    Returns
+    -------
+    {returns_layer}
 
+    Raises
+    ------
+    ValueError
+        From `apply_fun`, if there are more or fewer inputs than layers.
+
+    See Also
+    --------
+    example_libraries.stax.FanOut : Copy an input.
+    example_libraries.stax.serial : Apply layers one after the other.
+
+    Notes
+    -----
+    Shapes and dtypes of the outputs are those of each layer.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.example_libraries import stax
     >>> _, apply = stax.parallel(stax.Identity, stax.Relu)

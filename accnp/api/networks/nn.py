@@ -39,14 +39,32 @@ def _one(name: str, x: Any) -> Node:
 def logmeanexp(
     x: ArrayLike, axis: Any = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """log(mean(exp(x))) over the given axes.
+    """Compute log(mean(exp(x))) over the given axes without overflow.
 
-    Those axes go unless keepdims; all by default; integers give float32.
+    Parameters
+    ----------
+    x : array_like
+        Values to average. Integers become the default float dtype.
+    {axes_reduced}
+    {where}
+    {keepdims}
 
-    Raises:
-        TypeError: no array or number is given.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Logarithms of the means.
 
+    Raises
+    ------
+    {raises_axis_array}
+
+    See Also
+    --------
+    nn.logsumexp : Logarithm of the sum of exponentials.
+    numpy.mean : Arithmetic mean.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.logmeanexp(jnp.zeros(2))
     Array(0., dtype=float32)
@@ -59,14 +77,33 @@ def logmeanexp(
 @api_boundary
 @shown()
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half of an axis times the sigmoid of the second half.
+    """Gated linear unit: the first half along an axis times the sigmoid of the second half.
 
-    The axis is halved; the dtype stays.
+    Parameters
+    ----------
+    x : array_like
+        Floating or complex values.
+    axis : int, optional
+        Axis to split, of even length. The default is the last axis.
 
-    Raises:
-        TypeError: x is not floating or complex.
-        ValueError: there is no such axis, or its size is odd.
+    Returns
+    -------
+    Array
+        Result of the dtype of `x`, with half the length along the axis.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not floating or complex.
+    ValueError
+        If the axis is out of range or its length is odd.
+
+    See Also
+    --------
+    nn.sigmoid : Logistic sigmoid.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.glu(jnp.array([1.0, 0.0]))
     Array([0.5], dtype=float32)
@@ -103,14 +140,34 @@ def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tup
 
 @api_boundary
 def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
-    """exp(x) / sum(exp(x)) over the given axes, without overflow.
+    """Softmax function: exp(x) / sum(exp(x)) over the given axes, without overflow.
 
-    Shape and floating dtypes stay; integers give float32. Elements outside of `where` give 0.
+    Parameters
+    ----------
+    {x_activation}
+    {axis_normalized}
+    where : array_like of bool, optional
+        Elements to include, which broadcasts against `x`. The result is 0 elsewhere.
 
-    Raises:
-        TypeError: x is of bools and there is no `where`, or x is no array or number.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or number, or has dtype bool and `where` is not given.
+    ValueError
+        If an axis is out of range.
+
+    See Also
+    --------
+    nn.log_softmax : Logarithm of this function.
+    nn.logsumexp : Logarithm of the denominator.
+    scipy.special.softmax : The same function under SciPy's name.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.softmax(jnp.zeros(2))
     Array([0.5, 0.5], dtype=float32)
@@ -132,14 +189,33 @@ def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Arr
 @api_boundary
 @shown()
 def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
-    """log(softmax(x)), accurate.
+    """Logarithm of the softmax function, computed accurately for small probabilities.
 
-    Shape and floating dtypes stay; integers give float32. Elements outside of `where` give -inf.
+    Parameters
+    ----------
+    {x_activation}
+    {axis_normalized}
+    where : array_like of bool, optional
+        Elements to include, which broadcasts against `x`. The result is -inf elsewhere.
 
-    Raises:
-        TypeError: x is of bools and there is no `where`, or x is no array or number.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or number, or has dtype bool and `where` is not given.
+    ValueError
+        If an axis is out of range.
+
+    See Also
+    --------
+    nn.softmax : Softmax function.
+    nn.logsumexp : Logarithm of the sum of exponentials.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.log_softmax(jnp.zeros(2))
     Array([-0.6931472, -0.6931472], dtype=float32)
@@ -168,21 +244,43 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon) over the given axes.
+    """Shift and scale values to mean 0 and variance 1: (x - mean) / sqrt(variance + epsilon).
 
-    Args:
-        x: array; integers become floats.
-        axis: an axis or several.
-        mean, variance: known ones; computed if left out.
-        epsilon: added to the variance.
-        where: which elements count for mean and variance.
-        algorithm: "fast" takes the mean of squares less the squared mean, "stable" the mean of
-            squared differences, which loses no digits where the mean is large.
+    Parameters
+    ----------
+    {x_activation}
+    {axis_normalized}
+    mean : array_like, optional
+        Known mean, which broadcasts against `x`. The default is to compute it.
+    variance : array_like, optional
+        Known variance, which broadcasts against `x`. The default is to compute it.
+    epsilon : array_like, optional
+        Small number that avoids division by zero. The default is 1e-5.
+    where : array_like of bool, optional
+        Elements from which mean and variance are computed. The default is all.
+    algorithm : str, optional
+        How to compute the variance: "fast", the default, as the mean of the squares minus the
+        square of the mean, or "stable", as the mean of squared differences, which loses no digits
+        if the mean is large.
 
-    Raises:
-        ValueError: there is no such axis, or no such algorithm.
-        TypeError: x is no array or number.
+    Returns
+    -------
+    {returns_activation}
 
+    Raises
+    ------
+    ValueError
+        If an axis is out of range, or there is no such algorithm.
+    TypeError
+        If `x` is not an array or number.
+
+    See Also
+    --------
+    numpy.mean : Arithmetic mean.
+    numpy.var : Variance.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
     Array([-1.,  1.], dtype=float32)
@@ -209,14 +307,38 @@ def standardize(
 
 @api_boundary
 def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> Array:
-    """1 at the place that x names along a new axis, 0 elsewhere; places outside give zeros.
+    """One-hot encode indices: 1 at the given index along a new axis, and 0 elsewhere.
 
-    The result has the shape of x with the new axis, of the given dtype (float32 by default).
+    Parameters
+    ----------
+    x : array_like of int
+        Indices of the classes. Those out of range give a row of zeros.
+    num_classes : int
+        Length of the new axis. It cannot be traced.
+    dtype : dtype_like, optional
+        Type of the encoded values. The default is the default float dtype.
+    axis : int, optional
+        Position of the new axis. The default is the last.
 
-    Raises:
-        TypeError: x holds truth values, or num_classes is no static integer.
-        ValueError: num_classes is negative, or there is no such axis.
+    Returns
+    -------
+    Array
+        Encoded indices, with the shape of `x` and the new axis.
 
+    Raises
+    ------
+    TypeError
+        If `x` has dtype bool, or `num_classes` is not a static integer.
+    ValueError
+        If `num_classes` is negative, or the axis is out of range.
+
+    See Also
+    --------
+    numpy.eye : Identity matrix, whose rows are one-hot encodings.
+    nn.softmax : Smooth version of choosing a class.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nn.one_hot(jnp.array([1]), 3)
     Array([[0., 1., 0.]], dtype=float32)
@@ -268,15 +390,38 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """log(sum(b * exp(a))) over the given axes, without overflow.
+    """Compute log(sum(b * exp(a))) over the given axes without overflow.
 
-    Those axes go unless keepdims, all by default; integers give float32. With return_sign, the sign
-    of the sum comes second, and the logarithm is of its size.
+    Parameters
+    ----------
+    a : array_like
+        Exponents. Integers become the default float dtype.
+    {axes_reduced}
+    b : array_like, optional
+        Factors of the exponentials, which broadcast against `a`. The default is 1.
+    {keepdims}
+    return_sign : bool, optional
+        If True, return the sign of the sum, too; the logarithm is then that of its magnitude. The
+        default is False.
+    {where}
 
-    Raises:
-        TypeError: something is no array or number.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array or (Array, Array)
+        Logarithms of the sums; with `return_sign` also their signs.
 
+    Raises
+    ------
+    {raises_axis_array}
+
+    See Also
+    --------
+    nn.logmeanexp : Logarithm of the mean of exponentials.
+    numpy.logaddexp : Logarithm of the sum of two exponentials.
+    nn.softmax : Softmax function, whose denominator this is.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.logsumexp(jnp.array([1000.0, 1000.0]))
     Array(1000.6932, dtype=float32)

@@ -26,6 +26,7 @@ from accnp.api.networks.schedules import (
     polynomial_decay,
 )
 from accnp.array import Array
+from accnp.docstrings import filled
 from accnp.errors import api_boundary
 from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -57,11 +58,24 @@ __all__ = [
 
 
 class Optimizer(NamedTuple):
-    """The three functions of an optimiser, for trees of floating arrays of any shape.
+    """Three functions of an optimizer, for pytrees of floating arrays of any shape.
 
-    Raises:
-        TypeError: (by `update_fn`) the gradient has another structure than the parameters.
+    Parameters
+    ----------
+    init_fn : callable
+        Function from parameters to the first state.
+    update_fn : callable
+        Function from the number of the step, the gradient and the state to the next state.
+    params_fn : callable
+        Function from a state to the parameters.
 
+    Raises
+    ------
+    TypeError
+        From `update_fn`, if the gradient has another pytree structure than the parameters.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import Optimizer, sgd
     >>> isinstance(sgd(0.5), Optimizer), Optimizer._fields
     (True, ('init_fn', 'update_fn', 'params_fn'))
@@ -154,18 +168,34 @@ def _first(state: Any) -> Array:
     return state[0]
 
 
+@filled
 @optimizer
 def sgd(step_size: float | Schedule) -> Any:
-    """Stochastic gradient descent: a step against the gradient.
+    """Stochastic gradient descent: each step goes against the gradient.
 
-    `step_size` is a number, or a function of the number of the step; so it is below.
+    Parameters
+    ----------
+    {step_size}
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Returns
+    -------
+    {returns_optimizer}
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Raises
+    ------
+    {raises_optimizer}
 
+    See Also
+    --------
+    example_libraries.optimizers.momentum : Version with momentum.
+    example_libraries.optimizers.adam : Adaptive step sizes.
+
+    Notes
+    -----
+    Parameters and gradients may have any shape. Floating dtypes are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import sgd
     >>> init, update, params = sgd(0.5)
@@ -181,16 +211,36 @@ def _with_zeros(count: int) -> Callable[[Array], Any]:
     return lambda x: (x, *[zeros_like(x) for _ in range(count)])
 
 
+@filled
 @optimizer
 def momentum(step_size: float | Schedule, mass: float) -> Any:
-    """Steps along a velocity: `mass` times the last one, and the gradient.
+    """Stochastic gradient descent with momentum.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    {mass}
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.nesterov : Version with lookahead.
+    example_libraries.optimizers.sgd : Version without momentum.
+
+    Notes
+    -----
+    The velocity is `mass` times the last velocity plus the gradient. Floating dtypes of any shape
+    are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import momentum
     >>> init, update, params = momentum(0.5, 0.9)
@@ -207,16 +257,35 @@ def momentum(step_size: float | Schedule, mass: float) -> Any:
     return _with_zeros(1), update, _first
 
 
+@filled
 @optimizer
 def nesterov(step_size: float | Schedule, mass: float) -> Any:
-    """Like `momentum`, with the gradient as it would be one step ahead.
+    """Stochastic gradient descent with Nesterov momentum.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    {mass}
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.momentum : Version without lookahead.
+
+    Notes
+    -----
+    Each step uses the velocity that it would have one step ahead. Floating dtypes of any shape are
+    kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import nesterov
     >>> init, update, params = nesterov(0.5, 0.9)
@@ -237,16 +306,37 @@ def _inverse_root(x: Array) -> Array:
     return where(x > 0, 1 / uf.sqrt(where(x > 0, x, 1)), 0.0)
 
 
+@filled
 @optimizer
 def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
-    """Gradients over the root of the sum of all their squares (Duchi et al. 2011).
+    """AdaGrad: divide gradients by the root of the sum of all their squares.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    momentum : float, optional
+        Part of the last velocity that is kept. The default is 0.9.
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.rmsprop : Moving average in place of the sum.
+    example_libraries.optimizers.sm3 : Version with less memory.
+
+    Notes
+    -----
+    See Duchi et al., "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"
+    (2011). Floating dtypes of any shape are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import adagrad
     >>> init, update, params = adagrad(0.5)
@@ -264,16 +354,38 @@ def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
     return _with_zeros(2), update, _first
 
 
+@filled
 @optimizer
 def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """Gradients over the root of a moving mean of their squares.
+    """RMSProp: divide gradients by the root of a moving average of their squares.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    gamma : float, optional
+        Part of the moving average that is kept in each step. The default is 0.9.
+    eps : float, optional
+        Term that avoids division by zero. The default is 1e-8.
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.rmsprop_momentum : Version with momentum.
+    example_libraries.optimizers.adam : Version with a moving average of gradients.
+
+    Notes
+    -----
+    Parameters and gradients may have any shape. Floating dtypes are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import rmsprop
     >>> init, update, params = rmsprop(0.5)
@@ -290,18 +402,41 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
     return _with_zeros(1), update, _first
 
 
+@filled
 @optimizer
 def rmsprop_momentum(
     step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
-    """`rmsprop`, whose steps go on with a part of the last one.
+    """RMSProp with momentum.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    gamma : float, optional
+        Part of the moving average that is kept in each step. The default is 0.9.
+    eps : float, optional
+        Term that avoids division by zero. The default is 1e-8.
+    momentum : float, optional
+        Part of the last velocity that is kept. The default is 0.9.
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.rmsprop : Version without momentum.
+
+    Notes
+    -----
+    Parameters and gradients may have any shape. Floating dtypes are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import rmsprop_momentum
     >>> init, update, params = rmsprop_momentum(0.5)
@@ -324,22 +459,41 @@ def _unbiased(rate: float, i: Any, dtype: Any) -> Array:
     return 1 - asarray(rate, dtype=dtype) ** (i + 1)
 
 
+@filled
 @optimizer
 def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Moving means of gradients over the roots of those of squares (Kingma and Ba 2015).
+    """Adam: divide moving averages of gradients by the root of those of their squares.
 
-    Args:
-        step_size: a number, or a function of the number of the step.
-        b1: how much of the mean is kept in a step.
-        b2: the same for the squares.
-        eps: added to the root.
+    Parameters
+    ----------
+    {step_size}
+    b1 : float, optional
+        Part of the moving average of gradients that is kept in each step. The default is 0.9.
+    b2 : float, optional
+        Part of the moving average of squares that is kept in each step. The default is 0.999.
+    eps : float, optional
+        Term that avoids division by zero. The default is 1e-8.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Returns
+    -------
+    {returns_optimizer}
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Raises
+    ------
+    {raises_optimizer}
 
+    See Also
+    --------
+    example_libraries.optimizers.rmsprop : Version without an average of gradients.
+    example_libraries.optimizers.sgd : Fixed step sizes.
+
+    Notes
+    -----
+    See Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015). Floating dtypes of any
+    shape are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import adam
     >>> init, update, params = adam(0.5)
@@ -387,16 +541,36 @@ def adamax(
     return _with_zeros(2), update, _first
 
 
+@filled
 @optimizer
 def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
-    """`adagrad` with one number for each row along each axis (Anil et al. 2019).
+    """SM3: a version of AdaGrad that stores one number per row along each axis.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    momentum : float, optional
+        Part of the last velocity that is kept. The default is 0.9.
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.adagrad : Version with one number for each element.
+
+    Notes
+    -----
+    See Anil et al., "Memory-Efficient Adaptive Optimization" (2019). Floating dtypes of any shape
+    are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import sm3
     >>> init, update, params = sm3(0.5)
@@ -430,11 +604,29 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
 @api_boundary
 def l2_norm(tree: Any) -> Array:
-    """The root of the sum of all squares: a scalar, of the dtype that the leaves promote to.
+    """Compute the Euclidean norm of all elements of a pytree.
 
-    Raises:
-        TypeError: a leaf is no array or number.
+    Parameters
+    ----------
+    tree : pytree of array_like
+        Arrays, such as gradients, of any shape.
 
+    Returns
+    -------
+    Array
+        Root of the sum of all squares, a scalar of the dtype that the leaves promote to.
+
+    Raises
+    ------
+    {raises_leaf}
+
+    See Also
+    --------
+    example_libraries.optimizers.clip_grads : Limit the norm.
+    numpy.linalg.norm : Norm of one array.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import l2_norm
     >>> float(l2_norm([3.0, 4.0]))
     5.0
@@ -445,11 +637,30 @@ def l2_norm(tree: Any) -> Array:
 
 @api_boundary
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Shorten gradients to a norm, if they are longer; shapes and floating dtypes stay.
+    """Scale gradients down so that their Euclidean norm is at most a maximum.
 
-    Raises:
-        TypeError: a leaf is no array or number.
+    Parameters
+    ----------
+    grad_tree : pytree of array_like
+        Gradients of any shape. Floating dtypes are kept.
+    max_norm : array_like
+        Largest norm allowed for all leaves together.
 
+    Returns
+    -------
+    pytree of Array
+        Scaled gradients, of the same structure and shapes.
+
+    Raises
+    ------
+    {raises_leaf}
+
+    See Also
+    --------
+    example_libraries.optimizers.l2_norm : Compute the norm.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import clip_grads
     >>> [float(g) for g in clip_grads([3.0, 4.0], 2.5)]
     [1.5, 2.0]

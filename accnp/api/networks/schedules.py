@@ -35,10 +35,31 @@ def constant(step_size: Any) -> Schedule:
 
 @api_boundary
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """Steps that are `decay_rate` times as large after each `decay_steps`.
+    """Make a step-size schedule that decays exponentially.
 
-    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+    Parameters
+    ----------
+    {schedule_size}
+    {decay_steps}
+    decay_rate : array_like
+        Factor of the step size after each `decay_steps` steps.
 
+    Returns
+    -------
+    {returns_schedule}
+
+    Raises
+    ------
+    TypeError
+        From the schedule, if an argument is not a number.
+
+    See Also
+    --------
+    example_libraries.optimizers.inverse_time_decay : Slower decay.
+    example_libraries.optimizers.sgd : Optimizer that takes schedules.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import exponential_decay
     >>> float(exponential_decay(1.0, 10, 0.5)(20))
     0.25
@@ -50,10 +71,34 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """Steps over 1 + `decay_rate` times the number of `decay_steps`, whole ones if `staircase`.
+    """Make a step-size schedule that decays with the inverse of the number of steps.
 
-    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+    Parameters
+    ----------
+    {schedule_size}
+    {decay_steps}
+    decay_rate : array_like
+        Factor of the number of periods: the step size is divided by 1 + decay_rate * step /
+        decay_steps.
+    staircase : bool, optional
+        If True, round the number of periods down. The default is False.
 
+    Returns
+    -------
+    {returns_schedule}
+
+    Raises
+    ------
+    TypeError
+        From the schedule, if an argument is not a number.
+
+    See Also
+    --------
+    example_libraries.optimizers.exponential_decay : Faster decay.
+    example_libraries.optimizers.sgd : Optimizer that takes schedules.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import inverse_time_decay
     >>> float(inverse_time_decay(1.0, 10, 1.0)(10))
     0.5
@@ -67,10 +112,33 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
-    """Steps from one size to another, by a power of what is left of `decay_steps`.
+    """Make a step-size schedule that decays to a final size by a power of the remaining steps.
 
-    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+    Parameters
+    ----------
+    {schedule_size}
+    {decay_steps}
+    final_step_size : array_like
+        Step size after `decay_steps` steps and later.
+    power : float, optional
+        Exponent of the remaining part of the steps. The default, 1, is linear.
 
+    Returns
+    -------
+    {returns_schedule}
+
+    Raises
+    ------
+    TypeError
+        From the schedule, if an argument is not a number.
+
+    See Also
+    --------
+    example_libraries.optimizers.piecewise_constant : Constant step sizes between given steps.
+    example_libraries.optimizers.sgd : Optimizer that takes schedules.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import polynomial_decay
     >>> float(polynomial_decay(1.0, 10, 0.5)(10))
     0.5
@@ -85,13 +153,31 @@ def polynomial_decay(
 
 @api_boundary
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """Steps of sizes `values`, one more than there are `boundaries` between them.
+    """Make a step-size schedule that is constant between given steps.
 
-    Both are vectors of numbers, float or integer.
+    Parameters
+    ----------
+    boundaries : array_like
+        Vector of step numbers, float or integer, at which the step size changes.
+    values : array_like
+        Vector of step sizes, one more than there are boundaries.
 
-    Raises:
-        ValueError: the lengths do not fit, or one is no vector.
+    Returns
+    -------
+    {returns_schedule}
 
+    Raises
+    ------
+    ValueError
+        If there is not one value more than boundaries, or an argument is not a vector.
+
+    See Also
+    --------
+    example_libraries.optimizers.polynomial_decay : Gradual decay.
+    example_libraries.optimizers.sgd : Optimizer that takes schedules.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import piecewise_constant
     >>> float(piecewise_constant([10, 20], [1.0, 0.5, 0.25])(15))
     0.5
