@@ -14,8 +14,12 @@ from typing import Any
 import numpy as np
 
 from accnp.dtypes import ExtendedDType, float0, issubdtype
+from accnp.errors import InconclusiveDimensionOperation
 
-__all__ = ["AbstractValue", "Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices"]
+__all__ = [
+    "AbstractValue", "Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices",
+    "symbolic_aval",
+]  # fmt: skip
 
 # Where a value was put by its user, or None for one that may go anywhere.
 Devices = tuple[Any, ...] | None
@@ -78,7 +82,10 @@ class Aval(AbstractValue):
         memory_space: Any = None, manual_axis_type: Any = None,
     ) -> Aval:  # fmt: skip
         # What the last three say of jax's types follows from the devices here.
-        return make_aval(tuple(shape), _checked(dtype), weak_type)
+        try:
+            return make_aval(tuple(shape), _checked(dtype), weak_type)
+        except InconclusiveDimensionOperation:
+            return symbolic_aval(tuple(shape), _checked(dtype), weak_type)
 
     def __repr__(self) -> str:
         return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
@@ -139,17 +146,35 @@ def _checked(dtype: Any) -> Any:
     return dtype if type(dtype) is ExtendedDType else np.dtype(dtype)
 
 
+_SYMBOLIC: dict[tuple, Aval] = {}
+
+
+def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -> Aval:
+    """Return the interned aval of a shape with symbols (`export.symbolic_shape`) among its sizes.
+
+    No operation takes such an aval: it describes programs that were traced at several sizes.
+    """
+    key = (shape, dtype, weak_type)
+    found = _SYMBOLIC.get(key)
+    return found if found is not None else _SYMBOLIC.setdefault(key, _filled(*key, None))
+
+
 def _make(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
+    self = _filled(tuple([int(n) for n in shape]), dtype, weak_type, devices)
+    key: tuple = (self.shape, self.dtype, self.weak_type)
+    return _INTERNED.setdefault(key if devices is None else (*key, devices), self)
+
+
+def _filled(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
     self = object.__new__(Aval)
-    self.shape = tuple(int(n) for n in shape)
+    self.shape = shape
     self.dtype = _checked(dtype)
     self.weak_type = bool(weak_type)
     self.devices = devices
     self.ndim = len(self.shape)
     self.size = prod(self.shape)
     self.nbytes = self.size * self.dtype.itemsize
-    key: tuple = (self.shape, self.dtype, self.weak_type)
-    return _INTERNED.setdefault(key if devices is None else (*key, devices), self)
+    return self
 
 
 def on_devices(aval: Aval, devices: Devices) -> Aval:

@@ -48,6 +48,10 @@ class _State(threading.local):
         # The frames of which `belongs` has found out that they record into `abstract`, each called
         # from the one before, if by way of others; the last one is the user's.
         self.verified: list[FrameType] = []
+        # While only the program of a function is wanted: the types that it uses as values, and what
+        # replaces the symbols in these by sizes.
+        self.types: Any = None
+        self.sized: Callable[[Any], Any] | None = None
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 

@@ -40,8 +40,8 @@ def exported(f, *args):
 
 def test_one_program_for_all_sizes_with_its_derivative():
     read = export.deserialize(exported(model, W, kinds("b, 4")).serialize(vjp_order=1))
-    assert str(read.in_avals[2]) == "ShapedArray(float32[b,4])"
-    assert str(read.out_avals[3]) == "ShapedArray(float32[b,5])"
+    assert repr(read.in_avals[2]) == "ShapedArray(float32[b,4])"
+    assert repr(read.out_avals[3]) == "ShapedArray(float32[b,5])"
     for n in (3, 9, 50):
         found, want = read.call(W, data(n)), model(W, data(n))
         assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), found, want))

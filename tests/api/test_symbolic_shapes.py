@@ -46,6 +46,158 @@ def test_as_jax(name, through):
     assert types(accnp, export, name, through) == types(jax, their_export, name, through)
 
 
+def sized(m, e):
+    (d,) = e.symbolic_shape("d", constraints=["d >= 3"])
+    return m.ShapeDtypeStruct((d, 4), np.float32)
+
+
+@pytest.mark.parametrize("name", ["identity", "joined", "product", "flat", "dtype", "loop"])
+def test_jaxprs_as_jax(name):
+    def text(m, e):
+        args = sized(m, e), m.ShapeDtypeStruct((4, 5), np.float32)
+        return str(m.make_jaxpr(lambda a, w: PROGRAMS[name](m, a, w))(*args))
+
+    assert text(accnp, export) == text(jax, their_export)
+
+
+@pytest.mark.parametrize("name", ["sums", "network", "loop"])
+def test_stages_as_jax(name):
+    """Types at every stage, and where the structure is said."""
+
+    def said(m, e):
+        args = sized(m, e), m.ShapeDtypeStruct((4, 5), np.float32)
+        stage = m.jit(lambda a, w: PROGRAMS[name](m, a, w)).trace(*args)
+        lowered = stage.lower()
+        known = [stage.jaxpr.in_avals, stage.jaxpr.out_avals]
+        for x in (stage, lowered):
+            known += [x.in_avals, x.out_info, x.in_tree, x.out_tree, x.args_info, x.donate_argnums]
+        return [str(x) for x in known]
+
+    assert said(accnp, export) == said(jax, their_export)
+
+
+def test_return_shape_and_static_arguments():
+    def said(m, e):
+        f = m.make_jaxpr(
+            lambda n, x: {"a": x.reshape(-1), "b": [x * n]}, static_argnums=0, return_shape=True
+        )
+        return str(f(3, sized(m, e)))
+
+    assert said(accnp, export) == said(jax, their_export)
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (lambda a: a.mean(), "dim_as_value[dim=4*d]"),
+        (lambda a: a.shape[0] * a, "dim_as_value[dim=d]"),
+        (lambda a: a.shape[0] // 2 * a, "dim_as_value[dim=floordiv(d, 2)]"),
+        (lambda a: accnp.lax.fori_loop(0, a.shape[0], lambda i, c: c + a[i], a[0]), "length=d"),
+        (lambda a: (a, a.shape[0] + 1), "dim_as_value[dim=d + 1]"),
+    ],
+)
+def test_numbers_that_follow_from_sizes(f, want):
+    assert want in str(accnp.make_jaxpr(f)(sized(accnp, export)))
+
+
+def test_jaxprs_without_sizes_in_parameters_are_evaluated():
+    closed = accnp.make_jaxpr(lambda a: accnp.numpy.sin(a).sum(0))(sized(accnp, export))
+    x = np.arange(20, dtype=np.float32).reshape(5, 4)
+    (got,) = accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)
+    np.testing.assert_allclose(got, np.sin(x).sum(0), rtol=1e-5)
+    closed = accnp.make_jaxpr(lambda a: a.mean())(sized(accnp, export))
+    with pytest.raises(InconclusiveDimensionOperation):
+        accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)
+
+
+def test_what_jax_refuses_of_symbols():
+    x = sized(accnp, export)
+    lowered = accnp.jit(lambda a: a * 2).lower(x)
+    assert "mul a 2.0" in lowered.as_text()
+    for refused in (lowered.compile, lowered.cost_analysis):
+        with pytest.raises(ValueError, match="Error refining shapes"):
+            refused()
+    their = jax.jit(lambda a: a * 2).lower(sized(jax, their_export))
+    with pytest.raises(ValueError, match="Error refining shapes"):
+        their.compile()
+    with pytest.raises(InconclusiveDimensionOperation):
+        accnp.make_jaxpr(lambda a: np.arange(a.shape[0]) + a[:, 0])(x)
+    with pytest.raises(InconclusiveDimensionOperation):
+        accnp.make_jaxpr(lambda a: a * 2 if a.shape[0] % 2 else a)(x)
+
+
+def test_symbols_in_types():
+    (d,) = export.symbolic_shape("d")
+    x = accnp.ShapeDtypeStruct((d, 3), np.float32)
+    assert str(accnp.typeof(x)) == "float32[d,3]"
+    assert x.size == 3 * d
+    assert accnp.typeof(x) == accnp.core.ShapedArray((d, 3), np.float32)
+    (other,) = export.symbolic_shape("d")
+    assert accnp.typeof(x) != accnp.core.ShapedArray((other, 3), np.float32)
+
+
+# Types in the place of values: {call} is traced, and what is found is a text.
+TYPED = {
+    "jaxpr": lambda m, f: m.make_jaxpr(f),
+    "shapes": lambda m, f: lambda *xs: m.eval_shape(f, *xs),
+    "trace": lambda m, f: lambda *xs: m.jit(f).trace(*xs).jaxpr,
+    "jit shapes": lambda m, f: m.jit(f).eval_shape,
+}
+
+
+@pytest.mark.parametrize("how", TYPED)
+def test_functions_that_close_over_types(how):
+    def said(m):
+        s = m.ShapeDtypeStruct((3,), np.float32)
+        g = m.grad(lambda x: m.numpy.sum(m.lax.mul(x, s)))
+        put = lambda x: (x, m.device_put({"a": s}))  # noqa: E731
+        functions = [lambda x: (x, s), lambda x: m.lax.add(x, s), g, put]
+        if "shapes" not in how:  # the texts of the others differ in operations that do nothing
+            functions = functions[: 3 if how == "jaxpr" else 2]
+        return [str(TYPED[how](m, f)(np.ones(3, np.float32))) for f in functions]
+
+    assert said(accnp) == said(jax)
+
+
+def test_jitted_functions_that_close_over_types():
+    s = accnp.ShapeDtypeStruct((3,), np.float32)
+    inner = accnp.jit(lambda x: accnp.lax.add(x, s))
+    closed = accnp.make_jaxpr(lambda x: inner(x) * inner(x))(np.ones(3, np.float32))
+    assert closed.consts == [s]
+    assert closed.out_avals == [accnp.typeof(s)]
+
+
+def test_closed_over_types_with_symbols():
+    def said(m, e):
+        x = sized(m, e)
+        found = m.make_jaxpr(lambda y: m.lax.add(y, x))(x)
+        return str(found), str(found.consts), str(m.eval_shape(lambda y: m.lax.add(y, x), x))
+
+    assert said(accnp, export) == said(jax, their_export)
+
+
+def test_types_have_no_values():
+    s = accnp.ShapeDtypeStruct((3,), np.float32)
+    x = np.ones(3, np.float32)
+    phrase = "A ShapeDtypeStruct does not have a value"
+    f = accnp.jit(lambda y: accnp.lax.add(y, s))
+    for call in (lambda: f(x), lambda: f.lower(x), lambda: export.export(f)(x)):
+        with pytest.raises(TypeError, match=phrase):
+            call()
+    for call in (lambda: accnp.device_put(s), lambda: accnp.numpy.sin(s)):
+        with pytest.raises(TypeError, match="is not a valid JAX type"):
+            call()
+
+
+def test_stages_name_the_arrays_that_functions_close_over():
+    def said(m):
+        c = m.numpy.arange(3.0)
+        closed = m.jit(lambda y: y + c).trace(np.float32(1)).jaxpr
+        return str(closed), [np.asarray(x).tolist() for x in closed.consts]
+
+    assert said(accnp) == said(jax)
+
+
 def test_several_symbols():
     a, b = export.symbolic_shape("a, b")
     x = accnp.ShapeDtypeStruct((a, b), np.float32)
@@ -59,8 +211,11 @@ def test_several_symbols():
 def test_what_a_size_does_not_allow_is_refused():
     (d,) = export.symbolic_shape("d")
     x = accnp.ShapeDtypeStruct((d, 3), np.float32)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as error:
         accnp.eval_shape(lambda x: x.reshape(4, -1), x)
+    assert (
+        "Symbolic sizes were replaced by numbers for this trace: d = " in error.value.__notes__[0]
+    )
 
 
 REMAINDERS = {

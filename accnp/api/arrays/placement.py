@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes, engine, pytree
+from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -106,7 +107,10 @@ def put_tree(
         targets = [places] * len(leaves)
     else:
         targets = pytree.broadcast_prefix(places, x, is_place, f"{function} device")
-    nodes = [node_of(leaf, function=function) for leaf in leaves]
+    nodes = [
+        as_node(leaf, function) if type(leaf) in WITHOUT_VALUE else node_of(leaf, function=function)
+        for leaf in leaves
+    ]
     out = []
     for node, a, target in zip(
         nodes, structure.shown_leaves([x.aval for x in nodes]), targets, strict=True

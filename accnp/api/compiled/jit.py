@@ -407,17 +407,22 @@ class JitFunction(Generic[P, R]):
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
-        """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr."""
-        call = self._split(args, kwargs)
+        """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr.
+
+        Sizes may be symbols (`export.symbolic_shape`)."""
         jaxpr = imported("accnp.api.jaxprs.jaxpr")
-        entry = self._trace(call, [jaxpr.aval_of(x, self._name) for x in call.leaves])
+        if jaxpr.has_symbols((args, kwargs)):
+            return imported("accnp.api.exporting.symbolic").symbolic_stage(self, args, kwargs)
+        call = self._split(args, kwargs)
+        with jaxpr.types_as_values():
+            entry = self._trace(call, [jaxpr.aval_of(x, self._name) for x in call.leaves])
         if entry.closed:
             raise NotImplementedError(
                 f"jit({self._name}).trace: a function that uses references from outside has no "
                 f"stages; got one of type {entry.closed[0].aval}; call it"
             )
         stage = imported("accnp.api.compiled.stages").TracedStage
-        return stage(self, entry, call, jaxpr.closed_jaxpr(entry.graph))
+        return stage(self, entry, call, jaxpr.closed_jaxpr(entry.graph, entry.consts))
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -428,7 +433,7 @@ class JitFunction(Generic[P, R]):
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the ShapeDtypeStructs of the results, without computing; sizes may be symbols."""
         if imported("accnp.api.jaxprs.jaxpr").has_symbols((args, kwargs)):
-            return imported("accnp.api.exporting.exported").result_types(self, args, kwargs)
+            return imported("accnp.api.exporting.symbolic").result_types(self, args, kwargs)
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:

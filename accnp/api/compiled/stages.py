@@ -6,6 +6,7 @@ In: a JitFunction and its entry. Out: things to look at and to call.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -129,8 +130,8 @@ class _Stage:
     def args_info(self) -> Any:
         """`ArgInfo` of each argument, in the arguments' structure."""
         traced, given = self._traced, {*self.donate_argnums}
-        avals = traced._entry.graph.in_avals[len(traced._entry.consts) :]
-        return traced._call.spec.unflatten([ArgInfo(a, i in given) for i, a in enumerate(avals)])
+        infos = [ArgInfo(a, i in given) for i, a in enumerate(traced._in_types)]
+        return traced._call.spec.unflatten(infos)
 
 
 class TracedStage(_Stage):
@@ -165,21 +166,23 @@ class TracedStage(_Stage):
     def __init__(self, function: Any, entry: Any, call: Any, jaxpr: ClosedJaxpr) -> None:
         self._function, self._entry, self._call = function, entry, call
         self._traced = self
+        self._in_types: Sequence[Aval] = entry.graph.in_avals[len(entry.consts) :]
+        self._out_types: Sequence[Aval] = entry.out_avals
         self.jaxpr = jaxpr
         self.fun_name = function._name
 
     @property
     def out_info(self) -> Any:
         """ShapeDtypeStructs of the results, in the results' structure."""
-        avals = self._entry.out_avals
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._out_types
+        ]
         return self._entry.out_spec.unflatten(structs)
 
     @property
     def in_avals(self) -> tuple[Any, dict[str, Any]]:
         """The types of the arguments, in their structure."""
-        entry = self._entry
-        return self._call.spec.unflatten(list(entry.graph.in_avals[len(entry.consts) :]))
+        return self._call.spec.unflatten(list(self._in_types))
 
     @property
     def in_tree(self) -> Any:
@@ -189,12 +192,24 @@ class TracedStage(_Stage):
     @property
     def out_avals(self) -> tuple[Any, ...]:
         """The types of the results."""
-        return tuple(self._entry.out_avals)
+        return tuple(self._out_types)
 
     @property
     def out_tree(self) -> Any:
         """The structure of the results."""
         return self._entry.out_spec.shown()
+
+    def refuse_types(self, function: str) -> None:
+        """Refuse programs that use types as values.
+
+        Raises:
+            TypeError: this is one of these.
+        """
+        if any("type" in x.params for x in self._entry.consts):
+            raise TypeError(
+                f"{function}: A ShapeDtypeStruct does not have a value and cannot be used as a "
+                f"constant in a JAX function; got one in {self.fun_name}; pass it as an argument"
+            )
 
     def lower(self, **_: Any) -> Lowered:
         """Plan the kernels."""
@@ -226,6 +241,7 @@ class Lowered(_Stage):
     def __init__(self, traced: TracedStage) -> None:
         self._traced = traced
         function = traced._function
+        traced.refuse_types("lower")
         arrays = [x._node for x in traced._call.leaves if isinstance(x, Array)]
         self._plan = traced._entry.load(function._options.fastmath, leaves=arrays)
 

@@ -218,7 +218,7 @@ class Dim:
 
     def __eq__(self, x: object) -> bool:
         y = self._other(x)
-        return y is not None and self.terms == y.terms
+        return y is not None and self.scope is y.scope and self.terms == y.terms
 
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))

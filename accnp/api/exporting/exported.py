@@ -28,14 +28,15 @@ from accnp.api.exporting.options import (
     maximum_supported_calling_convention_version,
 )
 from accnp.api.exporting.programs import Encoder, decoded, only_value_errors
+from accnp.api.exporting.symbolic import at_sizes, symbols_of
 from accnp.api.exporting.trees import read_tree, write_tree
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval, symbolic_aval
 from accnp.ir.graph import evaluate
 from accnp.primitives.kinds import dtype_kind
-from accnp.pytree import PyTreeDef, flatten_arrays, tree_map, tree_unflatten
+from accnp.pytree import PyTreeDef, flatten_arrays, tree_unflatten
 from accnp.runtime.device import default_backend
 
 __all__ = ["Exported", "deserialize", "export"]
@@ -44,22 +45,9 @@ _MAGIC = b"accnp program 1\n"
 _MOST_ORDERS = 16  # of derivatives, each of which is a program in the bytes of the one before
 
 
-class SymbolicAval:
-    """A type with symbols for sizes."""
-
-    def __init__(self, shape: tuple[Any, ...], dtype: np.dtype, weak_type: bool) -> None:
-        self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
-        self.ndim = len(shape)
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.dtype.name}[{','.join(map(str, self.shape))}]{weak})"
-
-
-def _aval(shape: Sequence[Any], dtype: Any, weak: bool) -> Any:
-    if any(isinstance(n, Dim) for n in shape):
-        return SymbolicAval(tuple(shape), np.dtype(dtype), weak)
-    return make_aval(tuple(shape), np.dtype(dtype), weak)
+def _aval(shape: Sequence[Any], dtype: Any, weak: bool) -> Aval:
+    make = symbolic_aval if any(isinstance(n, Dim) for n in shape) else make_aval
+    return make(tuple(shape), np.dtype(dtype), weak)
 
 
 class Exported:
@@ -468,33 +456,11 @@ def export(
     return exported
 
 
-def result_types(fun: JitFunction, args: Any, kwargs: Any) -> Any:
-    """The ShapeDtypeStructs of a jitted function's results, where sizes of arguments are symbols:
-    those of traces at several sizes, and what follows for others."""
-    fit = Fit(*_symbols(fun._split(args, kwargs).leaves))
-    seen = [_Traced(fun, args, kwargs, point) for point in fit.points]
-    types = fit.merge([x.out_types for x in seen])
-    structs = [
-        ShapeDtypeStruct(tuple([fit.size(n) for n in shape]), np.dtype(a.dtype), weak_type=weak)
-        for (shape, _, weak), a in zip(types, seen[0].entry.out_avals, strict=True)
-    ]
-    return seen[0].entry.out_spec.unflatten(structs)
-
-
-def _symbols(leaves: Sequence[Any]) -> tuple[list[str], SymbolicScope]:
-    """The names of the symbols in the shapes of arguments, and their scope."""
-    dims = [n for x in leaves for n in getattr(x, "shape", ()) if isinstance(n, Dim)]
-    scope = dims[0].scope if dims else SymbolicScope()
-    if any(n.scope is not scope for n in dims):
-        raise ValueError("export: all symbols must be of one scope; pass scope= to symbolic_shape")
-    return sorted({s for n in dims for s in n.symbols()}), scope
-
-
 def _export(
     fun: JitFunction, where: Any, checks: Any, args: Any, kwargs: Any, scope: SymbolicScope | None
 ) -> Exported:
     given = fun._split(args, kwargs).leaves
-    names, of_dims = _symbols(given)
+    names, of_dims = symbols_of(given)
     if scope is None:
         scope = of_dims
     elif names and scope is not of_dims:
@@ -534,33 +500,19 @@ def _text(n: Any) -> Any:
     return str(n) if isinstance(n, Dim) else int(n)
 
 
-class _Traced:
-    """The trace of a function for some values of the symbols."""
-
-    def __init__(self, fun: JitFunction, args: Any, kwargs: Any, point: dict[str, int]) -> None:
-        def sized(x: Any) -> Any:
-            shape = getattr(x, "shape", ())
-            if not any(isinstance(n, Dim) for n in shape):
-                return x
-            numbers = tuple(n.at(point) if isinstance(n, Dim) else n for n in shape)
-            return ShapeDtypeStruct(numbers, x.dtype)
-
-        args, kwargs = tree_map(sized, (args, kwargs))
-        self.stage = fun.trace(*args, **kwargs)
-        self.entry = self.stage._entry
-        self.out_types = [[list(a.shape), a.dtype.name, a.weak_type] for a in self.entry.out_avals]
-
-
-class _Recorded(_Traced):
+class _Recorded:
     """What a function records for some values of the symbols, as it is stored."""
 
-    def __init__(self, fun: JitFunction, args: Any, kwargs: Any, point: dict[str, int]) -> None:
-        super().__init__(fun, args, kwargs, point)
-        entry, encoder = self.entry, Encoder()
+    def __init__(self, fun: JitFunction, args: Any, kwargs: Any, sizes: dict[str, int]) -> None:
+        args, kwargs = at_sizes((args, kwargs), sizes)
+        self.stage = fun.trace(*args, **kwargs)
+        self.stage.refuse_types("export")
+        entry, encoder = self.stage._entry, Encoder()
         self.avals = entry.graph.in_avals[len(entry.consts) :]
         program = encoder.program(entry.graph, entry.consts)
         self.arrays, self.ruled = encoder.arrays, encoder.ruled
-        self.data = {"program": program, "out_types": self.out_types}
+        out_types = [[list(a.shape), a.dtype.name, a.weak_type] for a in entry.out_avals]
+        self.data = {"program": program, "out_types": out_types}
 
 
 def _same_constants(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> None:

@@ -99,19 +99,19 @@ class Fit:
         """Put together what was recorded at the points."""
         first = seen[0]
         if any(type(x) is not type(first) for x in seen):
-            raise self._other(seen)
+            raise self.other(seen)
         if isinstance(first, list):
             if any(len(x) != len(first) for x in seen):
-                raise self._other(seen)
+                raise self.other(seen)
             return [self.merge(x) for x in zip(*seen, strict=True)]
         if isinstance(first, dict):
             if any(list(x) != list(first) for x in seen):
-                raise self._other(seen)
+                raise self.other(seen)
             return {k: self.merge([x[k] for x in seen]) for k in first}
         if all(x == first or x != x for x in seen):
             return first
         if isinstance(first, bool) or not isinstance(first, int | float):
-            raise self._other(seen)
+            raise self.other(seen)
         found = self._through([Fraction(x) for x in seen])
         if found is not None:
             return {"poly": found}
@@ -125,9 +125,10 @@ class Fit:
                 math.isclose(x, 1 / y, rel_tol=1e-6) for x, y in zip(seen, near, strict=True)
             ):
                 return {"inverse": found}
-        raise self._other(seen)
+        raise self.other(seen)
 
-    def _other(self, seen: Sequence[Any]) -> InconclusiveDimensionOperation:
+    def other(self, seen: Sequence[Any]) -> InconclusiveDimensionOperation:
+        """Make the error for a function that does other things at other sizes."""
         return InconclusiveDimensionOperation(
             "export: the function does not do the same operations at all sizes of "
             f"{', '.join(self.names)}; got {str(seen[0])[:80]} at {self.points[0]}; branch on "

@@ -6,6 +6,7 @@ In: functions and example arguments. Out: jaxprs, and `ShapeDtypeStruct`s.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
@@ -26,7 +27,7 @@ from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node, arg, is_held
-from accnp.ir.trace import Trace, state
+from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray, keys_of_words
 from accnp.pytree import INNER, Inner, flatten_arrays
 from accnp.trace_fn import function_place, trace
@@ -104,7 +105,7 @@ class ShapeDtypeStruct:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @api_boundary
     def update(self, **kwargs: Any) -> ShapeDtypeStruct:
@@ -149,22 +150,61 @@ def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
 
 
 def _unknown(x: ShapeDtypeStruct, name: str) -> Node:
-    """The node of a type among the operands of a function: `eval_shape` needs no more."""
-    trace = state.abstract
-    if trace is None:
+    """The node of a type among the operands of a function, where no values are needed."""
+    if state.abstract is None:
         raise TypeError(
             f"{name}: Argument {x} of type {type(x)} is not a valid JAX type; pass an array, or "
             "call the function in eval_shape"
         )
-    around: Trace | None = trace
-    while around is not None and getattr(around.info, "transform", None) != "eval_shape":
-        around = around.parent
-    if around is None:
+    known = state.types
+    if known is None:
         raise TypeError(
             f"{name}: A ShapeDtypeStruct does not have a value and cannot be used as a constant in "
             f"a JAX function; got {x}; pass an array, or pass the type to eval_shape"
         )
-    return arg(x.aval, around)
+    found = known.nodes.get(id(x))
+    if found is None:
+        sized = state.sized(x) if state.sized is not None else x
+        node = arg(sized.aval, state.stack[known.depth])
+        node.params = {**node.params, "type": sized}
+        found = known.nodes[id(x)] = x, node
+    return found[1]
+
+
+class _Types:
+    """The nodes of types that a function uses as values, by the type's identity. They belong to
+    the trace at `depth` of the stack, the outermost one of the function."""
+
+    __slots__ = ("depth", "nodes")
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.nodes: dict[int, tuple[ShapeDtypeStruct, Node]] = {}
+
+
+@contextmanager
+def types_as_values() -> Iterator[None]:
+    """Trace a function of which only the program, or the types of the results, are wanted: types
+    serve as operands, since their values are never needed."""
+    before = state.types
+    if before is None:
+        state.types = _Types(len(state.stack))
+    try:
+        yield
+    finally:
+        state.types = before
+
+
+@contextmanager
+def sizes_of_symbols(
+    sized: Callable[[ShapeDtypeStruct], ShapeDtypeStruct],
+) -> Iterator[None]:
+    """Trace functions at some sizes: `sized` puts them into the types that functions close over."""
+    before, state.sized = state.sized, sized
+    try:
+        yield
+    finally:
+        state.sized = before
 
 
 WITHOUT_VALUE[ShapeDtypeStruct] = _unknown
@@ -207,6 +247,8 @@ def typeof(x: Any) -> Any:
 def aval_of(x: Any, name: str) -> Aval:
     """Return the aval of an array, a scalar, or anything that has a shape and a dtype."""
     if isinstance(x, ShapeDtypeStruct):
+        if name == "typeof" and has_symbols(x):
+            return Aval(x.shape, x.dtype, x.weak_type)
         where = None if x.sharding is None else x.sharding.placed(x.shape, name)
         return on_devices(x.aval, where)
     if isinstance(x, PRNGKeyArray):
@@ -259,12 +301,20 @@ def _static_set(static_argnums: int | Iterable[int], n: int) -> set[int]:
     return {i if i >= 0 else i + n for i in numbers}
 
 
-def closed_jaxpr(graph: Graph) -> ClosedJaxpr:
-    """Return a graph as a jaxpr with the values of its constants."""
-    return to_jaxpr(graph, _value_of, primitive_of)
+def closed_jaxpr(graph: Graph, consts: Sequence[Node] = ()) -> ClosedJaxpr:
+    """Return a graph as a jaxpr with the values of its constants; `consts` are those that its
+    leading inputs stand for."""
+    closed = to_jaxpr(graph, _value_of, primitive_of)
+    if not consts:
+        return closed
+    jaxpr, n = closed.jaxpr, len(consts)
+    jaxpr = jaxpr.replace(constvars=[*jaxpr.invars[:n], *jaxpr.constvars], invars=jaxpr.invars[n:])
+    return ClosedJaxpr(jaxpr, [*map(_value_of, consts), *closed.consts])
 
 
 def _value_of(node: Node) -> Any:
+    if "type" in node.params:  # a type that the function uses as a value
+        return node.params["type"]
     number = node.op.name == "literal" and not is_held(node)
     return typed(node.params["value"], node.aval) if number else wrap(node)
 
@@ -310,6 +360,10 @@ def make_jaxpr(
     eval_shape : Only the types of the results.
     jit : Compile a function.
 
+    Notes
+    -----
+    Sizes of arguments may be symbols (`export.symbolic_shape`).
+
     Examples
     --------
         >>> import accnp as jax
@@ -328,13 +382,23 @@ def make_jaxpr(
     @api_boundary
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         static = _static_set(static_argnums, len(args))
-        with ExitStack() as stack:
-            stack.enter_context(recording_names())
-            for name, size in axis_env or ():
-                stack.enter_context(bind(name, size))
-            graph, spec = _trace_user(fun, args, kwargs, static, "make_jaxpr")
-        closed = closed_jaxpr(graph)
-        return (closed, spec.unflatten(_structs(graph))) if return_shape else closed
+
+        def recorded(given: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[ClosedJaxpr, Any]:
+            with ExitStack() as stack:
+                stack.enter_context(recording_names())
+                stack.enter_context(types_as_values())
+                for name, size in axis_env or ():
+                    stack.enter_context(bind(name, size))
+                graph, spec = _trace_user(fun, *given, static, "make_jaxpr")
+            return closed_jaxpr(graph), spec.unflatten(_structs(graph))
+
+        dynamic = [a for i, a in enumerate(args) if i not in static]
+        if has_symbols((dynamic, kwargs)):
+            symbolic = imported("accnp.api.exporting.symbolic").symbolic_jaxpr
+            made = symbolic(recorded, (args, kwargs), flatten_arrays((dynamic, kwargs))[0])
+        else:
+            made = recorded((args, kwargs))
+        return made if return_shape else made[0]
 
     jaxpr_of.__name__ = jaxpr_of.__qualname__ = f"make_jaxpr({function_place(fun)[0]})"
     return jaxpr_of
@@ -356,7 +420,7 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
 
 def _typed_node(x: Any, function: str) -> Node:
     """The node of a value, or one that stands for a type."""
-    if isinstance(x, ShapeDtypeStruct) or (type(x) is Array and x.is_deleted()):
+    if type(x) is Array and x.is_deleted():
         return arg(x.aval, state.abstract)
     return as_node(x, function)
 
@@ -404,5 +468,6 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if has_symbols((args, kwargs)):
         return imported("accnp.api.compiled.jit").jit(fun).eval_shape(*args, **kwargs)
-    graph, spec = _trace_user(fun, args, kwargs, set(), "eval_shape", _typed_node)
+    with types_as_values():
+        graph, spec = _trace_user(fun, args, kwargs, set(), "eval_shape", _typed_node)
     return spec.unflatten(_structs(graph))
