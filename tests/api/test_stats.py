@@ -1,7 +1,9 @@
 """Distributions and statistics against SciPy, in double precision."""
 
+import inspect
 import math
 
+import jax
 import numpy as np
 import pytest
 import scipy.stats
@@ -418,3 +420,46 @@ def test_dirichlet_of_what_is_none(x, alpha):
 
 def test_multinomial_of_a_negative_number_of_trials():
     assert np.isnan(stats.multinomial.pmf(np.array([1, 2]), -3, np.float32([0.5, 0.5])))
+
+
+# One function for each rule of which arguments' axes make the result strong.
+WEAK = [
+    "bernoulli.ppf", "beta.logpdf", "betabinom.logpmf", "cauchy.pdf", "chi2.cdf", "chi2.logpdf",
+    "expon.logpdf", "gamma.logcdf", "gamma.sf", "geom.pmf", "logistic.cdf", "logistic.logpdf",
+    "multivariate_normal.logpdf", "nbinom.pmf", "norm.logcdf", "pareto.logpdf", "poisson.cdf",
+    "poisson.pmf", "t.pdf",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_which_results_are_weak(name):
+    """Python's numbers (w), beside weak (W) and strong (i: promoted as weak) arrays with axes."""
+    module, function = name.split(".")
+    parameters = inspect.signature(getattr(getattr(jax.scipy.stats, module), function)).parameters
+    n = sum(p != "allow_singular" for p in parameters)
+    kinds = ["w" * i + k + "w" * (n - i - 1) for i in range(n) for k in "Wi"]
+
+    def weak(m, kinds):
+        arrays = {
+            "W": m.ShapeDtypeStruct((2,), np.float32, weak_type=True),
+            "i": m.ShapeDtypeStruct((2,), np.int32),
+        }
+
+        def f(*given):
+            it = iter(given)
+            args = [0.5 if k == "w" else next(it) for k in kinds]
+            return getattr(getattr(m.scipy.stats, module), function)(*args)
+
+        try:
+            return m.eval_shape(f, *[arrays[k] for k in kinds if k != "w"]).weak_type
+        except ValueError:  # a covariance with one axis
+            return None
+
+    assert {k: weak(accnp, k) for k in kinds} == {k: weak(jax, k) for k in kinds}
+
+
+def test_multinomial_refuses_floats_as_jax():
+    p = np.array([0.5, 0.5], np.float32)
+    for m in (accnp, jax):
+        with pytest.raises(ValueError, match="x and n must be of integer type"):
+            m.scipy.stats.multinomial.pmf(np.array([1.0, 1.0], np.float32), 2, p)

@@ -131,6 +131,7 @@ laplace = declare(
 
 logistic = declare(
     "logistic", "the logistic distribution", "", inverse="x", loose=("cdf", "sf"),
+    shaped={"pdf": ("loc", "scale"), "logpdf": ("loc", "scale")},
     logpdf=lambda z: -2 * uf.logaddexp(z / 2, -z / 2),
     cdf=sp.expit,
     sf=lambda z: sp.expit(-z),
@@ -218,6 +219,7 @@ gamma = declare(
 
 chi2 = declare(
     "chi2", "the chi-squared distribution", "df", pieces=True, positive=True,
+    shaped=dict.fromkeys(("cdf", "logcdf", "sf", "logsf"), ("scale",)),
     logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2),
     cdf=lambda z, df: _gamma_cdf(z / 2, df / 2),
     logcdf=lambda z, df: _gamma_logcdf(z / 2, df / 2),

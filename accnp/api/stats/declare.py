@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
@@ -34,6 +34,7 @@ from accnp.primitives.kinds import wrong_dtype
 __all__ = ["declare"]
 
 Function = Callable[..., Any]
+EMPTY: Mapping[str, Sequence[str]] = {}
 
 _WHAT = {
     "pdf": "The density",
@@ -55,7 +56,8 @@ _INVERSE = ("ppf", "isf")
 def declare(
     name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
     plain: Sequence[str] = (), inverse: str = "q", strong: Sequence[str] = (),
-    loose: Sequence[str] = (), pieces: bool = False, positive: bool = False, **functions: Function,
+    loose: Sequence[str] = (), shaped: Mapping[str, Sequence[str]] = EMPTY,
+    pieces: bool = False, positive: bool = False, **functions: Function,
 ) -> ModuleType:  # fmt: skip
     """Make the module of a distribution.
 
@@ -68,8 +70,10 @@ def declare(
         plain: names of functions that have neither.
         inverse: name of the first argument of `ppf` and `isf`.
         strong: names of functions whose results are strong for Python's numbers too, as jax's.
-        loose: names of functions whose results are weak for weak arrays and bools with axes as
-            well, as jax's.
+        loose: names of functions whose results are weak for weak arguments of any shape, as jax's.
+            Those of the others are strong where the first argument has axes: jax's formulas have
+            constants of its shape.
+        shaped: by function, the names of further arguments whose axes do the same.
         pieces: whether functions have pieces: comparisons with nan would choose one of them.
         positive: whether shape parameters that are not above 0 have nan, as in SciPy.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
@@ -89,7 +93,8 @@ def declare(
             # An entropy is a sum over numbers that the formula brings, as in jax.
             never = key in strong or key == "entropy"
             its = "" if key in plain else place
-            flags = (never, key in loose, pieces, positive)
+            weak_where = () if key in loose else (*names[:1], *shaped.get(key, ()))
+            flags = (never, weak_where, pieces, positive)
             setattr(module, key, _make(name, key, what, names, its, flags, function))
     sys.modules[module.__name__] = module
     install_getattr(module.__name__, given)
@@ -122,9 +127,9 @@ def _above(x: Array) -> Array:
 
 def _make(
     name: str, key: str, what: str, names: list[str], place: str,
-    flags: tuple[bool, bool, bool, bool], function: Function,
+    flags: tuple[bool, Sequence[str], bool, bool], function: Function,
 ) -> Function:  # fmt: skip
-    strong, loose, pieces, positive = flags
+    strong, shaped, pieces, positive = flags
     label = f"{name}.{key}"
     complexes = name in _COMPLEX or label in _COMPLEX
     extra = [p.split("=")[0] for p in place.split(", ")] if place else []
@@ -141,10 +146,11 @@ def _make(
         nodes = promote_inexact(label, *map(wrap, given))
         if not complexes and nodes[0].aval.dtype.kind == "c":
             raise wrong_dtype(label, nodes[0].aval.dtype, "biuf")
-        # Constants of a formula must not decide: what the operands promote to does, where none
-        # of them has axes.
+        # Constants of a formula must not decide: what the operands promote to does, and whether
+        # some of them have axes.
         weak = not strong and all(x.aval.weak_type for x in nodes)
-        weak = weak and (loose or not any(x.aval.shape for x in given))
+        with_axes = {n for n, x in zip(bound.arguments, given, strict=True) if x.aval.shape}
+        weak = weak and with_axes.isdisjoint(shaped)
         nodes = broadcast_nodes(label, nodes)
         values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
         if positive:

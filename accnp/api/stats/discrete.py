@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra.linalg import cholesky
-from accnp.api.arguments.convert import as_nodes, promote_inexact, wrap
+from accnp.api.arguments.convert import as_nodes, cast, promote_inexact, wrap
 from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.joining import concatenate
@@ -26,7 +26,7 @@ from accnp.api.folds.reductions import sum as total
 from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
 from accnp.array import Array
-from accnp.errors import IncompatibleShapesError, UnsupportedDtypeError, api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
 
@@ -71,6 +71,7 @@ binom = declare(
 
 betabinom = declare(
     "betabinom", "the beta-binomial distribution", "n, a, b", "k", "loc=0", pieces=True,
+    shaped=dict.fromkeys(("pmf", "logpmf"), ("loc",)),
     logpmf=lambda k, n, a, b: where(
         (n >= 0) & (a > 0) & (b > 0),
         _inside((k >= 0) & (k <= n) & (k == uf.floor(k)), k, lambda v: (
@@ -184,7 +185,8 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
     The dtype is floating.
 
     Raises:
-        TypeError: shapes do not broadcast, or an argument is a list or complex.
+        ValueError: x or n is not of an integer type.
+        TypeError: shapes do not broadcast, or an argument is a list.
 
     >>> import accnp as jnp
     >>> jnp.scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
@@ -192,8 +194,9 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
     """
     for v in as_nodes("multinomial.logpmf", x, n):
         if dtype_kind(v.aval.dtype) not in "biu":
-            raise UnsupportedDtypeError(
-                f"multinomial.logpmf: x and n must be integers; got {v.aval}; use astype(int)"
+            raise ValueError(
+                "multinomial.logpmf: x and n must be of integer type; "
+                f"got {v.aval}; use astype(int)"
             )
     counts, chances = (wrap(v) for v in promote_inexact("multinomial.logpmf", x, p))
     whole = wrap(promote_inexact("multinomial.logpmf", n)[0]).astype(counts.dtype)
@@ -261,7 +264,9 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     off = point - centre
     if not spread.ndim:
         size = total(off * off, axis=-1) / spread
-        return -0.5 * (size + k * (math.log(2 * math.pi) + uf.log(spread)))
+        value = -0.5 * (size + k * (math.log(2 * math.pi) + uf.log(spread)))
+        weak = off.weak_type and spread.weak_type  # a sum is strong; jax has a product here
+        return wrap(cast(value._node, value.dtype, weak))
     if spread.ndim < 2 or spread.shape[-2:] != (k, k):
         raise ValueError(
             f"{name}: cov must have shape ({k}, {k}); got {spread.shape}; "
