@@ -347,6 +347,78 @@ Dtypes are promoted as in JAX: int32 and float32 give float32, where NumPy gives
 no `out`, `where` and `dtype` parameters.""",
     "note_ufunc": """\
 Unlike in NumPy, there are no `out`, `where` and `dtype` parameters.""",
+    # --- collectives
+    "axis_name_or_names": """\
+axis_name : hashable or tuple of hashables
+    Name of the mapped axis, given to `vmap`, `pmap` or `shard_map`, or several names, of which the
+    first one is the slowest.""",
+    "x_mapped": """\
+x : pytree
+    Array, number or tree of them: the value of this example, of any shapes and dtypes.""",
+    "axis_index_groups": """\
+axis_index_groups : sequence of sequences of int, optional
+    Groups of positions along the axis; each group is processed separately. By default there is one
+    group of all.""",
+    "raises_axis_name": """\
+NameError
+    If there is no mapped axis of that name.""",
+    # --- indices of lax
+    "unique_indices": """\
+unique_indices : bool, optional
+    Promise that no index occurs twice, which is not checked. The default is False.""",
+    "indices_are_sorted": """\
+indices_are_sorted : bool, optional
+    Promise that indices are in ascending order, which is not checked. The default is False.""",
+    "mode_gather": """\
+mode : str or GatherScatterMode, optional
+    What windows that are not inside of the operand read: "clip" moves them inside, "fill" reads
+    `fill_value`, and "promise_in_bounds", the default, guarantees that there are none.""",
+    "mode_scatter": """\
+mode : str or GatherScatterMode, optional
+    What happens to windows that are not inside of the operand: "clip" moves them inside, "drop"
+    ignores them, and "promise_in_bounds" guarantees that there are none. By default they are
+    ignored.""",
+    "returns_scatter": """\
+Array
+    Changed copy, of the shape and dtype of `operand`.""",
+    "allow_negative": """\
+allow_negative_indices : bool, optional
+    Whether a negative position counts from the end. The default is True.""",
+    "approx_k": """\
+operand : array_like
+    Array of floating dtype to search.
+k : int
+    Number of elements to return.
+reduction_dimension : int, optional
+    Axis to search along. The default is the last one.
+recall_target : float, optional
+    Expected share of these elements that is found. It has no effect, since all are found.
+reduction_input_size_override : int, optional
+    Length of the whole axis, if `operand` is a part of it.
+aggregate_to_topk : bool, optional
+    Whether to return exactly `k` elements. The default is True.""",
+    "scatter_params": """\
+operand : array_like
+    Array to change a copy of, of any shape and numeric dtype.
+scatter_indices : array_like of int
+    Starts of the windows; the last axis holds the coordinates of one window.
+updates : array_like
+    Contents of the windows to write or to combine, of the dtype of `operand`.
+dimension_numbers : ScatterDimensionNumbers
+    Roles of the axes of operand, indices and updates.
+indices_are_sorted : bool, optional
+    Promise that indices are in ascending order, which is not checked. The default is False.
+unique_indices : bool, optional
+    Promise that no index occurs twice, which is not checked. The default is False.
+mode : str or GatherScatterMode, optional
+    What happens to windows that are not inside of the operand: "clip" moves them inside, "drop"
+    ignores them, and "promise_in_bounds" guarantees that there are none. By default they are
+    ignored.""",
+    "raises_scatter": """\
+TypeError
+    If indices are not integers, or updates have another dtype or do not fit.
+ValueError
+    If there is no such mode.""",
 }
 _LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 

@@ -27,15 +27,24 @@ __all__ = ["ConvDimensionNumbers", "windows_of"]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axes are which.
+    """Roles of the axes of a convolution.
 
-    Attributes:
-        lhs_spec: axes of the array: (examples, features, space...).
-        rhs_spec: axes of the kernel: (output features, input features, space...).
-        out_spec: axes of the result: (examples, features, space...).
+    Parameters
+    ----------
+    lhs_spec : sequence of int
+        Axes of the array: examples, features, and spatial axes.
+    rhs_spec : sequence of int
+        Axes of the kernel: output features, input features, and spatial axes.
+    out_spec : sequence of int
+        Axes of the result: examples, features, and spatial axes.
 
-    `lax.conv_general_dilated` looks at it, and raises a TypeError where it does not fit.
+    Raises
+    ------
+    TypeError
+        If a convolution gets numbers that do not fit its operands.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2)).lhs_spec
     (0, 1, 2)

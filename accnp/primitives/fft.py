@@ -34,10 +34,26 @@ BLOCK = 4096  # frequencies that one task mirrors
 
 
 class FftType(IntEnum):
-    """Which transform: between complex numbers, from real ones, to real ones.
+    """Types of Fourier transforms for `lax.fft`.
 
-    A ValueError for texts that name none.
+    Attributes
+    ----------
+    FFT : int
+        Forward transform of complex numbers.
+    IFFT : int
+        Inverse transform of complex numbers.
+    RFFT : int
+        Forward transform of real numbers.
+    IRFFT : int
+        Inverse transform to real numbers.
 
+    Raises
+    ------
+    ValueError
+        If `lax.fft` gets a string that names no type.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.fft(jnp.ones(4), jnp.lax.FftType.RFFT, (4,))
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)

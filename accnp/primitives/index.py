@@ -31,10 +31,28 @@ __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbe
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and output belong together.
+    """Roles of the axes of operand, indices and result of `gather`.
 
-    `lax.gather` looks at it, and raises a TypeError where it does not fit.
+    Parameters
+    ----------
+    offset_dims : tuple of int
+        Axes of the result that run inside a window.
+    collapsed_slice_dims : tuple of int
+        Axes of the operand along which windows have length 1 and which the result lacks.
+    start_index_map : tuple of int
+        Axis of the operand for each coordinate of an index.
+    operand_batching_dims : tuple of int, optional
+        Batch axes of the operand, which the result has, too.
+    start_indices_batching_dims : tuple of int, optional
+        Axes of the indices that belong to these batch axes.
 
+    Raises
+    ------
+    TypeError
+        If `gather` gets numbers that do not fit its operands.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> rows = jnp.lax.GatherDimensionNumbers(
     ...     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
@@ -50,10 +68,28 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and updates belong together.
+    """Roles of the axes of operand, indices and updates of `scatter`.
 
-    `lax.scatter` looks at it, and raises a TypeError where it does not fit.
+    Parameters
+    ----------
+    update_window_dims : tuple of int
+        Axes of the updates that run inside a window.
+    inserted_window_dims : tuple of int
+        Axes of the operand along which windows have length 1 and which the updates lack.
+    scatter_dims_to_operand_dims : tuple of int
+        Axis of the operand for each coordinate of an index.
+    operand_batching_dims : tuple of int, optional
+        Batch axes of the operand, which the updates have, too.
+    scatter_indices_batching_dims : tuple of int, optional
+        Axes of the indices that belong to these batch axes.
 
+    Raises
+    ------
+    TypeError
+        If `scatter` gets numbers that do not fit its operands.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> one = jnp.lax.ScatterDimensionNumbers(
     ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
@@ -69,10 +105,26 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to windows that do not lie inside the operand.
+    """Treatment of windows that are not inside of the operand.
 
-    A ValueError for texts that name none.
+    Attributes
+    ----------
+    CLIP : GatherScatterMode
+        Move them inside.
+    FILL_OR_DROP : GatherScatterMode
+        Read a fill value, and write nothing.
+    PROMISE_IN_BOUNDS : GatherScatterMode
+        The caller guarantees that there are none.
+    ONE_HOT : GatherScatterMode
+        Present for compatibility with JAX.
 
+    Raises
+    ------
+    ValueError
+        If a string is given that names no mode.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(3).at[9].get(mode=jnp.lax.GatherScatterMode.CLIP)
     Array(2, dtype=int32)

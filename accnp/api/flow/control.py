@@ -63,25 +63,49 @@ def cond(
     *operands: Any,
     operand: Any = _NOT_GIVEN,
 ) -> Any:
-    """Apply `true_fun` or `false_fun` to the operands, as a scalar says; both are traced.
+    """Apply one of two functions, chosen by a scalar.
 
-    Under `vmap` with a batch of scalars both are computed, and results selected.
+    Both functions are traced, and one of them is executed.
 
-    Args:
-        pred: a scalar; numbers mean whether they differ from zero.
-        true_fun: (*operands) -> a tree of arrays, of any shapes and dtypes.
-        false_fun: likewise, with results of the same structure and types.
-        operands: trees of arrays.
-        operand: the one operand, in the form of old.
+    Parameters
+    ----------
+    pred : scalar
+        Condition; a number counts as True if it is not 0.
+    true_fun : callable
+        Function of the operands for True, which returns a tree of arrays of any shapes and dtypes.
+    false_fun : callable
+        Function of the operands for False, with results of the same structure, shapes and dtypes.
+    *operands : pytree
+        Arguments of the functions, trees of arrays.
+    operand : pytree, optional
+        A single argument, in a deprecated form of the call.
 
-    Raises:
-        TypeError: the branches return different structures or types, with paths and both types;
-            or `pred` is no scalar.
+    Returns
+    -------
+    pytree
+        Result of the function that is applied.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1)
-        Array(2, dtype=int32, weak_type=True)
+    Raises
+    ------
+    TypeError
+        If the functions return different structures or types, or `pred` is not a scalar.
+
+    See Also
+    --------
+    switch : Choose among several functions.
+    select : Choose among elements of arrays.
+    while_loop : Repeat a function.
+
+    Notes
+    -----
+    Under `vmap` with a batch of conditions, both functions are computed and their results are
+    selected.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1)
+    Array(2, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
         if operand is _NOT_GIVEN and len(operands) == 2:
@@ -194,22 +218,41 @@ def switch(
     *operands: Any,
     operand: Any = _NOT_GIVEN,
 ) -> Any:
-    """Apply the branch that `index` names, clamped to the ones there are, to the operands.
+    """Apply one of several functions, chosen by an index.
 
-    Args:
-        index: a scalar of an integer type.
-        branches: functions (*operands) -> a tree of arrays, of one structure and types.
-        operands: trees of arrays.
+    Parameters
+    ----------
+    index : scalar int
+        Number of the function to apply, from 0. It is clamped to the available functions.
+    branches : sequence of callables
+        Functions of the operands, which return trees of arrays of one structure, shapes and dtypes.
+    *operands : pytree
+        Arguments of the functions, trees of arrays.
+    operand : pytree, optional
+        A single argument, in a deprecated form of the call.
 
-    Raises:
-        TypeError: the branches return different structures or types, with paths and both types;
-            or `index` is no integer scalar.
-        ValueError: there are no branches.
+    Returns
+    -------
+    pytree
+        Result of the function that is applied.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.switch(5, [lambda x: x, lambda x: x * 2], 3)
-        Array(6, dtype=int32, weak_type=True)
+    Raises
+    ------
+    TypeError
+        If the functions return different structures or types, or `index` is not an integer scalar.
+    ValueError
+        If there are no branches.
+
+    See Also
+    --------
+    cond : Choose between two functions.
+    select_n : Choose among elements of arrays.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.switch(5, [lambda x: x, lambda x: x * 2], 3)
+    Array(6, dtype=int32, weak_type=True)
     """
     branches = tuple(branches)
     if not all(callable(b) for b in branches):

@@ -61,24 +61,44 @@ def _callable(name: str, **fns: Any) -> None:
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
-    """Apply `body_fun` as long as `cond_fun` is true; values keep their shapes and dtypes.
+    """Apply a function repeatedly while a condition holds.
 
-    Forward-mode derivatives only: the number of steps is not known. Under `vmap` it runs until the
-    last example is done; those that are done keep their values.
+    Parameters
+    ----------
+    cond_fun : callable
+        Function of the value that returns a boolean scalar: whether to continue.
+    body_fun : callable
+        Function of the value that returns the next one, of the same structure, shapes and dtypes.
+    init_val : pytree
+        Initial value, an array or a tree of arrays.
 
-    Args:
-        cond_fun: value -> a boolean scalar.
-        body_fun: value -> the next value, of the same structure, shapes and dtypes.
-        init_val: the first value, an array or a tree of arrays.
+    Returns
+    -------
+    pytree
+        Final value.
 
-    Raises:
-        TypeError: the value changes its structure or a type, with the path and both types; or
-            `cond_fun` returns something else than a boolean scalar.
+    Raises
+    ------
+    TypeError
+        If `body_fun` changes the structure or a type of the value, or `cond_fun` does not return a
+        boolean scalar.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.while_loop(lambda x: x < 100, lambda x: x * 3, 1)
-        Array(243, dtype=int32, weak_type=True)
+    See Also
+    --------
+    fori_loop : Loop over a range of integers.
+    scan : Loop over the rows of arrays, with reverse-mode derivatives.
+
+    Notes
+    -----
+    Derivatives are available in forward mode only, since the number of steps is not known in
+    advance. Under `vmap` the loop runs until the condition is False for all examples; the value of
+    an example does not change any more once its condition is False.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.while_loop(lambda x: x < 100, lambda x: x * 3, 1)
+    Array(243, dtype=int32, weak_type=True)
     """
     _callable("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     names = argument_names(body_fun, (init_val,), {})
@@ -214,27 +234,49 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """Apply `body_fun(i, value)` for each i from `lower` to `upper`.
+    """Apply a function for each integer of a range.
 
-    With bounds known when tracing it is a `scan`, which reverse-mode differentiation can run
-    backwards; otherwise a `while_loop`.
+    Parameters
+    ----------
+    lower : scalar int
+        First integer of the range.
+    upper : scalar int
+        Integer after the last one.
+    body_fun : callable
+        Function (i, value) -> next value, of the same structure, shapes and dtypes.
+    init_val : pytree
+        Initial value, an array or a tree of arrays.
+    unroll : int or bool, optional
+        Number of steps to write out in each iteration, for static bounds; True writes out all.
 
-    Args:
-        lower: the first i, a scalar integer.
-        upper: one more than the last i.
-        body_fun: (i, value) -> the next value, of the same structure, shapes and dtypes.
-        init_val: the first value, an array or a tree of arrays.
-        unroll: how many steps to write out in each turn, where the bounds are known; True for all.
+    Returns
+    -------
+    pytree
+        Final value.
 
-    Raises:
-        TypeError: the value changes its structure or a type, with the path and both types; or the
-            bounds have different types.
-        ValueError: `unroll` with bounds that are not known.
+    Raises
+    ------
+    TypeError
+        If `body_fun` changes the structure or a type of the value, or the bounds have different
+        types.
+    ValueError
+        If `unroll` is given and the bounds are not static.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
-        Array(6, dtype=int32, weak_type=True)
+    See Also
+    --------
+    while_loop : Loop while a condition holds.
+    scan : Loop over the rows of arrays.
+
+    Notes
+    -----
+    With static bounds this is a `scan`, which supports reverse-mode differentiation; otherwise it
+    is a `while_loop`.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+    Array(6, dtype=int32, weak_type=True)
     """
     _callable("fori_loop", body_fun=body_fun)
     low, high = as_node(lower, "fori_loop"), as_node(upper, "fori_loop")
@@ -298,29 +340,51 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value along the leading axes of `xs`: `f(carry, x)` returns the next carry and one
-    row of the output.
+    """Apply a function to each row of arrays while carrying a value along.
 
-    Args:
-        f: (carry, row) -> (carry, row of the output); the carry keeps its structure, shapes and
-            dtypes.
-        init: the first carry, an array or a tree of arrays.
-        xs: an array or a tree of arrays with leading axes of one length; None for no rows.
-        length: the number of steps, needed where `xs` has no leaves.
-        reverse: go from the last row to the first.
-        unroll: how many steps to write out in each turn of the loop; True for all.
+    Parameters
+    ----------
+    f : callable
+        Function (carry, row) -> (next carry, row of the output). The carry keeps its structure,
+        shapes and dtypes.
+    init : pytree
+        Initial carry, an array or a tree of arrays.
+    xs : pytree, optional
+        Array or tree of arrays with leading axes of one length, along which rows are taken. By
+        default rows are None.
+    length : int, optional
+        Number of steps, required if `xs` contains no array.
+    reverse : bool, optional
+        If True, go from the last row to the first. The default is False.
+    unroll : int or bool, optional
+        Number of steps to write out in each iteration of the loop. True writes out all; the default
+        is 1.
 
-    Returns:
-        The last carry, and the rows of the outputs, stacked along leading axes.
+    Returns
+    -------
+    carry : pytree
+        Final carry.
+    ys : pytree
+        Rows of the output, stacked along leading axes.
 
-    Raises:
-        TypeError: the carry changes its structure or a type; the text has the path and both types.
-        ValueError: lengths are missing, or differ.
+    Raises
+    ------
+    TypeError
+        If `f` changes the structure or a type of the carry.
+    ValueError
+        If the number of steps is unknown, or leading axes differ.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))[1]
-        Array([0, 0, 1, 3], dtype=int32, weak_type=True)
+    See Also
+    --------
+    fori_loop : Loop over a range of integers.
+    map : Apply a function to each row.
+    associative_scan : Partial results of an associative function, in parallel.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))[1]
+    Array([0, 0, 1, 3], dtype=int32, weak_type=True)
     """
     _callable("scan", f=f)
     boxes = row_refs(f, xs, "scan")

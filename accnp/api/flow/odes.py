@@ -216,30 +216,52 @@ def odeint(
     func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8,
     atol: float = 1.4e-8, mxstep: float = np.inf, hmax: float = np.inf,
 ) -> Any:  # fmt: skip
-    """Solve dy/dt = func(y, t, *args), y(t[0]) = y0.
+    """Solve the initial value problem dy/dt = func(y, t, *args), y(t[0]) = y0.
 
-    Args:
-        func: the slope at a state and a time, of the structure of the state.
-        y0: the state at the first time, an array or a tree of arrays of inexact dtype.
-        t: increasing times, [n], floating.
-        args: further arguments of the function, arrays or trees of arrays.
-        rtol: steps are such that errors are below `atol` + `rtol` times the state (root mean
-            square).
-        atol: see `rtol`.
-        mxstep: how many steps lead from one time to the next at most.
-        hmax: the longest step.
+    Parameters
+    ----------
+    func : callable
+        Derivative of the state, of the structure of the state, as a function of the state, the time
+        and `args`.
+    y0 : pytree
+        Initial state, an array or a tree of arrays of floating or complex dtype.
+    t : array_like
+        Increasing times of shape (n,) and floating dtype.
+    *args : pytree
+        Further arguments of `func`, arrays or trees of arrays.
+    rtol : float, optional
+        Relative tolerance: the root mean square error of a step is below `atol` + `rtol` times the
+        state. The default is 1.4e-8.
+    atol : float, optional
+        Absolute tolerance. The default is 1.4e-8.
+    mxstep : float, optional
+        Maximum number of steps from one time to the next. The default is no limit.
+    hmax : float, optional
+        Maximum step size. The default is no limit.
 
-    Returns:
-        The states at all times: the structure of `y0`, with a first axis of length n more.
+    Returns
+    -------
+    pytree
+        States at all times, with the structure of `y0` and a leading axis of length n.
 
-    Derivatives are in reverse mode, by `y0`, `t`, `args`, and what the function closes over.
+    Raises
+    ------
+    TypeError
+        If `y0` has an integer dtype, `t` is not floating, or an argument is not an array.
 
-    Where no step is small enough for the tolerances, or slopes are nan, so are the states from
-    there on.
+    See Also
+    --------
+    lax.while_loop : Loop while a condition holds.
+    scipy.integrate.trapezoid : Integrate samples of a function.
 
-    Raises:
-        TypeError: `y0` is of integers, `t` is not floating, or arguments are no arrays.
+    Notes
+    -----
+    Reverse-mode derivatives are available with respect to `y0`, `t`, `args` and the arrays that
+    `func` closes over. If no step is small enough for the tolerances, or a derivative is nan, the
+    states are nan from there on.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.ode import odeint
     >>> jnp.round(odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0, 2.0])), 4)

@@ -26,23 +26,39 @@ __all__ = ["associative_scan", "map"]
 
 @api_boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """Apply `f` to each row of `xs`, one after another, or `batch_size` rows at a time.
+    """Apply a function to each row of arrays, one after another.
 
-    Args:
-        f: row -> a tree of arrays.
-        xs: an array or a tree of arrays with leading axes of one length.
-        batch_size: how many rows to do together, as by `vmap`; the last ones may be fewer.
+    Parameters
+    ----------
+    f : callable
+        Function of a row that returns a tree of arrays.
+    xs : pytree
+        Array or tree of arrays with leading axes of one length.
+    batch_size : int, optional
+        Number of rows to process together, as by `vmap`. The default processes one row at a time.
 
-    The results have a leading axis of that length, and the dtypes that f gives.
+    Returns
+    -------
+    pytree
+        Results, stacked along a leading axis, with the dtypes that `f` returns.
 
-    Raises:
-        TypeError: f is not callable.
-        ValueError: xs holds no array, leading axes differ, or batch_size is negative.
+    Raises
+    ------
+    TypeError
+        If `f` is not callable.
+    ValueError
+        If `xs` contains no array, leading axes differ, or `batch_size` is negative.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.map(lambda x: x * x, jnp.arange(3))
-        Array([0, 1, 4], dtype=int32)
+    See Also
+    --------
+    vmap : Process all rows at once.
+    scan : The same with a carry.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.map(lambda x: x * x, jnp.arange(3))
+    Array([0, 1, 4], dtype=int32)
     """
     if not callable(f):
         raise TypeError(f"lax.map: f argument should be a callable; got {f!r}; pass a function")
@@ -107,24 +123,46 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """All prefixes folded with an associative function of two (trees of) arrays, in logarithmically
-    many steps.
+    """Combine all prefixes of arrays with an associative function, in parallel.
 
-    Args:
-        fn: (a, b) -> their combination, on arrays of many elements at once; of the structure and
-            types of its arguments. Where it does not commute, `a` is what comes first.
-        elems: an array or a tree of arrays, of any dtypes, with an axis of one length.
-        reverse: fold suffixes, from the end.
-        axis: the axis along which to go.
+    Parameters
+    ----------
+    fn : callable
+        Function (a, b) -> combination, for arrays of many elements at once. Its result has the
+        structure and types of its arguments. If it is not commutative, `a` comes first.
+    elems : pytree
+        Array or tree of arrays of any dtypes, with one length along the axis.
+    reverse : bool, optional
+        If True, combine suffixes, from the end. The default is False.
+    axis : int, optional
+        Axis to go along. The default is 0.
 
-    Raises:
-        TypeError: `fn` returns another structure or other types.
-        ValueError: axes differ in length, or there is no such axis.
+    Returns
+    -------
+    pytree
+        Combination of each prefix, with the structure, shapes and dtypes of `elems`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.associative_scan(jnp.add, jnp.arange(4))
-        Array([0, 1, 3, 6], dtype=int32)
+    Raises
+    ------
+    TypeError
+        If `fn` returns another structure or other types.
+    ValueError
+        If lengths along the axis differ, or `axis` is out of bounds.
+
+    See Also
+    --------
+    cumsum, cumprod, cummax : Prefixes of known functions.
+    scan : Sequential loop with a carry.
+
+    Notes
+    -----
+    The number of calls of `fn` grows with the logarithm of the length.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.associative_scan(jnp.add, jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
     """
     if not callable(fn):
         raise TypeError(f"lax.associative_scan: fn must be a function; got {fn!r}; pass one")

@@ -94,27 +94,51 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve A x = b by a function of yours; derivatives solve again, and never look into it.
+    """Solve a linear system with a given solver, and define its derivatives implicitly.
 
-    Args:
-        matvec: x -> A x, linear; may close over arrays, by which the solution is differentiated.
-        b: a vector: an array or a tree of arrays, of an inexact dtype, of the structure that
-            `matvec` takes and gives.
-        solve: (matvec, b) -> x.
-        transpose_solve: (vecmat, b) -> x for the transposed matrix, which reverse mode needs.
-        symmetric: `matvec` and `solve` serve for the transposed matrix too.
-        has_aux: the solvers return (x, something else), as does this function.
+    Derivatives solve further systems with the same matrix and are not taken through the solver.
 
-    Raises:
-        TypeError: a function returns another structure or other types than `b` has, or reverse
-            mode has no way to solve the transposed system.
+    Parameters
+    ----------
+    matvec : callable
+        Linear function x -> A x. It may close over arrays, with respect to which the solution is
+        differentiable.
+    b : pytree
+        Right-hand side, an array or a tree of arrays of floating or complex dtype, of the structure
+        that `matvec` takes and returns.
+    solve : callable
+        Function (matvec, b) -> x that solves A x = b.
+    transpose_solve : callable, optional
+        Function (vecmat, b) -> x that solves the transposed system; reverse mode needs it.
+    symmetric : bool, optional
+        If True, `matvec` and `solve` are used for the transposed system, too. The default is False.
+    has_aux : bool, optional
+        Whether the solvers return pairs of the solution and auxiliary data, as this function then
+        does, too. The default is False.
 
-    Example:
-        >>> import accnp as jnp
-        >>> def f(a, b):
-        ...     return jnp.lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / mv(1.0))
-        >>> float(f(4.0, 2.0)), float(jnp.jvp(f, (4.0, 2.0), (1.0, 0.0))[1])
-        (0.5, -0.125)
+    Returns
+    -------
+    pytree
+        Solution x, or the pair (x, auxiliary data) with `has_aux`.
+
+    Raises
+    ------
+    TypeError
+        If a function returns another structure or other types than `b`, or reverse mode cannot
+        solve the transposed system.
+
+    See Also
+    --------
+    custom_root : Solve nonlinear equations.
+    scipy.sparse.linalg.cg : Solver by conjugate gradients.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> def f(a, b):
+    ...     return jnp.lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / mv(1.0))
+    >>> float(f(4.0, 2.0)), float(jnp.jvp(f, (4.0, 2.0), (1.0, 0.0))[1])
+    (0.5, -0.125)
     """
     _callables("custom_linear_solve", matvec=matvec, solve=solve)
     system = _System("custom_linear_solve", b, "b")
@@ -151,31 +175,55 @@ def custom_root(
     tangent_solve: Solve,
     has_aux: bool = False,
 ) -> Any:
-    """Find x with f(x) = 0 by a function of yours; derivatives follow from the equation alone.
+    """Find a root with a given solver, and define its derivatives implicitly.
 
+    Parameters
+    ----------
+    f : callable
+        Function x -> residual, of the structure and types of x. It may close over arrays, with
+        respect to which the root is differentiable.
+    initial_guess : pytree
+        Start of the search, an array or a tree of arrays of any shapes and a floating dtype.
+    solve : callable
+        Function (f, initial_guess) -> root.
+    tangent_solve : callable
+        Function (g, y) -> x that solves g(x) = y for a linear function g. For reverse mode it must
+        be linear in y and consist of operations that can be transposed, such as
+        `custom_linear_solve`.
+    has_aux : bool, optional
+        Whether `solve` returns a pair of the root and auxiliary data, as this function then does,
+        too. The default is False.
+
+    Returns
+    -------
+    pytree
+        Root x with f(x) = 0, or the pair (x, auxiliary data) with `has_aux`.
+
+    Raises
+    ------
+    TypeError
+        If a function returns another structure or other types than `initial_guess`.
+
+    See Also
+    --------
+    custom_linear_solve : Solve linear equations.
+    scipy.optimize.minimize : Minimize a function.
+
+    Notes
+    -----
     By the implicit function theorem, f'(x) dx = -df, where df is the change of `f` with the arrays
-    that it closes over. The solution has no derivative by the guess.
+    that it closes over. The root has no derivative with respect to the initial guess.
 
-    Args:
-        f: x -> residual, of the structure and types of x.
-        initial_guess: an array or a tree of arrays, of any shapes and a floating dtype.
-        solve: (f, initial_guess) -> x.
-        tangent_solve: (g, y) -> the x with g(x) = y, for a linear g. For reverse mode it must be
-            linear in y by operations that can be transposed, `custom_linear_solve` for instance.
-        has_aux: `solve` returns (x, something else), as does this function.
-
-    Raises:
-        TypeError: a function returns another structure or other types than the guess has.
-
-    Example:
-        >>> import accnp as jnp
-        >>> def newton(f, x):
-        ...     step = lambda _, x: x - f(x) / jnp.grad(f)(x)
-        ...     return jnp.lax.fori_loop(0, 20, step, x)
-        >>> def root(y):
-        ...     return jnp.lax.custom_root(lambda x: x * x - y, y, newton, lambda g, y: y / g(1.0))
-        >>> float(root(4.0)), float(jnp.grad(root)(4.0))
-        (2.0, 0.25)
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> def newton(f, x):
+    ...     step = lambda _, x: x - f(x) / jnp.grad(f)(x)
+    ...     return jnp.lax.fori_loop(0, 20, step, x)
+    >>> def root(y):
+    ...     return jnp.lax.custom_root(lambda x: x * x - y, y, newton, lambda g, y: y / g(1.0))
+    >>> float(root(4.0)), float(jnp.grad(root)(4.0))
+    (2.0, 0.25)
     """
     _callables("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
     system = _System("custom_root", initial_guess, "initial_guess")
@@ -203,18 +251,39 @@ def custom_root(
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """Apply the function that is given for the platform in use, or else the default.
+    """Apply the function that is given for the platform in use.
 
-    Shapes and dtypes are those that it gives.
+    Parameters
+    ----------
+    *args : pytree
+        Arguments of the functions, trees of arrays of any shapes and dtypes.
+    default : callable, optional
+        Function for platforms that are not named.
+    **per_platform : callable
+        Functions by the name of their platform, such as `cpu`.
 
-    Raises:
-        TypeError: one of them is not callable.
-        NotImplementedError: there is no function for this platform, and no default.
+    Returns
+    -------
+    pytree
+        Result of the function that is applied.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x)
-        3.0
+    Raises
+    ------
+    TypeError
+        If one of them is not callable.
+    NotImplementedError
+        If there is no function for the platform in use, and no default.
+
+    See Also
+    --------
+    switch : Choose a function by an index.
+    default_backend : Name of the platform in use.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x)
+    3.0
     """
     for name, fn in (*per_platform.items(), ("default", default)):
         if not callable(fn) and (name, fn) != ("default", None):

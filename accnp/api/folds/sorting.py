@@ -223,14 +223,38 @@ def sort_complex(a: Any) -> Array:
 
 @api_boundary
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
-    """Return the largest k elements along an axis and their indices, largest first.
+    """Return the k largest elements along an axis and their indices.
 
-    Both have k in the place of the axis; elements keep their dtype, indices are int32.
+    Parameters
+    ----------
+    operand : array_like
+        Array of real numbers to search.
+    k : int
+        Number of elements to return.
+    axis : int, optional
+        Axis to search along. The default is the last one.
 
-    Raises:
-        ValueError: k is not from 0 to the length of the axis, there is no such axis, or the numbers
-            are complex.
+    Returns
+    -------
+    values : Array
+        Largest elements in descending order, of the dtype of `operand`, with length k along the
+        axis.
+    indices : Array
+        Their indices along the axis, of dtype int32.
 
+    Raises
+    ------
+    ValueError
+        If `k` is not between 0 and the length of the axis, `axis` is out of bounds, or the numbers
+        are complex.
+
+    See Also
+    --------
+    approx_max_k : The same by the name of an approximate method.
+    sort : Sort all elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.top_k(jnp.array([3, 1, 2]), 2)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
@@ -302,16 +326,37 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """Return the largest k elements along an axis and their indices, as `top_k` does: all of them
-    are found, whatever the recall asked for.
+    """Return the k largest elements along an axis and their indices, for floating dtypes.
 
-    Without `aggregate_to_topk` there are more, as many as XLA leaves of one part of a longer axis,
-    whose length is `reduction_input_size_override`, but no more than there are.
+    Parameters
+    ----------
+    {approx_k}
 
-    Raises:
-        ValueError: not of floating dtype, k not from 1 to the length of the axis, the whole axis
-            is shorter than its part.
+    Returns
+    -------
+    values : Array
+        Largest elements in descending order, of the dtype of `operand`.
+    indices : Array
+        Their indices along the axis, of dtype int32.
 
+    Raises
+    ------
+    ValueError
+        If `operand` is not floating, `k` is not between 1 and the length of the axis, or the whole
+        axis is shorter than its part.
+
+    See Also
+    --------
+    approx_min_k : The smallest elements.
+    top_k : The same for any real dtype.
+
+    Notes
+    -----
+    All of the largest elements are found, whatever recall is requested, as by `top_k`. Without
+    `aggregate_to_topk` there are more elements, as many as XLA returns, but no more than there are.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)[1]
     Array([0, 2], dtype=int32)
@@ -331,11 +376,36 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """Return the smallest k elements along an axis and their indices; see `approx_max_k`.
+    """Return the k smallest elements along an axis and their indices, for floating dtypes.
 
-    Raises:
-        ValueError: not of floating dtype, no such axis, k not from 1 to the length of the axis.
+    Parameters
+    ----------
+    {approx_k}
 
+    Returns
+    -------
+    values : Array
+        Smallest elements in ascending order, of the dtype of `operand`.
+    indices : Array
+        Their indices along the axis, of dtype int32.
+
+    Raises
+    ------
+    ValueError
+        If `operand` is not floating, `axis` is out of bounds, or `k` is not between 1 and its
+        length.
+
+    See Also
+    --------
+    approx_max_k : The largest elements.
+    top_k : The largest elements of any real dtype.
+
+    Notes
+    -----
+    All of the smallest elements are found, whatever recall is requested. See `approx_max_k`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)[0]
     Array([1., 2.], dtype=float32)

@@ -21,6 +21,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
 from accnp.api.mapping.vmap import vmap
 from accnp.array import Array, ArrayLike
+from accnp.docstrings import fill
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import distinct_number, o
@@ -47,24 +48,45 @@ def gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> Array:
-    """Collect windows of an array that begin at computed places.
+    """Collect windows of an array that start at given indices.
 
-    Args:
-        operand: the array to read, of any dtype.
-        start_indices: integers; the last axis holds the places of one window.
-        dimension_numbers: `GatherDimensionNumbers`.
-        slice_sizes: the lengths of a window along each axis of the operand.
-        unique_indices, indices_are_sorted: promises, which are not checked.
-        mode: "clip", "fill" or "promise_in_bounds" (None): what windows that stick out read.
-        fill_value: for "fill"; None is nan, the lowest signed or the greatest unsigned integer.
+    Parameters
+    ----------
+    operand : array_like
+        Array to read, of any shape and dtype.
+    start_indices : array_like of int
+        Starts of the windows; the last axis holds the coordinates of one window.
+    dimension_numbers : GatherDimensionNumbers
+        Roles of the axes of operand, indices and result.
+    slice_sizes : sequence of int
+        Lengths of a window along each axis of the operand.
+    {unique_indices}
+    {indices_are_sorted}
+    {mode_gather}
+    fill_value : scalar, optional
+        Value read outside of the operand with mode "fill". The default is nan, the lowest signed
+        integer, the greatest unsigned integer, or True.
 
-    Returns:
-        The windows, of the operand's dtype.
+    Returns
+    -------
+    Array
+        Windows, of the dtype of `operand`.
 
-    Raises:
-        TypeError: the operand is a list, dimension numbers are of another kind, sizes do not fit.
-        ValueError: indices are no integers, or there is no such mode.
+    Raises
+    ------
+    TypeError
+        If `operand` is a list, `dimension_numbers` has another type, or sizes do not fit.
+    ValueError
+        If indices are not integers, or there is no such mode.
 
+    See Also
+    --------
+    numpy.take, numpy.take_along_axis : Simpler functions.
+    dynamic_slice : A single window.
+    scatter : Write windows.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> numbers = jnp.lax.GatherDimensionNumbers((), (0,), (0,))
     >>> jnp.lax.gather(jnp.array([2, 3, 4]), jnp.array([[2], [0]]), numbers, (1,))
@@ -127,7 +149,7 @@ def _fill(x: Node, value: Any) -> Any:
     return int(info.min if kind == "i" else info.max)
 
 
-def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
+def _make_scatter(name: str, what: str, gives: str, related: str) -> Callable[..., Array]:
     @api_boundary
     def scatter_(
         operand: ArrayLike,
@@ -154,10 +176,15 @@ def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
         )
 
     scatter_.__name__ = scatter_.__qualname__ = name
-    scatter_.__doc__ = (
-        f"{what} windows of an array at computed places; its shape and dtype stay.\n\n    Raises:\n"
-        "        TypeError: indices are no integers, updates are of another dtype, or do not fit.\n"
-        "        ValueError: there is no such mode.\n\n"
+    scatter_.__doc__ = fill(
+        f"{what} windows of an array at given indices.\n\n"
+        "    Parameters\n    ----------\n    {scatter_params}\n\n"
+        "    Returns\n    -------\n    {returns_scatter}\n\n"
+        "    Raises\n    ------\n    {raises_scatter}\n\n"
+        "    See Also\n    --------\n"
+        "    gather : Read windows.\n"
+        f"    {related}\n\n"
+        "    Examples\n    --------\n"
         "    >>> import accnp as jnp\n"
         "    >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))\n"
         "    >>> places, updates = jnp.array([[1]]), jnp.array([5.0])\n"
@@ -167,11 +194,11 @@ def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
     return scatter_
 
 
-scatter = _make_scatter("scatter", "Replace", "[2., 5., 4.]")
-scatter_add = _make_scatter("scatter_add", "Add to", "[2., 8., 4.]")
-scatter_mul = _make_scatter("scatter_mul", "Multiply", "[ 2., 15.,  4.]")
-scatter_min = _make_scatter("scatter_min", "Take the minimum with", "[2., 3., 4.]")
-scatter_max = _make_scatter("scatter_max", "Take the maximum with", "[2., 5., 4.]")
+scatter = _make_scatter("scatter", "Replace", "[2., 5., 4.]", "scatter_add, scatter_apply")
+scatter_add = _make_scatter("scatter_add", "Add to", "[2., 8., 4.]", "scatter_sub, scatter_mul")
+scatter_mul = _make_scatter("scatter_mul", "Multiply", "[ 2., 15.,  4.]", "scatter_add")
+scatter_min = _make_scatter("scatter_min", "Take minima with", "[2., 3., 4.]", "scatter_max")
+scatter_max = _make_scatter("scatter_max", "Take maxima with", "[2., 5., 4.]", "scatter_min")
 
 
 @contextmanager
@@ -201,17 +228,31 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """Subtract from windows of an array at computed places; its shape and dtype stay.
+    """Subtract updates from windows of an array at given indices.
 
-    Raises:
-        TypeError: indices are no integers, updates are of another dtype, or do not fit.
-        ValueError: there is no such mode.
+    Parameters
+    ----------
+    {scatter_params}
 
-    Example:
-        >>> import accnp as jnp
-        >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
-        >>> jnp.lax.scatter_sub(jnp.zeros(3), jnp.array([[1], [1]]), jnp.ones(2), numbers)
-        Array([ 0., -2.,  0.], dtype=float32)
+    Returns
+    -------
+    {returns_scatter}
+
+    Raises
+    ------
+    {raises_scatter}
+
+    See Also
+    --------
+    scatter_add : Add updates.
+    gather : Read windows.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> jnp.lax.scatter_sub(jnp.zeros(3), jnp.array([[1], [1]]), jnp.ones(2), numbers)
+    Array([ 0., -2.,  0.], dtype=float32)
     """
     name = "lax.scatter_sub"
     nodes = [as_node(v, name) for v in (operand, scatter_indices, updates)]
@@ -239,29 +280,50 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """Replace elements of windows at computed places by what a function of them gives; an element
-    that is named twice is changed twice.
+    """Apply a function to the elements of windows at given indices.
 
-    Args:
-        operand, scatter_indices, dimension_numbers: as of `scatter`.
-        func: a function of one element.
-        update_shape: the shape that the updates of a `scatter` would have.
-        unique_indices: no element is named twice, so that the function is applied once.
+    Parameters
+    ----------
+    operand : array_like
+        Array to change a copy of, of any shape and dtype.
+    scatter_indices : array_like of int
+        Starts of the windows; the last axis holds the coordinates of one window.
+    func : callable
+        Function of one element that returns its new value.
+    dimension_numbers : ScatterDimensionNumbers
+        Roles of the axes of operand, indices and updates.
+    update_shape : sequence of int, optional
+        Shape that the updates of a `scatter` would have.
+    {indices_are_sorted}
+    unique_indices : bool, optional
+        Promise that no element is named twice. The default, False, applies the function as often as
+        an element is named.
+    {mode_scatter}
 
-    Returns:
-        An array of the operand's shape and dtype.
+    Returns
+    -------
+    {returns_scatter}
 
-    Raises:
-        TypeError: func gives no scalar, indices are no integers, or update_shape does not fit.
-        ValueError: there is no such mode.
+    Raises
+    ------
+    TypeError
+        If `func` does not return a scalar, indices are not integers, or `update_shape` does not
+        fit.
+    ValueError
+        If there is no such mode.
 
-    Example:
-        >>> import accnp as jnp
-        >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
-        >>> places = jnp.array([[0], [0], [2]])
-        >>> jnp.lax.scatter_apply(
-        ...     jnp.ones(3), places, lambda x: 2 * x, numbers, update_shape=(3,))
-        Array([4., 1., 2.], dtype=float32)
+    See Also
+    --------
+    scatter : Write given values.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> places = jnp.array([[0], [0], [2]])
+    >>> jnp.lax.scatter_apply(
+    ...     jnp.ones(3), places, lambda x: 2 * x, numbers, update_shape=(3,))
+    Array([4., 1., 2.], dtype=float32)
     """
     name = "lax.scatter_apply"
     x, starts = as_node(operand, name), as_node(scatter_indices, name)
@@ -302,20 +364,40 @@ def scatter_apply(
 
 @api_boundary
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
-    """Take slices at places along axes: for each of the axes a vector of integers, wrapped around.
+    """Take slices of an array at indices along several axes.
 
-    Returns:
-        [places, ...], with the axes that are left, in the dtype of `src`.
+    Parameters
+    ----------
+    src : array_like
+        Array to read, of any dtype, of any shape.
+    idxs : sequence of array_like of int
+        One vector of indices for each of the axes. Negative ones count from the end.
+    axes : sequence of int
+        Axes that the vectors index.
 
-    Raises:
-        ValueError: there is no such axis, vectors are not of one length, not one for each axis,
-            or not of integers.
+    Returns
+    -------
+    Array
+        Slices of the dtype of `src`, of shape (n, ...): one for each element of the vectors, with
+        the other axes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.arange(6.0).reshape(2, 3)
-        >>> jnp.lax.index_take(x, (jnp.array([0, 1]), jnp.array([2, -1])), (0, 1))
-        Array([2., 5.], dtype=float32)
+    Raises
+    ------
+    ValueError
+        If an axis is out of bounds, there is not one vector for each axis, or vectors differ in
+        length or are not integers.
+
+    See Also
+    --------
+    gather : The general form.
+    numpy.take : Take along one axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.arange(6.0).reshape(2, 3)
+    >>> jnp.lax.index_take(x, (jnp.array([0, 1]), jnp.array([2, -1])), (0, 1))
+    Array([2., 5.], dtype=float32)
     """
     x = as_node(src, "lax.index_take")
     each = [as_node(i, "lax.index_take") for i in idxs]
@@ -342,14 +424,38 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 
 @api_boundary
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sort along an axis; of several arrays, the first `num_keys` are keys and all are moved.
+    """Sort an array, or several arrays by keys, along an axis.
 
-    Shapes and dtypes stay; equals keep their order.
+    Parameters
+    ----------
+    operand : array_like or sequence of array_like
+        Array to sort, or arrays of one shape of which the first ones are keys.
+    dimension : int, optional
+        Axis to sort along. The default is the last one.
+    is_stable : bool, optional
+        Whether equal elements keep their order. They always do.
+    num_keys : int, optional
+        Number of operands that are compared, the first one first. The default is 1.
 
-    Raises:
-        TypeError: there is no operand, or shapes differ.
-        ValueError: there is no such axis, or num_keys is not from 1 to the number of operands.
+    Returns
+    -------
+    Array or tuple of Array
+        Sorted arrays, of the same shapes and dtypes.
 
+    Raises
+    ------
+    TypeError
+        If there is no operand, or shapes differ.
+    ValueError
+        If `dimension` is out of bounds, or `num_keys` is not between 1 and the number of operands.
+
+    See Also
+    --------
+    sort_key_val : Sort one array by another.
+    numpy.sort, numpy.argsort : Simpler functions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -377,12 +483,37 @@ def sort_key_val(
 ) -> tuple[Array, Array]:
     """Sort keys along an axis, and move values with them.
 
-    Both have one shape; shapes and dtypes stay.
+    Parameters
+    ----------
+    keys : array_like
+        Array to sort by, of any shape.
+    values : array_like
+        Array of the same shape, to bring into the same order.
+    dimension : int, optional
+        Axis to sort along. The default is the last one.
+    is_stable : bool, optional
+        Whether equal keys keep their order. They always do.
 
-    Raises:
-        TypeError: shapes differ.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    keys : Array
+        Sorted keys, of the same shape and dtype.
+    values : Array
+        Values in the order of the keys, of the same shape and dtype.
 
+    Raises
+    ------
+    TypeError
+        If shapes differ.
+    ValueError
+        If `dimension` is out of bounds.
+
+    See Also
+    --------
+    sort : The general form.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.sort_key_val(jnp.array([3, 1]), jnp.array([0, 1]))
     (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32))

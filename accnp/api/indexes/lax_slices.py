@@ -86,17 +86,40 @@ def _start(index: Node, n: int, name: str) -> Node:
 def dynamic_slice(
     operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
 ) -> Array:
-    """Cut a box of static size at a computed place; the place is moved so that the box fits.
+    """Slice an array at a position from an array, with a static size.
 
-    The result has shape `slice_sizes` and the dtype of the operand.
+    Parameters
+    ----------
+    operand : array_like
+        Array to slice, of any shape.
+    start_indices : sequence of scalar int
+        Start along each axis. It is moved such that the slice is inside of the array.
+    slice_sizes : sequence of int
+        Static length along each axis.
+    allow_negative_indices : bool or sequence of bool, optional
+        Whether negative starts count from the end, for all axes or for each one. Otherwise dynamic
+        negative starts are moved to 0. The default is True.
 
-    Negative starts count from the end; without `allow_negative_indices`, one flag or one for each
-    axis, computed ones are moved to 0.
+    Returns
+    -------
+    Array
+        Slice of shape `slice_sizes` and of the dtype of `operand`.
 
-    Raises:
-        TypeError: a start is no integer scalar, or sizes do not fit into the shape.
-        ValueError: there is not one start for each axis, or a static one is negative and must not.
+    Raises
+    ------
+    TypeError
+        If a start is not an integer scalar, or the sizes do not fit into the shape.
+    ValueError
+        If there is not one start for each axis, or a static one is negative and must not be.
 
+    See Also
+    --------
+    slice : Slice with static bounds.
+    dynamic_slice_in_dim : Slice along one axis.
+    dynamic_update_slice : Replace a slice.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_slice(jnp.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
@@ -111,15 +134,40 @@ def dynamic_slice(
 def dynamic_update_slice(
     operand: Any, update: ArrayLike, start_indices: Any, *, allow_negative_indices: Any = True
 ) -> Array:
-    """Replace a box at a computed place; the place is moved so that the box fits.
+    """Replace a slice of an array at a position from an array.
 
-    Shape and dtype are those of the operand, and the update has its dtype.
+    Parameters
+    ----------
+    operand : array_like
+        Array to change a copy of.
+    update : array_like
+        New values of the slice, of the dtype and rank of `operand`.
+    start_indices : sequence of scalar int
+        Start along each axis. It is moved such that the slice is inside of the array.
+    allow_negative_indices : bool or sequence of bool, optional
+        Whether negative starts count from the end, for all axes or for each one. The default is
+        True.
 
-    Raises:
-        TypeError: a start is no integer scalar, or the update is of another dtype or rank, or
-            larger.
-        ValueError: there is not one start for each axis.
+    Returns
+    -------
+    Array
+        Updated array, of the shape and dtype of `operand`.
 
+    Raises
+    ------
+    TypeError
+        If a start is not an integer scalar, or `update` has another dtype or rank, or is larger
+        than `operand`.
+    ValueError
+        If there is not one start for each axis.
+
+    See Also
+    --------
+    dynamic_slice : Read a slice.
+    dynamic_update_slice_in_dim : Replace a slice along one axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_update_slice(jnp.zeros(3), jnp.ones(2), (1,))
     Array([0., 1., 1.], dtype=float32)
@@ -149,14 +197,39 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Cut a range of static size at a computed place of one axis.
+    """Slice an array along one axis at a position from an array.
 
-    The other axes and the dtype stay.
+    Parameters
+    ----------
+    operand : array_like
+        Array to slice, of any shape.
+    start_index : scalar int
+        Start along the axis. It is moved such that the slice is inside of the array.
+    slice_size : int
+        Static length along the axis.
+    axis : int, optional
+        Axis to slice along. The default is 0.
+    {allow_negative}
 
-    Raises:
-        TypeError: the start is no integer scalar, or the size not static or beyond the axis.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Slice of the dtype of `operand`.
 
+    Raises
+    ------
+    TypeError
+        If the start is not an integer scalar, or the size is not static or longer than the axis.
+    ValueError
+        If `axis` is out of bounds.
+
+    See Also
+    --------
+    slice_in_dim : Slice with static bounds.
+    dynamic_slice : Slice along all axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_slice_in_dim(jnp.arange(4), 1, 2)
     Array([1, 2], dtype=int32)
@@ -179,14 +252,39 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Take one computed place of an axis.
+    """Take one index from an array along an axis.
 
-    The axis stays, of length 1, if keepdims; the dtype stays.
+    Parameters
+    ----------
+    operand : array_like
+        Array to take from, of any shape.
+    index : scalar int
+        Index along the axis. It is moved into its bounds.
+    axis : int, optional
+        Axis to take it from. The default is 0.
+    keepdims : bool, optional
+        If True, the default, the axis stays with length 1.
+    {allow_negative}
 
-    Raises:
-        TypeError: the index is no integer scalar.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Elements at the index, of the dtype of `operand`.
 
+    Raises
+    ------
+    TypeError
+        If the index is not an integer scalar.
+    ValueError
+        If `axis` is out of bounds.
+
+    See Also
+    --------
+    index_in_dim : The same with a static index.
+    dynamic_slice_in_dim : Take several indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_index_in_dim(jnp.arange(4), 1)
     Array([1], dtype=int32)
@@ -209,15 +307,40 @@ def dynamic_update_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Replace a range at a computed place of one axis.
+    """Replace a slice of an array along one axis at a position from an array.
 
-    Shape and dtype are those of the operand, and the update has its dtype.
+    Parameters
+    ----------
+    operand : array_like
+        Array to change a copy of.
+    update : array_like
+        New values of the slice, of the dtype and rank of `operand`.
+    start_index : scalar int
+        Start along the axis. It is moved such that the slice is inside of the array.
+    axis : int
+        Axis along which the slice starts there.
+    {allow_negative}
 
-    Raises:
-        TypeError: the start is no integer scalar, or the update is of another dtype or rank, or
-            larger.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Updated array, of the shape and dtype of `operand`.
 
+    Raises
+    ------
+    TypeError
+        If the start is not an integer scalar, or `update` has another dtype or rank, or is larger
+        than `operand`.
+    ValueError
+        If `axis` is out of bounds.
+
+    See Also
+    --------
+    dynamic_slice_in_dim : Read a slice.
+    dynamic_update_slice : Replace a slice along all axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_update_slice_in_dim(jnp.zeros(3), jnp.ones(2), 1, 0)
     Array([0., 1., 1.], dtype=float32)
@@ -238,14 +361,39 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Replace one computed place of an axis.
+    """Replace the elements at one index of an axis.
 
-    Shape and dtype are those of the operand; the update has its dtype, and may lack the axis.
+    Parameters
+    ----------
+    operand : array_like
+        Array to change a copy of.
+    update : array_like
+        New elements, of the dtype of `operand`, with or without the axis.
+    index : scalar int
+        Index along the axis. It is moved into its bounds.
+    axis : int
+        Axis along which the index counts.
+    {allow_negative}
 
-    Raises:
-        TypeError: the index is no integer scalar, or the update is of another dtype or shape.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Updated array, of the shape and dtype of `operand`.
 
+    Raises
+    ------
+    TypeError
+        If the index is not an integer scalar, or `update` has another dtype or shape.
+    ValueError
+        If `axis` is out of bounds.
+
+    See Also
+    --------
+    dynamic_index_in_dim : Read the elements.
+    dynamic_update_slice_in_dim : Replace several indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_update_index_in_dim(jnp.zeros(3), 1.0, 1, 0)
     Array([0., 1., 0.], dtype=float32)

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
+from accnp.docstrings import fill
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -89,15 +90,31 @@ def check_parts(function: str, length: int, axis: int, n: int, tiled: bool) -> N
 
 @api_boundary
 def axis_size(axis_name: Any) -> int:
-    """Return the length of a mapped axis, or the product for several names, as a Python integer.
+    """Return the length of a mapped axis.
 
-    Raises:
-        NameError: there is no mapped axis of that name.
+    Parameters
+    ----------
+    {axis_name_or_names}
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: x / jnp.lax.axis_size("i"), axis_name="i")(jnp.array([1.0, 3.0]))
-        Array([0.5, 1.5], dtype=float32)
+    Returns
+    -------
+    int
+        Length of the axis as a Python integer, or the product of the lengths of several axes.
+
+    Raises
+    ------
+    {raises_axis_name}
+
+    See Also
+    --------
+    axis_index : Position along the axis.
+    psum : Sum over the axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.vmap(lambda x: x / jnp.lax.axis_size("i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([0.5, 1.5], dtype=float32)
     """
     size = 1
     for name in axis_names(axis_name):
@@ -107,17 +124,30 @@ def axis_size(axis_name: Any) -> int:
 
 @api_boundary
 def axis_index(axis_name: Any) -> Any:
-    """Return the position of this example along a mapped axis; over several, the first is slowest.
+    """Return the position of this example along a mapped axis.
 
-    An int32 of shape ().
+    Parameters
+    ----------
+    {axis_name_or_names}
 
-    Raises:
-        NameError: there is no mapped axis of that name.
+    Returns
+    -------
+    Array
+        Position, an int32 of shape (). Over several axes, the first one is the slowest.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: x * jnp.lax.axis_index("i"), axis_name="i")(jnp.array([5, 7]))
-        Array([0, 7], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+
+    See Also
+    --------
+    axis_size : Length of the axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.vmap(lambda x: x * jnp.lax.axis_index("i"), axis_name="i")(jnp.array([5, 7]))
+    Array([0, 7], dtype=int32)
     """
     index = None
     for name in axis_names(axis_name):
@@ -156,24 +186,40 @@ def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Gro
 
 @api_boundary
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """Sum a tree of arrays over a mapped axis.
+    """Sum over a mapped axis.
 
-    Args:
-        x: a tree of arrays; Python numbers stay Python numbers.
-        axis_name: the name, or a tuple of names and of axes of the arrays.
-        axis_index_groups: lists of positions; each group is summed apart.
+    Parameters
+    ----------
+    {x_mapped}
+    axis_name : hashable or tuple
+        Name of the mapped axis, or a tuple of names and of axes of the arrays.
+    {axis_index_groups}
 
-    Shapes and dtypes stay (bools give int32), without the axes of the arrays that are named.
+    Returns
+    -------
+    pytree
+        Sums with the shapes and dtypes of the arrays, without the axes of the arrays that are
+        named. Bools give int32, and Python numbers give Python numbers.
 
-    Raises:
-        NameError: there is no mapped axis of that name.
-        TypeError: a leaf is no array or number.
-        ValueError: groups are not a partition of the positions.
+    Raises
+    ------
+    {raises_axis_name}
+    TypeError
+        If a leaf is not an array or a number.
+    ValueError
+        If groups do not partition the positions.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
-        Array([0.25, 0.75], dtype=float32)
+    See Also
+    --------
+    pmean, pmax, pmin : Other reductions.
+    psum_scatter : Sum of which each example gets a part.
+    vmap : Map a function over an axis and name it.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.vmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
     """
     axes = _axes("psum", axis_name)
     groups = index_groups("psum", axis_index_groups, axes[0], False)
@@ -189,18 +235,35 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 @api_boundary
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """Average a tree of arrays over a mapped axis, as `psum` sums them.
+    """Average over a mapped axis.
 
-    Shapes stay; integers give float32.
+    Parameters
+    ----------
+    {x_mapped}
+    axis_name : hashable or tuple
+        Name of the mapped axis, or a tuple of names and of axes of the arrays.
+    {axis_index_groups}
 
-    Raises:
-        NameError: there is no mapped axis of that name.
-        TypeError: a leaf is no array or number.
+    Returns
+    -------
+    pytree
+        Means with the shapes of the arrays. Integers give the default float dtype.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: x - jnp.lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
-        Array([-1.,  1.], dtype=float32)
+    Raises
+    ------
+    {raises_axis_name}
+    TypeError
+        If a leaf is not an array or a number.
+
+    See Also
+    --------
+    psum, pmax, pmin : Other reductions.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.vmap(lambda x: x - jnp.lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([-1.,  1.], dtype=float32)
     """
     axes = _axes("pmean", axis_name)
     groups = index_groups("pmean", axis_index_groups, axes[0], False)
@@ -225,12 +288,18 @@ def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., 
         return tree_map(lambda leaf: wrap(_reduce(function, function, fold, leaf, axes, groups)), x)
 
     extreme.__name__ = extreme.__qualname__ = function
-    extreme.__doc__ = (
-        f"Take the {function[1:]}imum of a tree of arrays over a mapped axis, as `psum` sums them."
-        "\n\n    Shapes and dtypes stay.\n\n    Raises:\n"
-        "        NameError: there is no mapped axis of that name.\n"
-        "        TypeError: a leaf is no array or number."
-        "\n\n    >>> import accnp as jnp\n    >>> jnp.vmap(\n"
+    extreme.__doc__ = fill(
+        f"Take the {function[1:]}imum over a mapped axis.\n\n"
+        "    Parameters\n    ----------\n    {x_mapped}\n"
+        "    axis_name : hashable or tuple\n"
+        "        Name of the mapped axis, or a tuple of names and of axes of the arrays.\n"
+        "    {axis_index_groups}\n\n"
+        "    Returns\n    -------\n"
+        "    pytree\n        Extremes, of the same shapes and dtypes.\n\n"
+        "    Raises\n    ------\n    {raises_axis_name}\n"
+        "    TypeError\n        If a leaf is not an array or a number.\n\n"
+        "    See Also\n    --------\n    psum, pmean, pmax, pmin : Other reductions.\n\n"
+        "    Examples\n    --------\n    >>> import accnp as jnp\n    >>> jnp.vmap(\n"
         f"    ...     lambda x: jnp.lax.{function}(x, 'i'), axis_name='i')(jnp.array([{given}]))\n"
         f"    Array([{gives}], dtype=int32)\n    "
     )
@@ -268,29 +337,46 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """Gather the values of all examples along a new axis (or, tiled, along one that is there).
+    """Gather the values of all examples of a mapped axis.
 
-    Args:
-        x: a tree of arrays.
-        axis_name: the name, or several; the first is the slowest.
-        axis_index_groups: lists of positions of one length; each group gathers apart.
-        axis: where the new axis stands, or which one is made longer.
-        tiled: join the values along an axis that is there.
-        to: accepted for jax's sake.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    {axis_index_groups}
+    axis : int, optional
+        Position of the new axis or, if `tiled`, the existing axis along which values are joined.
+        The default is 0.
+    tiled : bool, optional
+        If True, join the values along an existing axis. By default there is a new one.
+    to : str, optional
+        Type of the result in JAX's sharding system. It is accepted and has no effect.
 
-    Dtypes stay; the axis has the length of the mapped one.
+    Returns
+    -------
+    pytree
+        Gathered values of the same dtypes; the new axis has the length of the mapped one.
 
-    Raises:
-        NameError: there is no mapped axis of that name.
-        TypeError: a leaf is no array or number.
-        ValueError: an array has no such axis.
+    Raises
+    ------
+    {raises_axis_name}
+    TypeError
+        If a leaf is not an array or a number.
+    ValueError
+        If an array has no such axis.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.all_gather(x, "i") - x
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([1.0, 3.0]))
-        Array([[ 0.,  2.],
-               [-2.,  0.]], dtype=float32)
+    See Also
+    --------
+    all_to_all : Exchange slices.
+    psum_scatter : Its transpose.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.all_gather(x, "i") - x
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([[ 0.,  2.],
+           [-2.,  0.]], dtype=float32)
     """
     names = axis_names(axis_name)
     if to not in _GATHERED:
@@ -322,24 +408,42 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Sum over a mapped axis, and give each example its part of an axis of the sum.
+    """Sum over a mapped axis, and give each example its part of the sum.
 
-    Args:
-        x: a tree of arrays of numbers, whose dtypes stay.
-        axis_name: the name, or several; the first is the slowest.
-        scatter_dimension: the axis that is given out.
-        axis_index_groups: lists of positions of one length; each group works apart.
-        tiled: keep the axis, with a part of its length.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    scatter_dimension : int, optional
+        Axis of the sum that is distributed over the examples. The default is 0.
+    {axis_index_groups}
+    tiled : bool, optional
+        If True, the axis stays, with a part of its length. By default it has one element for each
+        example and is removed.
 
-    Raises:
-        ValueError: the axis cannot be split over the examples.
-        TypeError: the array is of bools.
+    Returns
+    -------
+    pytree
+        Parts of the sums, of the same dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.psum_scatter(x, "i")
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-        Array([4., 6.], dtype=float32)
+    Raises
+    ------
+    ValueError
+        If the axis cannot be distributed evenly over the examples.
+    TypeError
+        If an array is bool.
+
+    See Also
+    --------
+    psum : The whole sum.
+    all_gather : Its transpose.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.psum_scatter(x, "i")
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([4., 6.], dtype=float32)
     """
     names = axis_names(axis_name)
     groups = index_groups("psum_scatter", axis_index_groups, names, True)

@@ -38,26 +38,44 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Exchange a mapped axis with an axis of the array: example k gets piece k of every example.
+    """Exchange slices of arrays along a mapped axis: example k gets slice k of every example.
 
-    Args:
-        x: a tree of arrays, whose dtypes stay.
-        axis_name: the name, or several; the first is the slowest.
-        split_axis: the axis that is cut into pieces; unless `tiled`, as many as there are examples,
-            and it is gone from the result.
-        concat_axis: where the pieces stand in the result; `tiled`: along which they are joined.
-        axis_index_groups: lists of positions of one length; each group exchanges apart.
-        tiled: keep both axes.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    split_axis : int
+        Axis that is cut into slices. Unless `tiled`, it has as many elements as there are examples,
+        and is removed.
+    concat_axis : int
+        Position of the new axis or, if `tiled`, the axis along which slices are joined.
+    {axis_index_groups}
+    tiled : bool, optional
+        If True, both axes stay. The default is False.
 
-    Raises:
-        ValueError: the axis cannot be split over the examples.
+    Returns
+    -------
+    pytree
+        Exchanged slices, of the same dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.all_to_all(x, "i", 0, 0)
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
-        Array([[1, 3],
-               [2, 4]], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+    ValueError
+        If `split_axis` cannot be distributed evenly over the examples.
+
+    See Also
+    --------
+    all_gather : Gather all values.
+    ppermute : Send values along pairs of examples.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.all_to_all(x, "i", 0, 0)
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
     names = axis_names(axis_name)
     groups = index_groups("all_to_all", axis_index_groups, names, True)
@@ -123,41 +141,75 @@ def _exchanged_over(
 
 @api_boundary
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """Swap a mapped axis with an axis of the array of the same length.
+    """Swap a mapped axis with an axis of the array.
 
-    The dtype stays.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    axis : int
+        Axis of the array, of the length of the mapped axis.
+    {axis_index_groups}
 
-    Raises:
-        NameError: there is no mapped axis of that name.
-        ValueError: the lengths differ, or there is no such axis.
+    Returns
+    -------
+    pytree
+        Arrays of the same shapes and dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.pswapaxes(x, "i", 0)
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
-        Array([[1, 3],
-               [2, 4]], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+    ValueError
+        If the lengths differ, or `axis` is out of bounds.
+
+    See Also
+    --------
+    all_to_all : The general form.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.pswapaxes(x, "i", 0)
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
 @api_boundary
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send values along pairs (source, destination); examples that receive nothing get zeros.
+    """Send values along pairs of examples of a mapped axis.
 
-    Raises:
-        ValueError: a source or a destination occurs twice, or lies outside of the axis.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    perm : sequence of (int, int)
+        Pairs of the positions of sender and receiver.
 
-    Shapes and dtypes stay.
+    Returns
+    -------
+    pytree
+        Received values, of the same shapes and dtypes. Examples that receive nothing get zeros.
 
-    Raises:
-        NameError: there is no mapped axis of that name.
+    Raises
+    ------
+    {raises_axis_name}
+    ValueError
+        If a sender or a receiver occurs twice, or is out of bounds.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.ppermute(x, "i", [(0, 1), (1, 2)])
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
-        Array([0, 5, 6], dtype=int32)
+    See Also
+    --------
+    pshuffle : Permute the values of all examples.
+    all_to_all : Exchange slices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.ppermute(x, "i", [(0, 1), (1, 2)])
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
+    Array([0, 5, 6], dtype=int32)
     """
     names = axis_names(axis_name)
     n = axis_size(names)
@@ -185,19 +237,36 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 @api_boundary
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Permute the values of the examples: example i gets that of example perm[i].
+    """Permute the values of the examples of a mapped axis.
 
-    Shapes and dtypes stay.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    perm : sequence of int
+        Permutation of the positions: example i gets the value of example perm[i].
 
-    Raises:
-        NameError: there is no mapped axis of that name.
-        ValueError: perm is no permutation of the positions.
+    Returns
+    -------
+    pytree
+        Permuted values, of the same shapes and dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.pshuffle(x, "i", [2, 0, 1])
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
-        Array([7, 5, 6], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+    ValueError
+        If `perm` is not a permutation of the positions.
+
+    See Also
+    --------
+    ppermute : Send values along pairs.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.pshuffle(x, "i", [2, 0, 1])
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
+    Array([7, 5, 6], dtype=int32)
     """
     n = len(perm)
     if sorted(perm) != list(range(n)) or n != axis_size(axis_name):
@@ -210,18 +279,35 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 @api_boundary
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """Give every example the value of one of them.
+    """Give every example of a mapped axis the value of one of them.
 
-    Shapes and dtypes stay.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    source : int
+        Position of the example whose value is taken.
 
-    Raises:
-        NameError: there is no mapped axis of that name.
-        ValueError: there is no such example.
+    Returns
+    -------
+    pytree
+        Values of that example, of the same shapes and dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: jnp.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([5, 6]))
-        Array([6, 6], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+    ValueError
+        If `source` is out of bounds.
+
+    See Also
+    --------
+    ppermute : Send values along pairs.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.vmap(lambda x: jnp.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([5, 6]))
+    Array([6, 6], dtype=int32)
     """
     (name,) = axis_names(axis_name)
     at = as_axis(source, size_of(name), "pbroadcast")

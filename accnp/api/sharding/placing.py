@@ -18,20 +18,36 @@ __all__ = ["auto_axes", "explicit_axes", "placed", "reshard", "with_sharding_con
 
 @api_boundary
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Say within a program how values lie on devices.
+    """Declare how values are placed on devices within a program.
 
-    Args:
-        x: a tree of arrays, whose shapes and dtypes stay.
-        shardings: a sharding, a `PartitionSpec` over the mesh in use, or a tree prefix of these.
+    Parameters
+    ----------
+    x : pytree
+        Array or tree of arrays of any shapes and dtypes.
+    shardings : Sharding, PartitionSpec or pytree prefix of them
+        Placement of the arrays. A PartitionSpec refers to the mesh in use.
 
-    Raises:
-        ValueError: there is no mesh in use, or an axis cannot be cut evenly.
+    Returns
+    -------
+    pytree
+        The same values, with their shapes and dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
-        >>> jnp.jit(lambda x: jnp.lax.with_sharding_constraint(x * 2, s))(jnp.ones(2)).sharding.spec
-        P('x',)
+    Raises
+    ------
+    ValueError
+        If there is no mesh in use, or an axis cannot be divided evenly.
+
+    See Also
+    --------
+    device_put : Place arrays outside of programs.
+    make_mesh : Arrange devices in a mesh.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+    >>> jnp.jit(lambda x: jnp.lax.with_sharding_constraint(x * 2, s))(jnp.ones(2)).sharding.spec
+    P('x',)
     """
     name = "with_sharding_constraint"
     return put_tree(name, x, _given(name, shardings), _on_its_mesh)

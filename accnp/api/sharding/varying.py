@@ -15,19 +15,36 @@ __all__ = ["pcast", "pvary"]
 
 @api_boundary
 def pvary(x: Any, axis_name: Any) -> Any:
-    """Let values count as ones that differ along axes: their derivative is that of one part.
+    """Mark values as varying along mapped axes.
 
-    Args:
-        x: a tree of arrays, whose shapes and dtypes stay.
-        axis_name: a name, or several.
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
 
-    Raises:
-        NameError: a name is not bound.
+    Returns
+    -------
+    pytree
+        The same values, with their shapes and dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: jnp.lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
-        Array([1, 2], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+
+    See Also
+    --------
+    pcast : The general form.
+    shard_map : Map a function over the parts of arrays.
+
+    Notes
+    -----
+    The derivative of a varying value is that of one part of it.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.vmap(lambda x: jnp.lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
     """
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     for name in names:
@@ -39,21 +56,37 @@ def pvary(x: Any, axis_name: Any) -> Any:
 
 @api_boundary
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """Say whether values differ along axes: `to="varying"` is `pvary`.
+    """Declare whether values vary along mapped axes.
 
-    Args:
-        x: a tree of arrays, whose shapes and dtypes stay.
-        axis_name: a name, or several.
-        to: "varying"; a value that differs becomes one that does not by a reduction (`psum`).
+    Parameters
+    ----------
+    {x_mapped}
+    {axis_name_or_names}
+    to : str
+        "varying". To get a value that does not vary, reduce it, for example by `psum`.
 
-    Raises:
-        ValueError: another `to`.
+    Returns
+    -------
+    pytree
+        The same values, with their shapes and dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.pcast(x, "i", to="varying")
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([1, 2]))
-        Array([1, 2], dtype=int32)
+    Raises
+    ------
+    {raises_axis_name}
+    ValueError
+        If `to` is not "varying".
+
+    See Also
+    --------
+    pvary : The same with "varying".
+    psum : Reduce varying values.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.lax.pcast(x, "i", to="varying")
+    >>> jnp.vmap(f, axis_name="i")(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
     """
     if to != "varying":
         raise ValueError(f"pcast: to must be 'varying'; got {to!r}; reduce with psum or pmean")

@@ -18,9 +18,9 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.arrays.bits import bits_of, width_of
 from accnp.api.arrays.placement import made
-from accnp.api.elements.elementwise import with_parameters
+from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_kinds import atan2_any
-from accnp.api.strict.lax_texts import op_text, with_example
+from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
@@ -64,7 +64,7 @@ def strict(
     call = api_boundary(with_parameters(forms[names.count(",")], names))
     call.__name__ = call.__qualname__ = name
     call.__module__ = "accnp.lax"
-    call.__doc__ = with_example(op_text(name, OPS[op], names.split(", "), accurate), label, example)
+    call.__doc__ = documented(op_text(name, OPS[op], names.split(", "), accurate), label, example)
     return call
 
 

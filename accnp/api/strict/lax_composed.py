@@ -525,7 +525,7 @@ def stage(x: ArrayLike, /) -> Array:
     Parameters
     ----------
     x : array_like
-        Array or number to convert.
+        Array or number to convert, of any shape.
 
     Returns
     -------

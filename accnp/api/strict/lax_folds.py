@@ -12,9 +12,9 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_axes, as_int
 from accnp.api.arguments.values import needs_dtype
+from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
-from accnp.api.strict.lax_texts import with_example
 from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.docstrings import fill
@@ -90,7 +90,7 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
         "    ValueError\n        If an axis is out of bounds, negative or given twice.\n\n"
         f"    See Also\n    --------\n    {related}\n    reduce : Reduction by any function."
     )
-    reduce_.__doc__ = with_example(text, f"lax.{name}", example)
+    reduce_.__doc__ = documented(text, f"lax.{name}", example)
     return reduce_
 
 
@@ -141,7 +141,7 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
         "    See Also\n    --------\n"
         f"    {other}\n    numpy.{name} : The same with optional arguments."
     )
-    arg.__doc__ = with_example(text, f"lax.{name}", example)
+    arg.__doc__ = documented(text, f"lax.{name}", example)
     return arg
 
 
@@ -174,7 +174,7 @@ def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
         f"    See Also\n    --------\n    {related}\n"
         "    associative_scan : Partial results of any associative function."
     )
-    cumulative.__doc__ = with_example(text, f"lax.{name}", example)
+    cumulative.__doc__ = documented(text, f"lax.{name}", example)
     return cumulative
 
 

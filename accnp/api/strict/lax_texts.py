@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from accnp.api.elements.elementwise import documented
 from accnp.docstrings import fill
 from accnp.ir.aval import make_aval
 from accnp.ir.op import Op
@@ -163,9 +162,3 @@ def op_text(name: str, op: Op, names: list[str], accurate: bool) -> str:
     if count > 1:
         lines += ["", "Notes", "-----", "Unlike functions of `numpy`, it does not promote dtypes."]
     return fill("\n    ".join(lines).replace("\n    \n", "\n\n"))
-
-
-def with_example(text: str, call: str, example: str) -> str:
-    """Return a docstring with the section of an example, as `documented` writes it."""
-    made = documented(text, call, example)
-    return made.replace("\n\n    >>> ", "\n\n    Examples\n    --------\n    >>> ", 1)

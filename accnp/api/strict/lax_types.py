@@ -24,8 +24,22 @@ __all__ = [
 class RoundingMethod(enum.IntEnum):
     """How `round` treats halves.
 
-    `lax.round` takes it, for floating dtypes; a TypeError for others.
+    `lax.round` accepts it for floating dtypes.
 
+    Attributes
+    ----------
+    AWAY_FROM_ZERO : int
+        Round halves away from 0; the default.
+    TO_NEAREST_EVEN : int
+        Round halves to even numbers, as NumPy does.
+
+    Raises
+    ------
+    TypeError
+        If `lax.round` is called with an array that is not floating.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.round(jnp.array([2.5, -2.5]), jnp.lax.RoundingMethod.TO_NEAREST_EVEN)
     Array([ 2., -2.], dtype=float32)
@@ -36,10 +50,26 @@ class RoundingMethod(enum.IntEnum):
 
 
 class Precision(enum.Enum):
-    """How exactly products are computed; on a CPU always in the operands' own precision.
+    """Precision of products, as many functions accept it.
 
-    Products take it for all dtypes. A ValueError for texts that name none.
+    On a CPU, products always have the precision of their operands, of any dtype.
 
+    Attributes
+    ----------
+    DEFAULT : Precision
+        The fastest way.
+    HIGH : Precision
+        A more precise way.
+    HIGHEST : Precision
+        The most precise way.
+
+    Raises
+    ------
+    ValueError
+        If a string is given that names no precision.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dot(jnp.ones(2), jnp.ones(2), precision=jnp.lax.Precision.HIGHEST)
     Array(2., dtype=float32)
@@ -51,14 +81,28 @@ class Precision(enum.Enum):
 
 
 class AccuracyMode(enum.Enum):
-    """How exactly elementary functions are computed; there is one way on a CPU, the exact one.
+    """Accuracy of elementary functions such as `lax.exp`.
 
-    `lax.exp` and its like take it, for floating and complex dtypes; another value is refused.
+    There is one way to compute them, the exact one, so that the mode has no effect. It is accepted
+    for floating and complex dtypes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.exp(0.0, accuracy=jnp.lax.AccuracyMode.HIGHEST)
-        Array(1., dtype=float32, weak_type=True)
+    Attributes
+    ----------
+    HIGHEST : AccuracyMode
+        The most accurate way.
+    DEFAULT : AccuracyMode
+        The way that JAX chooses.
+
+    Raises
+    ------
+    NotImplementedError
+        If an elementary function gets another object.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.exp(0.0, accuracy=jnp.lax.AccuracyMode.HIGHEST)
+    Array(1., dtype=float32, weak_type=True)
     """
 
     HIGHEST = 1
@@ -66,15 +110,26 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """The error that a caller of an elementary function can bear; the exact way bears any.
+    """Error that the caller of an elementary function tolerates.
 
-    Args:
-        atol, rtol: absolute and relative error.
-        ulps: units in the last place.
+    Functions are computed in one way, which is accurate enough for any tolerance.
 
-    Raises:
-        ValueError: a bound is negative, or all are zero.
+    Parameters
+    ----------
+    atol : float, optional
+        Absolute error. The default, 0, sets no bound.
+    rtol : float, optional
+        Relative error. The default, 0, sets no bound.
+    ulps : int, optional
+        Error in units in the last place. The default, 0, sets no bound.
 
+    Raises
+    ------
+    ValueError
+        If a bound is negative, or all are 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.exp(0.0, accuracy=jnp.lax.Tolerance(rtol=1e-3))
     Array(1., dtype=float32, weak_type=True)
@@ -101,8 +156,32 @@ def check_accuracy(function: str, accuracy: Any) -> None:
 
 
 class DotAlgorithm(NamedTuple):
-    """How a product is computed: in which types operands are read, and in which sums are kept.
+    """Algorithm of a product: dtypes in which operands are read and sums are kept.
 
+    Parameters
+    ----------
+    lhs_precision_type : dtype_like
+        Dtype to which the left operand is rounded.
+    rhs_precision_type : dtype_like
+        Dtype to which the right operand is rounded.
+    accumulation_type : dtype_like
+        Dtype in which products are summed up.
+    lhs_component_count : int, optional
+        Number of terms into which the left operand is split.
+    rhs_component_count : int, optional
+        Number of terms into which the right operand is split.
+    num_primitive_operations : int, optional
+        Number of products of such terms.
+    allow_imprecise_accumulation : bool, optional
+        Whether sums may be less precise.
+
+    Raises
+    ------
+    ValueError
+        If a product gets it as its precision: products have the precision of their operands.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.DotAlgorithm(
     ...     jnp.float32, jnp.float32, jnp.float32, 1, 1, 1, False).accumulation_type.__name__
@@ -133,14 +212,20 @@ _BF16, _F32, _F64 = ml_dtypes.bfloat16, np.float32, np.float64
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms for products by name: operands' types and the sums' type.
+    """Named algorithms of products, by the dtypes of operands and sums.
 
-    On a CPU there are the ones in the operands' own precision: `DEFAULT`, `F32_F32_F32` for
-    operands up to 32 bits, `F64_F64_F64`. `BF16_BF16_F32` and its variants `_X3`, `_X6`, `_X9`
-    are accepted too, and computed without rounding the operands to bfloat16 first.
+    The `precision` argument of products accepts those that have the precision of the operands:
+    `DEFAULT`, `F32_F32_F32` for operands of up to 32 bits, and `F64_F64_F64`. `BF16_BF16_F32` and
+    its variants `_X3`, `_X6` and `_X9` are accepted, too, and computed without rounding the
+    operands to bfloat16 first.
 
-    `precision=` of products takes it; a ValueError unless it is what the operands' dtypes mean.
+    Raises
+    ------
+    ValueError
+        If a product gets an algorithm of another precision than that of its operands.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> one = jnp.ones(2)
     >>> jnp.lax.dot(one, one, precision=jnp.lax.DotAlgorithmPreset.F32_F32_F32)
@@ -214,15 +299,24 @@ def _ints(values: Any) -> tuple[int, ...]:
 
 
 class RaggedDotDimensionNumbers:
-    """Which axes of the operands of `ragged_dot_general` belong together.
+    """Roles of the axes of the operands of `ragged_dot_general`.
 
-    Args:
-        dot_dimension_numbers: as of `dot_general`.
-        lhs_ragged_dimensions: the one axis of the left operand that the groups cut.
-        rhs_group_dimensions: the axis of the right operand that has a matrix for each group.
+    Parameters
+    ----------
+    dot_dimension_numbers : ((axes, axes), (axes, axes))
+        Contracted and batch axes of both operands, as in `dot_general`.
+    lhs_ragged_dimensions : sequence of int
+        The one axis of the left operand that is cut into groups.
+    rhs_group_dimensions : sequence of int
+        The axis of the right operand that has one matrix for each group, if any.
 
-    `lax.ragged_dot_general` looks at it, and raises a TypeError where it does not fit.
+    Raises
+    ------
+    TypeError
+        If `ragged_dot_general` gets numbers that do not fit its operands.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> numbers = jnp.lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
     >>> numbers.lhs_ragged_dimensions
@@ -255,8 +349,19 @@ class RaggedDotDimensionNumbers:
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators of `rng_bit_generator`; the default is Philox.
+    """Generators of `rng_bit_generator`.
 
+    Attributes
+    ----------
+    RNG_DEFAULT : int
+        Philox.
+    RNG_THREE_FRY : int
+        Threefry.
+    RNG_PHILOX : int
+        Philox.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.RandomAlgorithm.RNG_DEFAULT.name
     'RNG_DEFAULT'
