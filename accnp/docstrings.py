@@ -419,6 +419,18 @@ TypeError
     If indices are not integers, or updates have another dtype or do not fit.
 ValueError
     If there is no such mode.""",
+    # --- linear algebra and Fourier transforms
+    "a_square": """\
+a : array_like
+    Square matrices of shape (..., n, n).""",
+    "hermitian_svd": """\
+hermitian : bool, optional
+    Whether the matrices are symmetric or Hermitian, so that eigenvalues can be used. The default is
+    False.""",
+    "norm_fft": """\
+norm : {"backward", "ortho", "forward"}, optional
+    Scaling. "backward", the default, divides inverse transforms by the number of elements n,
+    "forward" divides the other transforms, and "ortho" divides both by sqrt(n).""",
 }
 _LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 

@@ -24,6 +24,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj
 from accnp.array import Array, ArrayLike, wrap
+from accnp.docstrings import fill
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -41,20 +42,35 @@ _BY_NAME = {name: t for t in FftType for name in (t.name, t.name.lower())}
 
 @api_boundary
 def lax_fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """Transform the last axes, whose lengths are `fft_lengths`.
+    """Compute Fourier transforms over the last axes.
 
-    Args:
-        x: array of at least as many axes; real for "RFFT".
-        fft_type: an `FftType`, or its name: "FFT", "IFFT", "RFFT", "IRFFT".
-        fft_lengths: lengths of the transformed axes; for "IRFFT" those of the result.
+    Parameters
+    ----------
+    x : array_like
+        Array to transform, real for "RFFT".
+    fft_type : FftType or str
+        Type of the transform: "FFT", "IFFT", "RFFT" or "IRFFT".
+    fft_lengths : sequence of int
+        Lengths of the transformed axes; for "IRFFT" those of the result.
 
-    Returns:
-        A complex array; a real one for "IRFFT".
+    Returns
+    -------
+    Array
+        Transforms of complex dtype, or real ones for "IRFFT".
 
-    Raises:
-        ValueError: unknown type, complex operand of "RFFT", lengths that do not fit.
-        TypeError: `fft_type` is neither an `FftType` nor a string.
+    Raises
+    ------
+    ValueError
+        If the type is unknown, `x` is complex for "RFFT", or lengths do not fit.
+    TypeError
+        If `fft_type` is neither an `FftType` nor a string.
 
+    See Also
+    --------
+    numpy.fft.fft, numpy.fft.fftn, numpy.fft.rfft : The same by NumPy's names.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.fft(jnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,))
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -177,28 +193,65 @@ def _one(name: str, fft_type: FftType, a: Any, n: Any, axis: Any, norm: Any) -> 
 
 
 _WHAT = {
-    FftType.FFT: "the discrete Fourier transform",
-    FftType.IFFT: "the inverse of the discrete Fourier transform",
-    FftType.RFFT: "the discrete Fourier transform of real numbers: half of the frequencies",
-    FftType.IRFFT: "the inverse of `rfft`: real numbers",
+    FftType.FFT: "discrete Fourier transform",
+    FftType.IFFT: "inverse discrete Fourier transform",
+    FftType.RFFT: "Fourier transform of real numbers",
+    FftType.IRFFT: "inverse Fourier transform to real numbers",
 }
+_TAKEN = {
+    FftType.FFT: "Real or complex array to transform.",
+    FftType.IFFT: "Real or complex spectrum to transform.",
+    FftType.RFFT: "Real array to transform.",
+    FftType.IRFFT: "Non-negative half of a spectrum along the last transformed axis.",
+}
+_COMPLEX = "of dtype complex64 (complex128 for 64-bit numbers)"
+_GIVES = {
+    FftType.FFT: f"Spectrum {_COMPLEX}.",
+    FftType.IFFT: f"Transform {_COMPLEX}.",
+    FftType.RFFT: f"Non-negative half of the spectrum,\n        {_COMPLEX}.",
+    FftType.IRFFT: "Real transform of dtype float32 (float64 for 64-bit numbers).",
+}
+_ONE_AXIS = """n : int, optional
+        Length along the axis to which the array is cut or padded with zeros. The default is its
+        own length{}.
+    axis : int, optional
+        Axis to transform. The default is the last one."""
+_SIZES = """s : sequence of int, optional
+        Lengths along the axes to which the array is cut or padded with zeros. The default is
+        its own lengths{}."""
+_TWO_AXES = f"""{_SIZES}
+    axes : pair of int, optional
+        Axes to transform. The default is the last two."""
+_MANY_AXES = f"""{_SIZES}
+    axes : sequence of int, optional
+        Axes to transform. The default is as many of the last axes as `s` has, or all axes."""
 
-_COMPLEX = "The dtype is complex64\n    (complex128 for 64-bit numbers)."
-_REAL = "The dtype is float32\n    (float64 for 64-bit numbers)."
-_TYPES = {kind: _REAL if kind is FftType.IRFFT else _COMPLEX for kind in _WHAT}
+
+def _related(name: str) -> str:
+    """Return the inverse of a transform, and its form over other axes."""
+    base = name.rstrip("2n")
+    opposite = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}[base]
+    tail = name[len(base) :]
+    other, what = (f"{base}n", "over several axes") if not tail else (base, "along one axis")
+    return f"{opposite}{tail} : The inverse.\n    {other} : The transform {what}."
 
 
 def _finished(
-    function: Callable[..., Array], name: str, fft_type: FftType, over: str, example: str
+    function: Callable[..., Array], name: str, fft_type: FftType, over: str, axes: str, example: str
 ) -> Any:
     function.__name__ = function.__qualname__ = name
-    text = (
-        f"Return {_WHAT[fft_type]}.\n\n    It goes {over}. {_TYPES[fft_type]}\n"
-        "    Unlike NumPy: there is no out=.\n"
-        '    norm: "backward" (None) divides inverse transforms by the number of elements,\n'
-        '    "forward" the others, "ortho" both by its square root.\n\n'
-        "    Raises:\n        ValueError: lengths, axes or norm that do not fit; rfft of complex."
-        "\n        TypeError: a is a list or a text."
+    length = ", for n elements 2 (n - 1) along the last axis" if fft_type is FftType.IRFFT else ""
+    complex_too = ", or `a` is complex" if fft_type is FftType.RFFT else ""
+    text = fill(
+        f"Compute the {_WHAT[fft_type]} {over}.\n\n"
+        f"    Parameters\n    ----------\n    a : array_like\n        {_TAKEN[fft_type]}\n"
+        f"    {axes.format(length)}\n    {{norm_fft}}\n\n"
+        f"    Returns\n    -------\n    Array\n        {_GIVES[fft_type]}\n\n"
+        "    Raises\n    ------\n"
+        f"    ValueError\n        If lengths, axes or `norm` do not fit{complex_too}.\n"
+        "    TypeError\n        If `a` is a list or a string.\n\n"
+        f"    See Also\n    --------\n    {_related(name)}\n\n"
+        "    Notes\n    -----\n    Unlike NumPy, there is no argument `out`."
     )
     function.__doc__ = documented(text, f"fft.{name}", example)
     return api_boundary(function)
@@ -210,9 +263,7 @@ def _along_one(name: str, fft_type: FftType, example: str) -> Any:
     ) -> Array:
         return _one(name, fft_type, a, n, axis, norm)
 
-    return _finished(
-        function, name, fft_type, "along one axis, cut or padded with zeros to n", example
-    )
+    return _finished(function, name, fft_type, "along one axis", _ONE_AXIS, example)
 
 
 def _over_two(name: str, fft_type: FftType, example: str) -> Any:
@@ -226,9 +277,7 @@ def _over_two(name: str, fft_type: FftType, example: str) -> Any:
             )
         return _core(name, fft_type, a, s, axes, norm)
 
-    return _finished(
-        function, name, fft_type, "over two axes, cut or padded with zeros to s", example
-    )
+    return _finished(function, name, fft_type, "over two axes", _TWO_AXES, example)
 
 
 def _over_many(name: str, fft_type: FftType, example: str) -> Any:
@@ -237,8 +286,7 @@ def _over_many(name: str, fft_type: FftType, example: str) -> Any:
     ) -> Array:
         return _core(name, fft_type, a, s, axes, norm)
 
-    what = "over all axes, or those given, cut or padded with zeros to s"
-    return _finished(function, name, fft_type, what, example)
+    return _finished(function, name, fft_type, "over several axes", _MANY_AXES, example)
 
 
 fft = _along_one("fft", FftType.FFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j]")
@@ -257,17 +305,37 @@ irfftn = _over_many("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0.
 
 @api_boundary
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform one half of a signal whose other half is its conjugate: a real spectrum.
+    """Compute the real spectrum of a signal of which one half is given.
 
-    The dtype is float32 (float64 for 64-bit numbers).
+    The other half of the signal is the complex conjugate of the first.
 
-    Args:
-        a: array; n: length of the result (default: 2 (m - 1) for m elements).
-        axis, norm: as for `fft`.
+    Parameters
+    ----------
+    a : array_like
+        First half of the signal, with m elements along the axis.
+    n : int, optional
+        Length of the result. The default is 2 (m - 1).
+    axis : int, optional
+        Axis to transform. The default is the last one.
+    {norm_fft}
 
-    Raises:
-        ValueError: several axes, or an n or norm that does not fit.
+    Returns
+    -------
+    Array
+        Spectrum of dtype float32 (float64 for 64-bit numbers).
 
+    Raises
+    ------
+    ValueError
+        If `axis` is a sequence, or `n` or `norm` does not fit.
+
+    See Also
+    --------
+    ihfft : The inverse.
+    irfft : The same without conjugation and scaled.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
@@ -281,11 +349,35 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 @api_boundary
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `hfft`: half of the signal of a real spectrum.
+    """Compute one half of the signal of a real spectrum, the inverse of `hfft`.
 
-    Raises:
-        ValueError: a complex operand, several axes, or an n or norm that does not fit.
+    Parameters
+    ----------
+    a : array_like
+        Real spectrum.
+    n : int, optional
+        Length along the axis to which `a` is cut or padded with zeros.
+    axis : int, optional
+        Axis to transform. The default is the last one.
+    {norm_fft}
 
+    Returns
+    -------
+    Array
+        First half of the signal, of complex dtype, with n // 2 + 1 elements along the axis.
+
+    Raises
+    ------
+    ValueError
+        If `a` is complex, `axis` is a sequence, or `n` or `norm` does not fit.
+
+    See Also
+    --------
+    hfft : The inverse.
+    rfft : Transform of real signals.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fft.ihfft(jnp.array([8.0, 0.0, 0.0, 0.0]))
     Array([2.+0.j, 2.+0.j, 2.+0.j], dtype=complex64)
@@ -318,14 +410,38 @@ def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
 
 @api_boundary
 def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """Return the frequencies of the n elements of `fft`, for samples that are d apart.
+    """Return the frequencies of the elements of `fft`.
 
-    Shape (n,), float32 (64-bit with jax_enable_x64) or `dtype`.
+    Parameters
+    ----------
+    n : int
+        Number of samples of the signal.
+    d : scalar, optional
+        Distance between samples. The default is 1.
+    dtype : dtype_like, optional
+        Floating dtype of the result. The default is float32 (float64 with `jax_enable_x64`).
+    device : Device, optional
+        Where the result is placed.
 
-    Raises:
-        TypeError: n is no integer.
-        ValueError: d is no single value.
+    Returns
+    -------
+    Array
+        Frequencies in cycles per unit of `d`, of shape (n,).
 
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `d` is not a scalar.
+
+    See Also
+    --------
+    rfftfreq : Frequencies of `rfft`.
+    fftshift : Move frequency 0 to the middle.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
@@ -342,14 +458,37 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any
 
 @api_boundary
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """Return the frequencies of the elements of `rfft` of n samples that are d apart.
+    """Return the frequencies of the elements of `rfft`.
 
-    Shape (n // 2 + 1,), float32 (64-bit with jax_enable_x64) or `dtype`.
+    Parameters
+    ----------
+    n : int
+        Number of samples of the signal.
+    d : scalar, optional
+        Distance between samples. The default is 1.
+    dtype : dtype_like, optional
+        Floating dtype of the result. The default is float32 (float64 with `jax_enable_x64`).
+    device : Device, optional
+        Where the result is placed.
 
-    Raises:
-        TypeError: n is no integer.
-        ValueError: d is no single value.
+    Returns
+    -------
+    Array
+        Frequencies in cycles per unit of `d`, of shape (n // 2 + 1,).
 
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `d` is not a scalar.
+
+    See Also
+    --------
+    fftfreq : Frequencies of `fft`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
@@ -377,14 +516,34 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
 
 @api_boundary
 def fftshift(x: ArrayLike, axes: Any = None) -> Array:
-    """Move frequency 0 to the middle of the axes (default: all).
+    """Move frequency 0 to the middle of the axes.
 
-    Shape and dtype stay.
+    Parameters
+    ----------
+    x : array_like
+        Transform or frequencies, in the order of `fft`.
+    axes : int or sequence of int, optional
+        Axes to shift. The default is all axes.
 
-    Raises:
-        TypeError: x is a list or a text.
-        ValueError: an axis is out of bounds.
+    Returns
+    -------
+    Array
+        Shifted array of the same shape and dtype.
 
+    Raises
+    ------
+    TypeError
+        If `x` is a list or a string.
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    ifftshift : The inverse.
+    fftfreq : Frequencies of `fft`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))
     Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
@@ -394,14 +553,33 @@ def fftshift(x: ArrayLike, axes: Any = None) -> Array:
 
 @api_boundary
 def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
-    """Undo `fftshift`.
+    """Move frequency 0 back to the start of the axes, the inverse of `fftshift`.
 
-    Shape and dtype stay.
+    Parameters
+    ----------
+    x : array_like
+        Transform or frequencies with frequency 0 in the middle.
+    axes : int or sequence of int, optional
+        Axes to shift. The default is all axes.
 
-    Raises:
-        TypeError: x is a list or a text.
-        ValueError: an axis is out of bounds.
+    Returns
+    -------
+    Array
+        Shifted array of the same shape and dtype.
 
+    Raises
+    ------
+    TypeError
+        If `x` is a list or a string.
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    fftshift : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
     Array([ 0,  1, -2, -1], dtype=int32)

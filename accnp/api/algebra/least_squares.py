@@ -59,16 +59,40 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """Return how many singular values are not negligible; of vectors, whether one is not zero.
+    """Compute the rank of matrices by their singular values.
 
-    `rtol` is relative to the largest one, as in NumPy and the array API standard (jax takes it as
-    absolute), `tol` is absolute. `hermitian` computes them from eigenvalues.
+    Parameters
+    ----------
+    M : array_like
+        Matrices of shape (..., m, n), or a vector.
+    rtol : array_like, optional
+        Tolerance relative to the largest singular value: smaller ones count as 0.
+    {hermitian_svd}
+    tol : array_like, optional
+        Absolute tolerance.
 
-    Shape (..., n, m) gives (...), int32 (64-bit with jax_enable_x64).
+    Returns
+    -------
+    Array
+        Ranks of shape (...), of dtype int32 (int64 with `jax_enable_x64`). The rank of a vector is
+        1 if it is not 0.
 
-    Raises:
-        TypeError: M is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `M` is a list or a string.
 
+    See Also
+    --------
+    svdvals : Singular values.
+    cond : Condition number.
+
+    Notes
+    -----
+    `rtol` is relative as in NumPy and the array API standard, where JAX takes it as absolute.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
     Array(1, dtype=int32)
@@ -94,18 +118,39 @@ def pinv(
     *,
     rcond: ArrayLike | None = None,
 ) -> Array:
-    """Return the pseudo-inverse of matrices.
+    """Compute the Moore-Penrose pseudo-inverse of matrices.
 
-    Singular values up to `rtol` (or `rcond`) times the largest count as zero; the default is 10
-    max(m, n) times the precision. `hermitian` computes them from eigenvalues.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n).
+    rtol : array_like, optional
+        Tolerance relative to the largest singular value: smaller ones count as 0. The default is 10
+        max(m, n) times the precision of the dtype.
+    {hermitian_svd}
+    rcond : array_like, optional
+        Another name of `rtol`.
 
-    Shape (..., n, m) gives (..., m, n). Integers become the default float, other dtypes stay,
-    float16 and bfloat16, too.
+    Returns
+    -------
+    Array
+        Pseudo-inverses of shape (..., n, m). Integers give the default float dtype; other dtypes
+        are unchanged, also float16 and bfloat16.
 
-    Raises:
-        ValueError: there are fewer than two axes.
-        TypeError: a is a list or a text.
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes.
+    TypeError
+        If `a` is a list or a string.
 
+    See Also
+    --------
+    inv : Inverse of square matrices.
+    lstsq : Least-squares solution.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.round(jnp.linalg.pinv(jnp.array([[2.0], [0.0]])), 3)
     Array([[0.5, 0. ]], dtype=float32)
@@ -145,18 +190,47 @@ def _inverse_where_regular(x: Array, rtol: Any, hermitian: bool) -> Array:
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
 ) -> tuple[Array, ...]:
-    """Return the least-squares solution, residuals, rank and singular values.
+    """Solve a linear system in the least-squares sense.
 
-    Singular values up to `rcond` times the largest count as zero (default: max(m, n) times the
-    precision). `numpy_resid` returns no residuals where NumPy has none: the rank must be known.
+    Parameters
+    ----------
+    a : array_like
+        Matrix of shape (m, n).
+    b : array_like
+        Right-hand sides, of shape (m,) or (m, k).
+    rcond : float, optional
+        Tolerance relative to the largest singular value: smaller ones count as 0. The default is
+        max(m, n) times the precision of the dtype.
+    numpy_resid : bool, optional
+        If True, there are no residuals where NumPy returns none, which needs a known rank. The
+        default is False.
 
-    a has shape (n, m), b (n,) or (n, k); the solution (m,) or (m, k). Integers become the default
-    float, other dtypes stay, float16 and bfloat16, too.
+    Returns
+    -------
+    x : Array
+        Solution that minimizes the norm of a @ x - b, of shape (n,) or (n, k). Integers give the
+        default float dtype; other dtypes are unchanged, also float16 and bfloat16.
+    residuals : Array
+        Sums of the squared residuals.
+    rank : Array
+        Rank of `a`.
+    s : Array
+        Singular values of `a`.
 
-    Raises:
-        ValueError: a and b differ in rows.
-        TypeError: a is no matrix, or one is a list or a text.
+    Raises
+    ------
+    ValueError
+        If `a` and `b` have different numbers of rows.
+    TypeError
+        If `a` is not a matrix, or an operand is a list or a string.
 
+    See Also
+    --------
+    solve : Exact solution of square systems.
+    pinv : Pseudo-inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x, *_ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([2.0, 4.0]))
     >>> jnp.round(x, 3)
@@ -196,15 +270,35 @@ def lstsq(
 @api_boundary
 @shown()
 def cond(x: ArrayLike, p: Any = None) -> Array:
-    """Return the condition number of matrices in a norm (default: the 2-norm).
+    """Compute the condition number of matrices.
 
-    Shape (..., n, m) gives (...); the dtype is real.
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n).
+    p : {None, 1, -1, 2, -2, inf, -inf, "fro"}, optional
+        Norm to use. The default is the 2-norm.
 
-    Raises:
-        ValueError: there are fewer than two axes, no elements, or a norm other than 2 of matrices
-            that are not square.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Condition numbers of shape (...), of real dtype.
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes or no elements, or a norm other than the 2-norm is
+        requested of matrices that are not square.
+    TypeError
+        If `x` is a list or a string.
+
+    See Also
+    --------
+    norm : Norms of matrices.
+    matrix_rank : Rank of matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
     Array(2., dtype=float32)

@@ -47,35 +47,35 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns."""
+    """Eigenvalues and eigenvectors, the result of `eig`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """Eigenvalues and eigenvectors, the result of `eigh`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """Factors of a matrix, the result of `qr`."""
 
     Q: Array
     R: Array
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """Sign and logarithm of a determinant, the result of `slogdet`."""
 
     sign: Array
     logabsdet: Array
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """Factors of a matrix, the result of `svd`."""
 
     U: Array
     S: Array
@@ -122,14 +122,36 @@ def _weak(x: Array) -> Array:
 
 @api_boundary
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Return the cross product of vectors of 3 components.
+    """Compute the cross product of vectors of 3 components.
 
-    Other axes broadcast; the dtype is the promoted one.
+    Parameters
+    ----------
+    x1 : array_like
+        Vectors along `axis`; the other axes broadcast.
+    x2 : array_like
+        Second operands of the products, likewise.
+    axis : int, optional
+        Axis of the components. The default is the last one.
 
-    Raises:
-        ValueError: an operand has not 3 components along the axis.
-        TypeError: other axes do not broadcast, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Cross products, of the promoted dtype.
 
+    Raises
+    ------
+    ValueError
+        If an operand does not have 3 components along the axis.
+    TypeError
+        If the other axes do not broadcast, or an operand is a list or a string.
+
+    See Also
+    --------
+    numpy.cross : The same for vectors of 2 components, too.
+    outer, vecdot : Other products of vectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -145,14 +167,37 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @api_boundary
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sum the diagonals of the matrices in the last two axes.
+    """Sum the diagonals of matrices.
 
-    Shape (..., n, m) gives (...). Narrow integers become int32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n).
+    offset : int, optional
+        Which diagonal to sum: 0, the default, is the main one, positive numbers are above it.
+    dtype : dtype_like, optional
+        Dtype of the result. The default is that of `x`, but int32 (int64 with `jax_enable_x64`) for
+        narrower integers.
 
-    Raises:
-        ValueError: there are fewer than two axes.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Traces of shape (...).
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes.
+    TypeError
+        If `x` is a list or a string.
+
+    See Also
+    --------
+    diagonal : The elements of the diagonals.
+    numpy.trace : The same for any two axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -162,14 +207,34 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 @api_boundary
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """Take the diagonals of the matrices in the last two axes.
+    """Take the diagonals of matrices.
 
-    Shape (..., n, m) gives (..., min(n, m)) for offset 0; the dtype stays.
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n).
+    offset : int, optional
+        Which diagonal to take: 0, the default, is the main one, positive numbers are above it.
 
-    Raises:
-        ValueError: there are fewer than two axes.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Diagonals of shape (..., k), with k = min(m, n) for offset 0, and of the dtype of `x`.
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes.
+    TypeError
+        If `x` is a list or a string.
+
+    See Also
+    --------
+    trace : Sum of the diagonals.
+    numpy.diagonal : The same for any two axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
@@ -183,16 +248,40 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 @api_boundary
 @weak_as_operands
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """Solve a @ x = b for vectors or matrices b.
+    """Solve systems of linear equations a @ x = b.
 
-    a has shape (..., n, n); b of one axis is a vector, as in NumPy 2. Integers become the default
-    float, other dtypes stay, float16 and bfloat16, too. Unlike NumPy: a singular a gives inf or
-    nan, not an error.
+    Parameters
+    ----------
+    {a_square}
+    b : array_like
+        Right-hand sides, of shape (..., n, k). An array of one axis is a vector, as in NumPy 2.
 
-    Raises:
-        ValueError: shapes do not fit.
-        TypeError: a or b is a list or a text.
+    Returns
+    -------
+    Array
+        Solutions x, of the shape of `b` with broadcast batch axes. Integers give the default float
+        dtype; other dtypes are unchanged, also float16 and bfloat16.
 
+    Raises
+    ------
+    ValueError
+        If shapes do not fit each other.
+    TypeError
+        If an operand is a list or a string.
+
+    See Also
+    --------
+    inv : Inverse of matrices.
+    lstsq : Least-squares solution of overdetermined systems.
+    scipy.linalg.solve_triangular, scipy.linalg.cho_solve : Solvers for special matrices.
+
+    Notes
+    -----
+    LU factorization with partial pivoting. Unlike NumPy, a singular matrix gives inf or nan instead
+    of an error.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.solve(2 * jnp.eye(2), jnp.ones(2))
     Array([0.5, 0.5], dtype=float32)
@@ -222,15 +311,37 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
 
 @api_boundary
 def inv(a: ArrayLike) -> Array:
-    """Invert matrices.
+    """Compute the inverse of matrices.
 
-    The shape stays. Integers become the default float, other dtypes stay, float16 and bfloat16,
-    too. Unlike NumPy: singular matrices give inf or nan, not an error.
+    Parameters
+    ----------
+    {a_square}
 
-    Raises:
-        ValueError: the last two axes are not there, or not equally long.
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Inverses, of the shape of `a`. Integers give the default float dtype; other dtypes are
+        unchanged, also float16 and bfloat16.
 
+    Raises
+    ------
+    ValueError
+        If there are no two last axes of the same length.
+    TypeError
+        If `a` is a list or a string.
+
+    See Also
+    --------
+    solve : Solve linear equations, which is faster and more accurate than a product with the
+        inverse.
+    pinv : Pseudo-inverse.
+
+    Notes
+    -----
+    Unlike NumPy, singular matrices give inf or nan instead of an error.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.inv(2 * jnp.eye(2))
     Array([[0.5, 0. ],
@@ -247,16 +358,45 @@ def inv(a: ArrayLike) -> Array:
 @weak_as_operands
 @shown()
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite.
+    """Compute the Cholesky factor of positive definite matrices.
 
-    The shape stays. Integers become the default float, other dtypes stay, float16 and bfloat16,
-    too. Unlike NumPy: no error where a is not positive definite, and (a + a.T) / 2 is what is
-    factored unless symmetrize_input=False.
+    Parameters
+    ----------
+    a : array_like
+        Symmetric or Hermitian positive definite matrices of shape (..., n, n).
+    upper : bool, optional
+        If True, return the upper triangular factor, the adjoint of the lower one. The default is
+        False.
+    symmetrize_input : bool, optional
+        Whether to factor the mean of `a` and its adjoint. If False, only the lower triangle is
+        read. The default is True.
 
-    Raises:
-        ValueError: the last two axes are not equally long.
-        TypeError: a has fewer than two axes, or is a list or a text.
+    Returns
+    -------
+    Array
+        Lower triangular L with L @ L^H = a, of the shape of `a`; nan where `a` is not positive
+        definite. Integers give the default float dtype; other dtypes are unchanged, also float16
+        and bfloat16.
 
+    Raises
+    ------
+    ValueError
+        If the last two axes have different lengths.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
+
+    See Also
+    --------
+    scipy.linalg.cho_solve : Solve linear equations with the factor.
+    qr, svd, eigh : Other factorizations.
+
+    Notes
+    -----
+    Unlike NumPy, there is no error where `a` is not positive definite, and `a` is symmetrized first
+    unless `symmetrize_input` is False.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.cholesky(4 * jnp.eye(2))
     Array([[2., 0.],
@@ -271,16 +411,44 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 @weak_as_operands
 @shown()
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Return eigenvalues (ascending) and eigenvectors of symmetric matrices.
+    """Compute eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
-    Shape (..., n, n) gives (..., n) and (..., n, n). Integers become the default float, other
-    dtypes stay, float16 and bfloat16, too. Eigenvalues are real. Unlike NumPy: (a + a.T) / 2 is
-    used unless symmetrize_input=False.
+    Parameters
+    ----------
+    {a_square}
+    UPLO : {"L", "U"}, optional
+        Triangle that is read if `a` is not symmetrized: the lower one, the default, or the upper
+        one.
+    symmetrize_input : bool, optional
+        Whether to use the mean of `a` and its adjoint. The default is True.
 
-    Raises:
-        ValueError: UPLO is neither 'L' nor 'U', or matrices are not square.
-        TypeError: a has fewer than two axes, or is a list or a text.
+    Returns
+    -------
+    eigenvalues : Array
+        Eigenvalues of shape (..., n) in ascending order, of real dtype.
+    eigenvectors : Array
+        Normalized eigenvectors, the columns of matrices of shape (..., n, n). Integers give the
+        default float dtype; other dtypes are unchanged, also float16 and bfloat16.
 
+    Raises
+    ------
+    ValueError
+        If `UPLO` is unknown, or the matrices are not square.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
+
+    See Also
+    --------
+    eigvalsh : The eigenvalues only.
+    eig : Eigenvalues of general matrices.
+    svd : Singular value decomposition.
+
+    Notes
+    -----
+    Unlike NumPy, `a` is symmetrized first unless `symmetrize_input` is False.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> values, vectors = jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     >>> values
@@ -296,10 +464,36 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 @api_boundary
 @shown()
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """Return the eigenvalues of symmetric matrices, ascending.
+    """Compute the eigenvalues of symmetric or Hermitian matrices.
 
-    Shape (..., n, n) gives (..., n), of real dtype. Errors are those of `eigh`.
+    Parameters
+    ----------
+    {a_square}
+    UPLO : {"L", "U"}, optional
+        Triangle that is read if `a` is not symmetrized: the lower one, the default, or the upper
+        one.
+    symmetrize_input : bool, optional
+        Whether to use the mean of `a` and its adjoint. The default is True.
 
+    Returns
+    -------
+    Array
+        Eigenvalues of shape (..., n) in ascending order, of real dtype.
+
+    Raises
+    ------
+    ValueError
+        If `UPLO` is unknown, or the matrices are not square.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
+
+    See Also
+    --------
+    eigh : Eigenvalues and eigenvectors.
+    eigvals : Eigenvalues of general matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.eigvalsh(jnp.eye(2))
     Array([1., 1.], dtype=float32)
@@ -310,16 +504,39 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 @api_boundary
 @weak_as_operands
 def eig(a: ArrayLike) -> EigResult:
-    """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
+    """Compute eigenvalues and eigenvectors of general square matrices.
 
-    There are no derivatives, as in jax: `lax.linalg.eig` has them on demand, `eigvals` has its own.
+    Parameters
+    ----------
+    {a_square}
 
-    Shape (..., n, n) gives (..., n) and (..., n, n). Unlike NumPy: always a complex dtype.
+    Returns
+    -------
+    eigenvalues : Array
+        Eigenvalues of shape (..., n), of complex dtype; nan where `a` is not finite.
+    eigenvectors : Array
+        Normalized right eigenvectors, the columns of matrices of shape (..., n, n), of complex
+        dtype.
 
-    Raises:
-        ValueError: the last two axes are not equally long.
-        TypeError: a has fewer than two axes, or is a list or a text.
+    Raises
+    ------
+    ValueError
+        If the last two axes have different lengths.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
 
+    See Also
+    --------
+    eigvals : The eigenvalues only, which are differentiable.
+    eigh : Eigenvalues of symmetric matrices.
+    lax.linalg.eig : Left eigenvectors, too, and derivatives on demand.
+
+    Notes
+    -----
+    Unlike NumPy, the result is always complex. There are no derivatives, as in JAX.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> values, vectors = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
     >>> values
@@ -333,14 +550,35 @@ def eig(a: ArrayLike) -> EigResult:
 @weak_as_operands
 @shown()
 def eigvals(a: ArrayLike) -> Array:
-    """Return the eigenvalues of square matrices, complex.
+    """Compute the eigenvalues of general square matrices.
 
-    Shape (..., n, n) gives (..., n). Unlike NumPy: always a complex dtype.
+    Parameters
+    ----------
+    {a_square}
 
-    Raises:
-        ValueError: the last two axes are not equally long.
-        TypeError: a has fewer than two axes, or is a list or a text.
+    Returns
+    -------
+    Array
+        Eigenvalues of shape (..., n), of complex dtype.
 
+    Raises
+    ------
+    ValueError
+        If the last two axes have different lengths.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
+
+    See Also
+    --------
+    eig : Eigenvalues and eigenvectors.
+    eigvalsh : Eigenvalues of symmetric matrices.
+
+    Notes
+    -----
+    Unlike NumPy, the result is always complex.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
     Array([0.+1.j, 0.-1.j], dtype=complex64)
@@ -359,18 +597,51 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Return U, S, Vh with a = (U * S) @ Vh, or S only.
+    """Compute the singular value decomposition of matrices.
 
-    `hermitian` computes them from eigenvalues. `subset_by_index` must be None, or all of them.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n).
+    full_matrices : bool, optional
+        If True, the default, U and Vh are square. Otherwise U has k columns and Vh has k rows, with
+        k = min(m, n).
+    compute_uv : bool, optional
+        If False, only the singular values are computed. The default is True.
+    {hermitian_svd}
+    subset_by_index : tuple of (int, int), optional
+        Range of singular values to compute. Only None and the whole range are supported.
 
-    Shape (..., n, m) gives (..., n, n), (..., min(n, m)), (..., m, m), with full_matrices=False
-    min(n, m) for n and m. Integers become the default float, other dtypes stay, float16 and
-    bfloat16, too. S is real.
+    Returns
+    -------
+    U : Array
+        Left singular vectors, of shape (..., m, m) or (..., m, k). Integers give the default float
+        dtype; other dtypes are unchanged, also float16 and bfloat16.
+    S : Array
+        Singular values of shape (..., k), real and in descending order.
+    Vh : Array
+        Adjoint of the right singular vectors, of shape (..., n, n) or (..., k, n). U and Vh are
+        missing if `compute_uv` is False.
 
-    Raises:
-        ValueError: subset_by_index that is not supported.
-        TypeError: a has fewer than two axes, or is a list or a text.
+    Raises
+    ------
+    ValueError
+        If `subset_by_index` is not supported.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
 
+    See Also
+    --------
+    svdvals : The singular values only.
+    eigh : Eigenvalues of symmetric matrices.
+    pinv, matrix_rank : Functions based on it.
+
+    Notes
+    -----
+    a = (U * S) @ Vh.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> u, s, vh = jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     >>> s
@@ -395,13 +666,29 @@ def svd(
 
 @api_boundary
 def svdvals(x: ArrayLike, /) -> Array:
-    """Return the singular values of matrices, largest first.
+    """Compute the singular values of matrices.
 
-    Shape (..., n, m) gives (..., min(n, m)), of real dtype.
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n).
 
-    Raises:
-        TypeError: x has fewer than two axes, or is a list or a text.
+    Returns
+    -------
+    Array
+        Singular values of shape (..., min(m, n)) in descending order, of real dtype.
 
+    Raises
+    ------
+    TypeError
+        If `x` has fewer than two axes, or is a list or a string.
+
+    See Also
+    --------
+    svd : Singular value decomposition.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array([4., 3.], dtype=float32)
@@ -413,18 +700,40 @@ def svdvals(x: ArrayLike, /) -> Array:
 @weak_as_operands
 @shown()
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
-    """Return Q and R with a = Q @ R; "r" returns R only, "complete" a square Q.
+    """Compute the QR factorization of matrices.
 
-    "raw" returns what LAPACK makes, transposed: R and reflectors in one matrix, and their factors.
-    "full" is "reduced", as in jax.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n).
+    mode : {"reduced", "complete", "r", "raw", "full"}, optional
+        "reduced", the default, and "full" return Q of shape (..., m, k) and R of shape (..., k, n),
+        with k = min(m, n). "complete" returns a square Q, "r" only R. "raw" returns R and the
+        Householder reflectors in one transposed matrix, and the factors of the reflectors.
 
-    Shape (..., n, m) gives (..., n, k) and (..., k, m), k the smaller of n and m. Integers become
-    the default float, other dtypes stay, float16 and bfloat16, too.
+    Returns
+    -------
+    Q : Array
+        Matrices with orthonormal columns. Integers give the default float dtype; other dtypes are
+        unchanged, also float16 and bfloat16.
+    R : Array
+        Upper triangular matrices, with a = Q @ R.
 
-    Raises:
-        ValueError: there is no such mode.
-        TypeError: a has fewer than two axes, or is a list or a text.
+    Raises
+    ------
+    ValueError
+        If `mode` is unknown.
+    TypeError
+        If `a` has fewer than two axes, or is a list or a string.
 
+    See Also
+    --------
+    scipy.linalg.qr : The same with column pivoting.
+    cholesky, svd : Other factorizations.
+    lstsq : Least-squares solution.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.qr(jnp.array([[0.0], [2.0]]))
     QRResult(Q=Array([[ 0.],
@@ -446,17 +755,36 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 @api_boundary
 @weak_as_operands
 def det(a: ArrayLike) -> Array:
-    """Return the determinants of square matrices.
+    """Compute the determinant of square matrices.
 
-    Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
+    Parameters
+    ----------
+    {a_square}
 
-    Shape (..., n, n) gives (...). Integers become the default float, other dtypes stay, float16 and
-    bfloat16, too.
+    Returns
+    -------
+    Array
+        Determinants of shape (...). Integers give the default float dtype; other dtypes are
+        unchanged, also float16 and bfloat16.
 
-    Raises:
-        ValueError: the last two axes are not there, or not equally long.
-        TypeError: a is a list or a text.
+    Raises
+    ------
+    ValueError
+        If there are no two last axes of the same length.
+    TypeError
+        If `a` is a list or a string.
 
+    See Also
+    --------
+    slogdet : Its sign and logarithm, without overflow.
+
+    Notes
+    -----
+    Computed by LU factorization. Up to 3 by 3 the determinant is expanded, so that derivatives of
+    any order are correct for singular matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.det(2 * jnp.eye(2))
     Array(4., dtype=float32)
@@ -483,16 +811,36 @@ def _written_out(x: Node) -> Node:
 @api_boundary
 @shown()
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """Return the sign and the logarithm of the absolute value of determinants.
+    """Compute the sign and the logarithm of the determinant of square matrices.
 
-    Shape (..., n, n) gives (...) twice; logabsdet is real. Integers become the default float, other
-    dtypes stay, float16 and bfloat16, too.
+    Parameters
+    ----------
+    {a_square}
+    method : {"lu", "qr"}, optional
+        Factorization to use. The default is "lu".
 
-    Raises:
-        ValueError: matrices are not square, or method is neither 'lu' nor 'qr'.
-        TypeError: a is a list or a text.
-        NotImplementedError: 'qr' of complex matrices.
+    Returns
+    -------
+    sign : Array
+        Signs of the determinants, of shape (...); complex numbers of size 1 for complex matrices.
+    logabsdet : Array
+        Logarithms of their absolute values, of real dtype.
 
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or `method` is unknown.
+    TypeError
+        If `a` is a list or a string.
+    NotImplementedError
+        If `method` is "qr" and the matrices are complex.
+
+    See Also
+    --------
+    det : The determinant itself, which may overflow.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.slogdet(jnp.eye(2))
     SlogdetResult(sign=Array(1., dtype=float32), logabsdet=Array(0., dtype=float32))

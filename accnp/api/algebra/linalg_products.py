@@ -25,14 +25,36 @@ def matmul(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Multiply matrices [..., n, k] and [..., k, m]; leading axes broadcast.
+    """Multiply matrices, or matrices and vectors.
 
-    Dtype and errors are those of `matmul` of the main namespace.
+    Parameters
+    ----------
+    x1 : array_like
+        Matrices of shape (..., m, k), or a vector.
+    x2 : array_like
+        Matrices of shape (..., k, n), or a vector. Leading axes broadcast.
+    {precision}
+    {preferred_element_type}
 
-    Raises:
-        ValueError: an operand is a number.
-        TypeError: sizes do not fit.
+    Returns
+    -------
+    Array
+        Products of shape (..., m, n), of the promoted dtype or `preferred_element_type`.
 
+    Raises
+    ------
+    ValueError
+        If an operand is a number.
+    TypeError
+        If sizes do not fit, or an operand is a list or a string.
+
+    See Also
+    --------
+    numpy.matmul : The same in the main namespace.
+    multi_dot : Product of several matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -44,13 +66,32 @@ def matmul(
 
 @api_boundary
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Multiply each element of the vector x1 with each of the vector x2.
+    """Compute the outer product of two vectors.
 
-    Shape (n, m), in the promoted dtype.
+    Parameters
+    ----------
+    x1 : array_like
+        Vector of shape (m,).
+    x2 : array_like
+        Vector of shape (n,).
 
-    Raises:
-        ValueError: an argument is not a vector.
+    Returns
+    -------
+    Array
+        Products of each element of `x1` with each of `x2`, of shape (m, n) and the promoted dtype.
 
+    Raises
+    ------
+    ValueError
+        If an operand is not a vector.
+
+    See Also
+    --------
+    numpy.outer : The same for any shapes, which are flattened.
+    cross : Cross product.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([[3, 4],
@@ -73,13 +114,42 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract the last `axes` axes of x1 with the first of x2, or a pair of lists of axes.
+    """Contract axes of two arrays.
 
-    Shape, dtype and errors are those of `tensordot` of the main namespace.
+    Parameters
+    ----------
+    x1 : array_like
+        First operand, of any shape.
+    x2 : array_like
+        Second operand, of any shape.
+    axes : int or pair of sequences of int, optional
+        How many of the last axes of `x1` to contract with the first ones of `x2`, or the axes of
+        both. The default is 2.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        TypeError: contracted axes differ, or are too few.
+    Returns
+    -------
+    Array
+        Products with the other axes of `x1`, then those of `x2`, of the promoted dtype or
+        `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If contracted axes have different lengths, or there are too few.
+    ValueError
+        If lists of axes have different lengths, or an axis is out of bounds.
+
+    See Also
+    --------
+    numpy.tensordot : The same in the main namespace.
+    matmul : Product of matrices.
+    numpy.einsum : Contractions by letters.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
     Array([[3., 3.],

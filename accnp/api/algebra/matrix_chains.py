@@ -30,15 +30,39 @@ __all__ = ["matrix_power", "multi_dot", "tensorinv", "tensorsolve"]
 
 @api_boundary
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
-    """Solve tensordot(a, x, x.ndim) = b.
+    """Solve the equation tensordot(a, x, x.ndim) = b.
 
-    The result has the shape that follows b's in a. Integers become the default float, other dtypes
-    stay, float16 and bfloat16, too.
+    Parameters
+    ----------
+    a : array_like
+        Coefficients. The leading axes are those of `b`, the others those of x, with the same number
+        of elements.
+    b : array_like
+        Right-hand side, of any shape.
+    axes : tuple of int, optional
+        Axes of `a` to move to its end first.
 
-    Raises:
-        ValueError: shapes do not fit, or make no square matrix.
-        TypeError: a or b is a list or a text.
+    Returns
+    -------
+    Array
+        Solution x, with the shape of the last axes of `a`. Integers give the default float dtype;
+        other dtypes are unchanged, also float16 and bfloat16.
 
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or do not make a square matrix.
+    TypeError
+        If an operand is a list or a string.
+
+    See Also
+    --------
+    tensordot : Contract axes.
+    tensorinv : Inverse in this sense.
+    solve : Solve linear equations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.tensorsolve(2.0 * jnp.eye(2), jnp.array([2.0, 4.0]))
     Array([1., 2.], dtype=float32)
@@ -63,15 +87,35 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
 
 @api_boundary
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """Invert with respect to tensordot over `ind` axes.
+    """Compute the inverse of an array with respect to `tensordot` over some axes.
 
-    The first `ind` axes come last. Integers become the default float, other dtypes stay, float16
-    and bfloat16, too.
+    Parameters
+    ----------
+    a : array_like
+        Array whose leading axes have as many elements as the others.
+    ind : int, optional
+        Number of leading axes, positive. The default is 2.
 
-    Raises:
-        ValueError: ind is not positive, or makes no square matrix.
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Inverse, whose last axes are the leading ones of `a`. Integers give the default float dtype;
+        other dtypes are unchanged, also float16 and bfloat16.
 
+    Raises
+    ------
+    ValueError
+        If `ind` is not positive, or the axes do not make a square matrix.
+    TypeError
+        If `a` is a list or a string.
+
+    See Also
+    --------
+    tensorsolve : Solve equations.
+    inv : Inverse of matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.tensorinv(2.0 * jnp.eye(4).reshape(2, 2, 4)).shape
     (4, 2, 2)
@@ -94,13 +138,32 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 @api_boundary
 @shown()
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Multiply square matrices with themselves n times (n < 0: their inverses).
+    """Raise square matrices to an integer power.
 
-    The shape stays; so does the dtype, but for integers to a negative n, which become floats.
+    Parameters
+    ----------
+    {a_square}
+    n : int
+        Exponent. A negative one raises the inverses.
 
-    Raises:
-        TypeError: matrices are not square, n is no integer, or a is a list or a text.
+    Returns
+    -------
+    Array
+        Powers of the shape and dtype of `a`. Integers to a negative power give the default float
+        dtype.
 
+    Raises
+    ------
+    TypeError
+        If the matrices are not square, `n` is not an integer, or `a` is a list or a string.
+
+    See Also
+    --------
+    matmul : Product of two matrices.
+    scipy.linalg.expm : Matrix exponential.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.matrix_power(2 * jnp.eye(2), 3)
     Array([[8., 0.],
@@ -128,14 +191,33 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 @api_boundary
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
-    """Multiply a chain of matrices in the cheapest order.
+    """Multiply a chain of matrices in the order that needs the fewest operations.
 
-    The first and the last may be vectors. The dtype is the promoted one.
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        At least two matrices. The first and the last one may be vectors.
+    {precision}
 
-    Raises:
-        ValueError: fewer than two arrays, or shapes that do not fit.
-        TypeError: one is a list or a text.
+    Returns
+    -------
+    Array
+        Product of all operands, of the promoted dtype.
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than two arrays, or shapes do not fit.
+    TypeError
+        If an operand is a list or a string.
+
+    See Also
+    --------
+    matmul : Product of two matrices.
+    numpy.einsum : Contractions by letters.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
     Array([12., 12.], dtype=float32)

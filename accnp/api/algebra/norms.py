@@ -103,15 +103,37 @@ def singular_values(x: Node) -> Node:
 @api_boundary
 @shown()
 def norm(x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return the norm of vectors or matrices; None is the root of the sum of squares.
+    """Compute the norm of vectors or matrices.
 
-    The result lacks the axes (1 long with keepdims=True); its dtype is real: integers become the
-    default float, others stay.
+    Parameters
+    ----------
+    x : array_like
+        Array of any shape. Without `axis`, it has at most two axes unless `ord` is None.
+    ord : {None, "fro", "nuc", number}, optional
+        Order of the norm. The default is the square root of the sum of squares.
+    axis : int or pair of int, optional
+        Axis of vectors, or two axes of matrices. By default, all axes are used.
+    {keepdims}
 
-    Raises:
-        ValueError: there is no such order, an axis is out of bounds, or three axes without axis=.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Norms, without the axes. The dtype is real: integers give the default float dtype.
 
+    Raises
+    ------
+    ValueError
+        If there is no such order, an axis is out of bounds, or `x` has three axes and `axis` is
+        missing.
+    TypeError
+        If `x` is a list or a string.
+
+    See Also
+    --------
+    vector_norm, matrix_norm : The same for vectors or matrices only.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
@@ -162,14 +184,37 @@ def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
 def vector_norm(
     x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
 ) -> Array:
-    """Return the norm of vectors along axes (None: of all elements).
+    """Compute the norm of vectors.
 
-    The dtype is real: integers become the default float, others stay.
+    Parameters
+    ----------
+    x : array_like
+        Elements of the vectors, in an array of any shape.
+    axis : int or tuple of int, optional
+        Axes along which the elements of a vector are. By default, all elements are one vector.
+    {keepdims}
+    ord : number, optional
+        Order of the norm. The default, 2, is the Euclidean norm.
 
-    Raises:
-        ValueError: ord is no number, or an axis is out of bounds.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Norms, without the axes. The dtype is real: integers give the default float dtype.
 
+    Raises
+    ------
+    ValueError
+        If `ord` is not a number, or an axis is out of bounds.
+    TypeError
+        If `x` is a list or a string.
+
+    See Also
+    --------
+    norm : Norms of vectors or matrices.
+    matrix_norm : Norms of matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, -4.0]), ord=1)
     Array(7., dtype=float32)
@@ -195,15 +240,35 @@ def _size(x: Node, axes: Sequence[int]) -> int:
 
 @api_boundary
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Return the norm of the matrices in the last two axes.
+    """Compute the norm of matrices.
 
-    Shape (..., n, m) gives (...); the dtype is real: integers become the default float, others
-    stay.
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n).
+    {keepdims}
+    ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}, optional
+        Order of the norm. The default, "fro", is the Frobenius norm.
 
-    Raises:
-        ValueError: there is no such order, or there are fewer than two axes.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    Array
+        Norms of shape (...). The dtype is real: integers give the default float dtype.
 
+    Raises
+    ------
+    ValueError
+        If there is no such order, or there are fewer than two axes.
+    TypeError
+        If `x` is a list or a string.
+
+    See Also
+    --------
+    norm : Norms of vectors or matrices.
+    vector_norm : Norms of vectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [4.0, 0.0]]))
     Array(5., dtype=float32)

@@ -107,15 +107,38 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract and batch any axes: ((lhs, rhs contracting), (lhs, rhs batch)).
+    """Contract and batch any axes of two arrays.
 
-    The result has the batch axes, then the free ones of lhs, then those of rhs; the dtype is
-    `preferred_element_type`, or what both promote to.
+    Parameters
+    ----------
+    lhs : array_like
+        First operand, of any shape.
+    rhs : array_like
+        Second operand, of any shape.
+    dimension_numbers : ((axes, axes), (axes, axes))
+        Contracted axes of both operands, then batch axes of both.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        TypeError: lengths of paired axes differ, an axis is none or given twice, or an operand is
-            no array.
+    Returns
+    -------
+    Array
+        Products. The batch axes come first, then the other axes of `lhs`, then those of `rhs`.
 
+    Raises
+    ------
+    TypeError
+        If paired axes have different lengths, an axis is out of bounds or given twice, or an
+        operand is not an array.
+
+    See Also
+    --------
+    dot, batch_matmul : Simpler products.
+    numpy.einsum, numpy.matmul : The same by other notations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dot_general(jnp.ones((2, 3)), jnp.ones(3), (((1,), (0,)), ((), ())))
     Array([3., 3.], dtype=float32)
@@ -233,18 +256,38 @@ def lax_dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Multiply vectors and matrices, or contract the axes that `dimension_numbers` says.
+    """Multiply vectors and matrices, or contract given axes.
 
-    Args:
-        lhs, rhs: arrays of one dtype.
-        dimension_numbers: ((axes of lhs, axes of rhs) to contract, (axes of lhs, of rhs) to go
-            along); without them, vectors and matrices are multiplied.
-        precision, out_sharding: change nothing on a CPU.
-        preferred_element_type: dtype of the result.
+    Parameters
+    ----------
+    lhs : array_like
+        First operand, of the dtype of `rhs`.
+    rhs : array_like
+        Second operand, of the dtype of `lhs`.
+    dimension_numbers : ((axes, axes), (axes, axes)), optional
+        Contracted axes of both operands, then batch axes of both. By default, vectors and matrices
+        are multiplied.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        ValueError: shapes do not fit, or there are more than two axes and no dimension numbers.
+    Returns
+    -------
+    Array
+        Products; the axes are ordered as in `dot_general`.
 
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or there are more than two axes and no dimension numbers.
+
+    See Also
+    --------
+    dot_general : The general form.
+    numpy.dot : The same with promotion of dtypes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.dot(jnp.ones((2, 3)), jnp.ones(3))
     Array([3., 3.], dtype=float32)
