@@ -431,6 +431,35 @@ hermitian : bool, optional
 norm : {"backward", "ortho", "forward"}, optional
     Scaling. "backward", the default, divides inverse transforms by the number of elements n,
     "forward" divides the other transforms, and "ortho" divides both by sqrt(n).""",
+    # --- convolutions and factorizations
+    "window_strides": """\
+window_strides : sequence of int
+    Distance between windows along each spatial axis.""",
+    "conv_dimension_numbers": """\
+dimension_numbers : None, tuple of str or ConvDimensionNumbers, optional
+    Roles of the axes, as in `conv_general_dilated`.""",
+    "x_square": """\
+x : array_like
+    Square matrices of shape (..., n, n), of floating or complex dtype.""",
+    "raises_square": """\
+ValueError
+    If the matrices are not square.""",
+    "conv_dilations": """\
+lhs_dilation : sequence of int, optional
+    Distance between the elements of the array along each spatial axis. The default is 1.
+rhs_dilation : sequence of int, optional
+    Distance between the taps of the kernel along each spatial axis. The default is 1.""",
+    "conv_shapes": """\
+lhs_shape : sequence of int
+    Lengths of the axes of the array.
+rhs_shape : sequence of int
+    Lengths of the axes of the kernel.
+window_strides : sequence of int
+    Distance between windows along each spatial axis.
+padding : str or sequence of (int, int)
+    Name of a padding, or how many places to add before and after each spatial axis.
+dimension_numbers : None, tuple of str or ConvDimensionNumbers
+    Roles of the axes, as in `conv_general_dilated`.""",
 }
 _LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 

@@ -46,18 +46,33 @@ def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
 
 @api_boundary
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimensionNumbers:
-    """Return where the axes of three strings like ("NHWC", "HWIO", "NHWC") are.
+    """Return the roles of axes that three strings stand for.
 
-    Specs are tuples of ints, features' axes first.
+    Parameters
+    ----------
+    dimension_numbers : sequence of str
+        Three strings such as ("NHWC", "HWIO", "NHWC").
 
-    Raises:
-        TypeError: there are not three strings, a letter is missing or stands twice, or axes of
-            space differ.
+    Returns
+    -------
+    ConvDimensionNumbers
+        Tuples of integers for array, kernel and result; the axes of examples and features come
+        first.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.conv_general_permutations(("NWC", "WIO", "NCW"))
-        ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 1, 2))
+    Raises
+    ------
+    TypeError
+        If there are not three strings, a letter is missing or given twice, or spatial axes differ.
+
+    See Also
+    --------
+    conv_dimension_numbers : The same for other notations, too.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.conv_general_permutations(("NWC", "WIO", "NCW"))
+    ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 1, 2))
     """
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
         raise TypeError(
@@ -111,18 +126,38 @@ def _shapes(lhs_shape: Any, rhs_shape: Any) -> tuple[tuple[int, ...], tuple[int,
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """Return the dimension numbers that None, three strings or three sequences stand for.
+    """Return the roles of axes of a convolution in normal form.
 
-    Specs are tuples of ints, for shapes of one rank.
+    Parameters
+    ----------
+    lhs_shape : sequence of int
+        Lengths of the axes of the array.
+    rhs_shape : sequence of int
+        Lengths of the axes of the kernel, as many as of the array.
+    dimension_numbers : None, sequence of str, sequence of sequences or ConvDimensionNumbers
+        Roles of the axes in any notation. None stands for (N, C, space...).
 
-    Raises:
-        TypeError: ranks differ, or the numbers are none of these, or do not fit the rank.
-        ValueError: the rank is below 2.
+    Returns
+    -------
+    ConvDimensionNumbers
+        Tuples of integers for array, kernel and result.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.conv_dimension_numbers((1, 2, 8), (3, 2, 5), None)
-        ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2))
+    Raises
+    ------
+    TypeError
+        If ranks differ, or the dimension numbers have another form or do not fit the rank.
+    ValueError
+        If the rank is less than 2.
+
+    See Also
+    --------
+    conv_general_dilated : Function that accepts these numbers.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.conv_dimension_numbers((1, 2, 8), (3, 2, 5), None)
+    ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2))
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -230,17 +265,42 @@ def conv_shape_tuple(
 ) -> tuple[int, ...]:
     """Return the shape of a convolution of (N, C, space...) with (O, I, taps...).
 
-    Sizes are ints; whether features fit is not looked at.
+    Parameters
+    ----------
+    lhs_shape : sequence of int
+        Lengths of the axes of the array.
+    rhs_shape : sequence of int
+        Lengths of the axes of the kernel.
+    strides : sequence of int
+        Distance between windows along each spatial axis.
+    pads : str or sequence of (int, int)
+        Name of a padding, or how many places to add before and after each spatial axis.
+    batch_group_count : int, optional
+        Number of groups of examples. The default is 1.
 
-    Raises:
-        TypeError: ranks or numbers of pads differ, or a stride is below 1.
-        ValueError: the number of strides, the pads or batch_group_count do not fit.
-        RuntimeError: there is no padding of that name.
+    Returns
+    -------
+    tuple of int
+        Shape of the result. Numbers of features are not checked.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.conv_shape_tuple((1, 2, 8), (3, 2, 3), (1,), "VALID")
-        (1, 3, 6)
+    Raises
+    ------
+    TypeError
+        If ranks or numbers of pads differ, or a stride is less than 1.
+    ValueError
+        If the number of strides, the pads or `batch_group_count` do not fit.
+    RuntimeError
+        If there is no padding of that name.
+
+    See Also
+    --------
+    conv_general_shape_tuple : The same for any order of axes.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.conv_shape_tuple((1, 2, 8), (3, 2, 3), (1,), "VALID")
+    (1, 3, 6)
     """
     lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
     if batch_group_count < 1 or lhs_shape[0] % batch_group_count:
@@ -279,10 +339,32 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """Return the shape of a convolution with these dimension numbers.
+    """Return the shape of a convolution with given dimension numbers.
 
-    Sizes are ints; errors are those of `conv_general_permutations` and `conv_shape_tuple`.
+    Parameters
+    ----------
+    {conv_shapes}
 
+    Returns
+    -------
+    tuple of int
+        Shape of the result.
+
+    Raises
+    ------
+    TypeError
+        If dimension numbers do not fit, or a stride is less than 1.
+    ValueError
+        If the number of strides or the padding does not fit.
+    RuntimeError
+        If there is no padding of that name.
+
+    See Also
+    --------
+    conv_shape_tuple : The same for the default order of axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> numbers = ("NCH", "OIH", "NCH")
     >>> jnp.lax.conv_general_shape_tuple((1, 1, 5), (2, 1, 3), (1,), "VALID", numbers)
@@ -301,11 +383,30 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """Return the shape of a transposed convolution with these dimension numbers.
+    """Return the shape of a transposed convolution with given dimension numbers.
 
-    Sizes are ints; errors are those of `conv_general_permutations` and `conv_shape_tuple`, but for
-    a padding that is neither "SAME" nor "VALID", a ValueError.
+    Parameters
+    ----------
+    {conv_shapes}
 
+    Returns
+    -------
+    tuple of int
+        Shape of the result.
+
+    Raises
+    ------
+    TypeError
+        If dimension numbers do not fit, or a stride is less than 1.
+    ValueError
+        If the number of strides does not fit, or a string is neither "SAME" nor "VALID".
+
+    See Also
+    --------
+    conv_transpose : The transposed convolution.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> numbers = ("NCH", "IOH", "NCH")
     >>> jnp.lax.conv_transpose_shape_tuple((1, 1, 3), (1, 2, 3), (2,), "VALID", numbers)

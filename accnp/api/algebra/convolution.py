@@ -54,33 +54,59 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Sum windows of an array, times a kernel, over input features and taps.
+    """Compute a convolution, as it is used in neural networks, with strides and dilations.
 
-    Args:
-        lhs: the array: examples, features, and axes of space.
-        rhs: the kernel: output features, input features (of one group), and taps along space.
-        window_strides: distances between windows.
-        padding: "SAME", "VALID", "SAME_LOWER", or (low, high) for each axis of space; may be
-            negative.
-        lhs_dilation: distances between the elements of the array (1).
-        rhs_dilation: distances between the taps of the kernel (1).
-        dimension_numbers: which axes are which: None (NCHW, OIHW, NCHW), three strings such as
-            ("NHWC", "HWIO", "NHWC"), or `ConvDimensionNumbers`.
-        feature_group_count: groups of features that are convolved apart.
-        batch_group_count: groups of examples that are convolved apart; each gives some features.
-        precision: accepted; a CPU computes in the operands' precision.
-        preferred_element_type: the dtype of the sum and of the result.
-        out_sharding: accepted, and without effect on one device.
+    Each output is a sum over input features and taps of a window of the array, times the kernel,
+    which is not reversed.
 
-    Raises:
-        TypeError: ranks, dtypes or dimension numbers do not fit.
-        ValueError: sizes, groups or strides do not fit.
+    Parameters
+    ----------
+    lhs : array_like
+        Array with axes for examples and features, and spatial axes.
+    rhs : array_like
+        Kernel with axes for output features and input features of one group, and spatial axes of
+        its taps.
+    {window_strides}
+    padding : str or sequence of (int, int)
+        "SAME", "VALID", "SAME_LOWER", or how many places to add before and after each spatial axis,
+        which may be negative.
+    {conv_dilations}
+    dimension_numbers : None, tuple of str or ConvDimensionNumbers, optional
+        Roles of the axes: None stands for ("NCHW", "OIHW", "NCHW"); other strings are for example
+        ("NHWC", "HWIO", "NHWC").
+    feature_group_count : int, optional
+        Number of groups of features that are convolved separately. The default is 1.
+    batch_group_count : int, optional
+        Number of groups of examples that are convolved separately, each of which gives some of the
+        output features. The default is 1.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Example:
-        >>> import accnp as jnp
-        >>> x, w = jnp.arange(5.0).reshape(1, 1, 5), jnp.ones((1, 1, 3))
-        >>> jnp.lax.conv_general_dilated(x, w, (1,), "SAME")
-        Array([[[1., 3., 6., 9., 7.]]], dtype=float32)
+    Returns
+    -------
+    Array
+        Convolution, with axes as `dimension_numbers` says.
+
+    Raises
+    ------
+    TypeError
+        If ranks, dtypes or dimension numbers do not fit.
+    ValueError
+        If sizes, groups or strides do not fit.
+
+    See Also
+    --------
+    conv, conv_with_general_padding : Shorter forms.
+    conv_transpose : Transposed convolution.
+    numpy.convolve : Convolution of signals.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x, w = jnp.arange(5.0).reshape(1, 1, 5), jnp.ones((1, 1, 3))
+    >>> jnp.lax.conv_general_dilated(x, w, (1,), "SAME")
+    Array([[[1., 3., 6., 9., 7.]]], dtype=float32)
     """
     x, w = as_node(lhs, f"lax.{_NAME}"), as_node(rhs, f"lax.{_NAME}")
     how = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
@@ -148,20 +174,44 @@ def conv(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Convolve (N, C, space...) with (O, I, taps...), C = I: see `conv_general_dilated`.
+    """Compute a convolution of an array (N, C, space...) with a kernel (O, I, taps...).
 
-    Returns:
-        (N, O, space...), of the dtype of both, or of preferred_element_type.
+    Parameters
+    ----------
+    lhs : array_like
+        Array with the axes examples, features, space.
+    rhs : array_like
+        Kernel with the axes output features, input features, taps.
+    {window_strides}
+    padding : str
+        "SAME", "SAME_LOWER" or "VALID".
+    {precision}
+    {preferred_element_type}
 
-    Raises:
-        TypeError: ranks or dtypes differ, a stride is below 1, or an operand is a list.
-        ValueError: features or the number of strides do not fit.
-        RuntimeError: padding is none of "SAME", "SAME_LOWER", "VALID".
+    Returns
+    -------
+    Array
+        Convolution of shape (N, O, space...), of the dtype of both operands or
+        `preferred_element_type`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.conv(jnp.ones((1, 1, 4)), jnp.ones((2, 1, 3)), (1,), "VALID").shape
-        (1, 2, 2)
+    Raises
+    ------
+    TypeError
+        If ranks or dtypes differ, a stride is less than 1, or an operand is a list.
+    ValueError
+        If features or the number of strides do not fit.
+    RuntimeError
+        If `padding` is unknown.
+
+    See Also
+    --------
+    conv_general_dilated : The general form.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.conv(jnp.ones((1, 1, 4)), jnp.ones((2, 1, 3)), (1,), "VALID").shape
+    (1, 2, 2)
     """
     return conv_general_dilated(
         lhs,
@@ -184,10 +234,43 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Convolve as `conv` does, with dilations and with any padding; shapes, dtypes, errors are its.
+    """Compute a convolution as `conv` does, with dilations and any padding.
 
-    Padding may be (low, high) for each axis of space; a ValueError where it is no such thing.
+    Parameters
+    ----------
+    lhs : array_like
+        Array with the axes examples, features, space.
+    rhs : array_like
+        Kernel with the axes output features, input features, taps.
+    {window_strides}
+    padding : str or sequence of (int, int)
+        "SAME", "SAME_LOWER", "VALID", or how many places to add before and after each spatial axis.
+    lhs_dilation : sequence of int or None
+        Distance between the elements of the array. None means 1.
+    rhs_dilation : sequence of int or None
+        Distance between the taps of the kernel. None means 1.
+    {precision}
+    {preferred_element_type}
 
+    Returns
+    -------
+    Array
+        Convolution of shape (N, O, space...), of the dtype of both operands or
+        `preferred_element_type`.
+
+    Raises
+    ------
+    TypeError
+        If ranks or dtypes differ, a stride is less than 1, or an operand is a list.
+    ValueError
+        If features, strides or the padding do not fit.
+
+    See Also
+    --------
+    conv_general_dilated : The general form.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x, w = jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2))
     >>> jnp.lax.conv_with_general_padding(x, w, (1,), [(1, 0)], None, None)
@@ -223,31 +306,52 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """Convolve an array whose elements are `strides` apart: what undoes the shape of a convolution.
+    """Compute a transposed convolution, which increases the size of an array by its strides.
 
-    Args:
-        lhs: the array, (N, space..., C) where no dimension numbers are given.
-        rhs: the kernel, (taps..., I, O).
-        strides: distances between the elements, by which the result is larger.
-        padding: "SAME" (as many elements as in, times the stride), "VALID", or (low, high) for each
-            axis of space.
-        rhs_dilation: distances between the taps (1).
-        dimension_numbers: as for `conv_general_dilated`.
-        transpose_kernel: whether the kernel is that of the convolution to be undone: taps are
-            reversed, and input and output features exchanged.
-        precision: accepted; a CPU computes in the operands' precision.
-        preferred_element_type: the dtype of the sum and of the result.
-        use_consistent_padding: whether explicit padding is that of the convolution to be undone.
+    Parameters
+    ----------
+    lhs : array_like
+        Array, by default with the axes (N, space..., C).
+    rhs : array_like
+        Kernel, by default with the axes (taps..., I, O).
+    strides : sequence of int
+        Factors by which the spatial axes of the result are longer.
+    padding : str or sequence of (int, int)
+        "SAME" (as many elements as the input times the stride), "VALID", or how many places to add
+        before and after each spatial axis.
+    rhs_dilation : sequence of int, optional
+        Distance between the taps of the kernel. The default is 1.
+    {conv_dimension_numbers}
+    transpose_kernel : bool, optional
+        Whether `rhs` is the kernel of the convolution to transpose: taps are reversed, and input
+        and output features exchanged. The default is False.
+    {precision}
+    {preferred_element_type}
+    use_consistent_padding : bool, optional
+        Whether an explicit padding is that of the convolution to transpose. The default is False.
 
-    Raises:
-        TypeError: ranks or dtypes differ, or a stride is below 1.
-        ValueError: features or the number of strides do not fit; there is no such padding; or no
-            dimension numbers for more than 3 axes of space.
+    Returns
+    -------
+    Array
+        Transposed convolution, of the dtype of both operands or `preferred_element_type`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.conv_transpose(jnp.ones((1, 3, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").shape
-        (1, 6, 1)
+    Raises
+    ------
+    TypeError
+        If ranks or dtypes differ, or a stride is less than 1.
+    ValueError
+        If features, the number of strides or the padding do not fit, or dimension numbers are
+        missing for more than 3 spatial axes.
+
+    See Also
+    --------
+    conv_general_dilated : The convolution.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.conv_transpose(jnp.ones((1, 3, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").shape
+    (1, 6, 1)
     """
     x, w = as_node(lhs, "lax.conv_transpose"), as_node(rhs, "lax.conv_transpose")
     rank = x.aval.ndim - 2
@@ -289,28 +393,49 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Return what the windows of a convolution see, as output features.
+    """Extract the windows of a convolution as output features.
 
-    Args:
-        lhs: the array, of any numeric dtype, which stays.
-        filter_shape: taps along each axis of space.
-        window_strides: distances between windows.
-        padding: as for `conv_general_dilated`; so are the other arguments.
+    Parameters
+    ----------
+    lhs : array_like
+        Array of any numeric dtype, with axes as in `conv_general_dilated`.
+    filter_shape : sequence of int
+        Number of taps along each spatial axis.
+    {window_strides}
+    padding : str or sequence of (int, int)
+        Padding, as in `conv_general_dilated`.
+    {conv_dilations}
+    {conv_dimension_numbers}
+    {precision}
+    {preferred_element_type}
 
-    Returns:
-        As many features as input features (slow) times taps, in the shape of the convolution.
+    Returns
+    -------
+    Array
+        Windows, in the shape of the convolution. It has one feature for each input feature and tap;
+        taps vary fastest.
 
-    Raises:
-        TypeError: taps are not one for each axis of space.
-        ValueError: the number of strides does not fit.
-        RuntimeError: there is no padding of that name.
+    Raises
+    ------
+    TypeError
+        If there is not one number of taps for each spatial axis.
+    ValueError
+        If the number of strides does not fit.
+    RuntimeError
+        If there is no padding of that name.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.arange(4.0).reshape(1, 1, 4)
-        >>> jnp.lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
-        Array([[[0., 1., 2.],
-                [1., 2., 3.]]], dtype=float32)
+    See Also
+    --------
+    conv_general_dilated : Weighted sums of the windows.
+    conv_general_dilated_local : The same with a kernel for each place.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.arange(4.0).reshape(1, 1, 4)
+    >>> jnp.lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
+    Array([[[0., 1., 2.],
+            [1., 2., 3.]]], dtype=float32)
     """
     x = as_node(lhs, "lax.conv_general_dilated_patches")
     name = "lax.conv_general_dilated_patches"
@@ -353,32 +478,49 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Array:
-    """Convolve with a kernel of its own at each place.
+    """Compute a convolution with a separate kernel at each place.
 
-    Args:
-        lhs: the array.
-        rhs: kernels: output features, input features times taps, and the places of the result.
-        window_strides: distances between windows.
-        padding: as for `conv_general_dilated`.
-        filter_shape: taps along each axis of space.
-        lhs_dilation: distances between the elements of the array (1).
-        rhs_dilation: distances between the taps (1).
-        dimension_numbers: as for `conv_general_dilated`.
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    lhs : array_like
+        Array, with axes as in `conv_general_dilated`.
+    rhs : array_like
+        Kernels, with the axes output features, input features times taps, and the places of the
+        result.
+    {window_strides}
+    padding : str or sequence of (int, int)
+        Padding, as in `conv_general_dilated`.
+    filter_shape : sequence of int
+        Number of taps along each spatial axis.
+    {conv_dilations}
+    {conv_dimension_numbers}
+    {precision}
 
-    Returns:
-        Shapes are as of `conv_general_dilated`, the dtype is that of the operands, promoted.
+    Returns
+    -------
+    Array
+        Sums, in the shape of the convolution and the promoted dtype of the operands.
 
-    Raises:
-        TypeError: ranks differ, or kernels do not fit features, taps or places.
-        ValueError: the number of strides or taps does not fit.
-        RuntimeError: there is no padding of that name.
+    Raises
+    ------
+    TypeError
+        If ranks differ, or kernels do not fit features, taps or places.
+    ValueError
+        If the number of strides or taps does not fit.
+    RuntimeError
+        If there is no padding of that name.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x, w = jnp.ones((1, 1, 4)), jnp.arange(6.0).reshape(1, 2, 3)
-        >>> jnp.lax.conv_general_dilated_local(x, w, (1,), "VALID", (2,))
-        Array([[[3., 5., 7.]]], dtype=float32)
+    See Also
+    --------
+    conv_general_dilated : One kernel for all places.
+    conv_general_dilated_patches : Windows of an array.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x, w = jnp.ones((1, 1, 4)), jnp.arange(6.0).reshape(1, 2, 3)
+    >>> jnp.lax.conv_general_dilated_local(x, w, (1,), "VALID", (2,))
+    Array([[[3., 5., 7.]]], dtype=float32)
     """
     x, w = (as_node(v, "lax.conv_general_dilated_local") for v in (lhs, rhs))
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)

@@ -63,18 +63,35 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
 
 @api_boundary
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
-    """Return the lower triangular L with L @ L^H = x; NaN where x is not positive definite.
+    """Compute the lower triangular Cholesky factor of positive definite matrices.
 
-    Args:
-        x: [..., n, n].
-        symmetrize_input: take the mean of x and its adjoint; else the lower triangle alone is read.
+    Parameters
+    ----------
+    x : array_like
+        Symmetric or Hermitian positive definite matrices of shape (..., n, n).
+    symmetrize_input : bool, optional
+        Whether to factor the mean of `x` and its adjoint. If False, only the lower triangle is
+        read. The default is True.
 
-    The shape [..., n, n] and the floating or complex dtype stay; the mean of integers is floating.
+    Returns
+    -------
+    Array
+        L with L @ L^H = x, of the shape and dtype of `x`; nan where `x` is not positive definite.
+        Symmetrized integers give floats.
 
-    Raises:
-        ValueError: matrices are not square.
-        TypeError: x has fewer than two axes, is a list, or has integers and is not symmetrized.
+    Raises
+    ------
+    {raises_square}
+    TypeError
+        If `x` has fewer than two axes, is a list, or has integers that are not symmetrized.
 
+    See Also
+    --------
+    numpy.linalg.cholesky : The same for integers and the upper factor, too.
+    cholesky_update : Update a factor.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 0.],
@@ -86,18 +103,37 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
 @api_boundary
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
-    """Return the upper triangular factor of R^T @ R + w w^T, given R, in O(n^2).
+    """Update a Cholesky factor after a rank-one change.
 
-    Args:
-        r_matrix: R, [..., n, n], real, upper triangular.
-        w_vector: [..., n].
+    Parameters
+    ----------
+    r_matrix : array_like
+        Upper triangular factor R of shape (..., n, n), of real floating dtype.
+    w_vector : array_like
+        Vector w of shape (..., n), of the same dtype.
 
-    The shape and the real, floating dtype of R stay.
+    Returns
+    -------
+    Array
+        Upper triangular factor of R^T @ R + w w^T, of the shape and dtype of R.
 
-    Raises:
-        ValueError: R is not square, or w has not n elements.
-        TypeError: R has fewer than two axes; dtypes are not the same, not real, or integers.
+    Raises
+    ------
+    ValueError
+        If R is not square, or w does not have n elements.
+    TypeError
+        If R has fewer than two axes, or dtypes differ or are not real and floating.
 
+    See Also
+    --------
+    cholesky : Compute a factor.
+
+    Notes
+    -----
+    O(n^2) operations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.linalg.cholesky_update(jnp.array([[3.]]), jnp.array([4.]))
     Array([[5.]], dtype=float32)
@@ -108,18 +144,34 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 @api_boundary
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """Multiply Householder reflectors: the first columns of a unitary matrix.
+    """Multiply Householder reflectors, which gives the first columns of a unitary matrix.
 
-    Args:
-        a: [..., m, n] with m >= n; the reflectors lie below the diagonal.
-        taus: [..., k] with k <= n, their factors.
+    Parameters
+    ----------
+    a : array_like
+        Reflectors below the diagonal, in an array of shape (..., m, n) with m >= n.
+    taus : array_like
+        Factors of the reflectors, of shape (..., k) with k <= n.
 
-    The shape [..., m, n] and the floating or complex dtype of a stay.
+    Returns
+    -------
+    Array
+        Orthonormal columns, of the shape and dtype of `a`.
 
-    Raises:
-        ValueError: m < n or k > n.
-        TypeError: a has fewer than two axes; dtypes differ or are integers.
+    Raises
+    ------
+    ValueError
+        If m < n or k > n.
+    TypeError
+        If `a` has fewer than two axes, or dtypes differ or are integers.
 
+    See Also
+    --------
+    qr : QR factorization.
+    ormqr : Multiply by the matrix without computing it.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> reflector = jnp.array([[1.], [0.]])
     >>> jnp.lax.linalg.householder_product(reflector, jnp.array([2.]))[0]
@@ -130,15 +182,35 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
 @api_boundary
 def lu(x: ArrayLike) -> list[Array]:
-    """Return the LU factors of matrices with exchanged rows: x[permutation] = L @ U.
+    """Compute the LU factorization of matrices with row exchanges.
 
-    Returns:
-        A list: L below the diagonal (its own diagonal is 1) and U in the rest, [..., m, n]; the
-        exchanges, int32[..., min(m, n)]; and the order of rows that these make, int32[..., m].
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n), of floating or complex dtype.
 
-    Raises:
-        TypeError: x has fewer than two axes, or its dtype is neither floating nor complex.
+    Returns
+    -------
+    lu : Array
+        Lower triangular factor L below the diagonal, whose own diagonal is 1, and upper triangular
+        factor U in the rest, of shape (..., m, n).
+    pivots : Array
+        Row exchanges, of shape (..., min(m, n)) and dtype int32.
+    permutation : Array
+        Resulting order of the rows, of shape (..., m) and dtype int32: x[permutation] = L @ U.
 
+    Raises
+    ------
+    TypeError
+        If `x` has fewer than two axes, or is neither floating nor complex.
+
+    See Also
+    --------
+    lu_pivots_to_permutation : Order of rows after exchanges.
+    scipy.linalg.lu, scipy.linalg.lu_factor : The same by SciPy's names.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.linalg.lu(jnp.array([[0., 1.], [2., 3.]]))[2]
     Array([1, 0], dtype=int32)
@@ -148,19 +220,33 @@ def lu(x: ArrayLike) -> list[Array]:
 
 @api_boundary
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """Return the order of rows after exchanges: of row i with row pivots[i], one after the other.
+    """Return the order of rows after a sequence of row exchanges.
 
-    Args:
-        pivots: int32[..., k].
-        permutation_size: the number of rows, at least k.
+    Parameters
+    ----------
+    pivots : array_like of int32
+        Exchanges of shape (..., k): row i is exchanged with row pivots[i], one after the other.
+    permutation_size : int
+        Number of rows, at least k.
 
-    Returns:
-        int32[..., permutation_size].
+    Returns
+    -------
+    Array
+        Permutation of shape (..., permutation_size) and dtype int32.
 
-    Raises:
-        ValueError: permutation_size is below k.
-        TypeError: pivots is a scalar or not int32, or permutation_size is no integer.
+    Raises
+    ------
+    ValueError
+        If `permutation_size` is less than k.
+    TypeError
+        If `pivots` is a scalar or not int32, or `permutation_size` is not an integer.
 
+    See Also
+    --------
+    lu : LU factorization.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lax.linalg.lu_pivots_to_permutation(jnp.array([2, 1]), 4)
     Array([2, 1, 0, 3], dtype=int32)
@@ -174,27 +260,44 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 def ormqr(
     a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
 ) -> Array:
-    """Multiply by the unitary matrix Q that Householder reflectors stand for, without making it.
+    """Multiply by the unitary matrix Q of Householder reflectors without computing it.
 
-    Args:
-        a: [..., m, n], reflectors below the diagonal.
-        taus: [..., k], their factors.
-        c: the matrices to multiply.
-        left: Q @ c; else c @ Q.
-        transpose: multiply by the adjoint of Q.
+    Parameters
+    ----------
+    a : array_like
+        Reflectors below the diagonal, in an array of shape (..., m, n).
+    taus : array_like
+        Factors of the reflectors, of shape (..., k).
+    c : array_like
+        Matrices to multiply.
+    left : bool, optional
+        Whether Q is the left factor. The default is True.
+    transpose : bool, optional
+        Whether to use the adjoint of Q. The default is False.
 
-    Returns:
-        The product, of the shape and the floating or complex dtype of c.
+    Returns
+    -------
+    Array
+        Products of the shape and dtype of `c`.
 
-    Raises:
-        ValueError: c does not fit Q, or there are more factors than reflectors.
-        TypeError: an operand has too few axes; dtypes differ or are integers.
+    Raises
+    ------
+    ValueError
+        If `c` does not fit Q, or there are more factors than reflectors.
+    TypeError
+        If an operand has too few axes, or dtypes differ or are integers.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.linalg.ormqr(jnp.eye(2), jnp.zeros(1), jnp.ones((2, 1)))
-        Array([[1.],
-               [1.]], dtype=float32)
+    See Also
+    --------
+    householder_product : The matrix Q itself.
+    qr : QR factorization.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.linalg.ormqr(jnp.eye(2), jnp.zeros(1), jnp.ones((2, 1)))
+    Array([[1.],
+           [1.]], dtype=float32)
     """
     nodes = as_nodes("lax.linalg.ormqr", a, taus, c)
     return wrap(o.ormqr(*nodes, left=bool(left), transpose=bool(transpose)))
@@ -220,26 +323,45 @@ def qr(
     full_matrices: bool = True,
     use_magma: bool | None = None,
 ) -> tuple[Array, ...]:
-    """Return Q and R with x = Q @ R; and with pivoting P, where x[..., P] = Q @ R.
+    """Compute the QR factorization of matrices, with column pivoting if wanted.
 
-    Args:
-        x: [..., m, n].
-        pivoting: choose the order of columns so that the diagonal of R does not grow.
-        full_matrices: Q is [..., m, m]; else it has min(m, n) columns.
-        use_magma: without effect.
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n), of floating or complex dtype.
+    pivoting : bool, optional
+        If True, choose the order of columns such that the diagonal of R does not increase. The
+        default is False.
+    full_matrices : bool, optional
+        If True, the default, Q is square. Otherwise it has k = min(m, n) columns.
+    use_magma : bool, optional
+        Library on GPUs in JAX. It is accepted and has no effect.
 
-    Returns:
-        Q [..., m, m] and R [..., m, n] of the dtype of x, or [..., m, k] and [..., k, n] with
-        k = min(m, n); with pivoting P, int32[..., n], too.
+    Returns
+    -------
+    Q : Array
+        Matrices with orthonormal columns, of shape (..., m, m) or (..., m, k).
+    R : Array
+        Upper triangular matrices of shape (..., m, n) or (..., k, n), with x = Q @ R.
+    P : Array
+        With `pivoting`, the order of columns: x[..., P] = Q @ R, of shape (..., n) and dtype int32.
 
-    Raises:
-        TypeError: x has fewer than two axes, or its dtype is neither floating nor complex.
+    Raises
+    ------
+    TypeError
+        If `x` has fewer than two axes, or is neither floating nor complex.
 
-    Example:
-        >>> import accnp as jnp
-        >>> q, r, p = jnp.lax.linalg.qr(jnp.array([[1., 0.], [0., 2.]]), pivoting=True)
-        >>> p
-        Array([1, 0], dtype=int32)
+    See Also
+    --------
+    numpy.linalg.qr : The same for integers, too.
+    householder_product : Product of reflectors.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> q, r, p = jnp.lax.linalg.qr(jnp.array([[1., 0.], [0., 2.]]), pivoting=True)
+    >>> p
+    Array([1, 0], dtype=int32)
     """
     flags = {"pivoting": bool(pivoting), "full_matrices": bool(full_matrices)}
     return arrays(o.qr(as_node(x, "lax.linalg.qr"), **flags, use_magma=use_magma))
@@ -264,26 +386,43 @@ def symmetric_product(
     beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Array:
-    """Return alpha a @ a^T + beta c, for real matrices and symmetric c.
+    """Compute alpha a @ a^T + beta c for real matrices.
 
-    Args:
-        a_matrix: [..., m, n].
-        c_matrix: [..., m, m].
-        alpha: a number.
-        beta: a number.
-        symmetrize_output: copy the lower triangle of the result to the upper one.
+    Parameters
+    ----------
+    a_matrix : array_like
+        Matrices of shape (..., m, n), of real floating dtype.
+    c_matrix : array_like
+        Symmetric matrices of shape (..., m, m), of the same dtype.
+    alpha : float, optional
+        Factor of the product. The default is 1.
+    beta : float, optional
+        Factor of `c_matrix`. The default is 0.
+    symmetrize_output : bool, optional
+        If True, copy the lower triangle of the result to the upper one. The default is False.
 
-    The shape and the real, floating dtype are those of c.
+    Returns
+    -------
+    Array
+        Matrices of the shape and dtype of `c_matrix`.
 
-    Raises:
-        ValueError: shapes do not fit.
-        TypeError: an operand has fewer than two axes; dtypes differ or are not real and floating;
-            alpha or beta is no number.
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+    TypeError
+        If an operand has fewer than two axes, dtypes differ or are not real and floating, or a
+        factor is not a number.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.linalg.symmetric_product(jnp.array([[1., 2.]]), jnp.array([[1.]]), beta=3.0)
-        Array([[8.]], dtype=float32)
+    See Also
+    --------
+    numpy.linalg.matmul : Product of matrices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.linalg.symmetric_product(jnp.array([[1., 2.]]), jnp.array([[1.]]), beta=3.0)
+    Array([[8.]], dtype=float32)
     """
     a, c = as_nodes("lax.linalg.symmetric_product", a_matrix, c_matrix)
     factors = {"alpha": _number("alpha", alpha), "beta": _number("beta", beta)}
@@ -304,29 +443,49 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """Solve op(a) @ x = b, or x @ op(a) = b, for triangular a.
+    """Solve op(a) @ x = b or x @ op(a) = b for triangular matrices.
 
-    Args:
-        a: [..., m, m]; one triangle is read.
-        b: [..., m, n] if left_side, else [..., n, m]; or one vector for each matrix.
-        left_side: a stands on the left.
-        lower: which triangle is read.
-        transpose_a: op transposes.
-        conjugate_a: op conjugates.
-        unit_diagonal: the diagonal is 1 and not read.
+    Parameters
+    ----------
+    a : array_like
+        Triangular matrices of shape (..., m, m); the other triangle is not read.
+    b : array_like
+        Right-hand sides of shape (..., m, n) if `left_side`, otherwise (..., n, m), or one vector
+        for each matrix.
+    left_side : bool, optional
+        Whether `a` is the left factor. The default is False.
+    lower : bool, optional
+        Whether `a` is lower triangular. The default is False.
+    transpose_a : bool, optional
+        Whether op transposes. The default is False.
+    conjugate_a : bool, optional
+        Whether op conjugates. The default is False.
+    unit_diagonal : bool, optional
+        Whether the diagonal of `a` is taken to be 1 and not read. The default is False.
 
-    Returns:
-        x, of the shape and the floating or complex dtype of b.
+    Returns
+    -------
+    Array
+        Solutions x, of the shape and dtype of `b`.
 
-    Raises:
-        ValueError: a is not square, or b does not fit it.
-        TypeError: a has fewer than two axes; batch axes or dtypes differ; dtypes are integers.
+    Raises
+    ------
+    ValueError
+        If `a` is not square, or `b` does not fit it.
+    TypeError
+        If `a` has fewer than two axes, batch axes or dtypes differ, or dtypes are integers.
 
-    Example:
-        >>> import accnp as jnp
-        >>> a = jnp.array([[1., 0.], [2., 4.]])
-        >>> jnp.lax.linalg.triangular_solve(a, jnp.array([1., 6.]), left_side=True, lower=True)
-        Array([1., 1.], dtype=float32)
+    See Also
+    --------
+    scipy.linalg.solve_triangular : The same by SciPy's name.
+    numpy.linalg.solve : Solve general systems.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> a = jnp.array([[1., 0.], [2., 4.]])
+    >>> jnp.lax.linalg.triangular_solve(a, jnp.array([1., 6.]), left_side=True, lower=True)
+    Array([1., 1.], dtype=float32)
     """
     x, y = as_nodes("lax.linalg.triangular_solve", a, b)
     vector = y.aval.ndim == x.aval.ndim - 1
@@ -348,30 +507,44 @@ def triangular_solve(
 def tridiagonal_solve(
     dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
 ) -> Array:
-    """Solve systems with tridiagonal matrices.
+    """Solve systems of linear equations with tridiagonal matrices.
 
-    Args:
-        dl: the lower diagonal, [..., m]; dl[i] stands in row i, the first is not read.
-        d: the diagonal, [..., m].
-        du: the upper diagonal, [..., m]; du[i] stands in row i, the last is not read.
-        b: right sides, [..., m, k].
-        perturb_singular: make tiny pivots eps times the largest element of the upper factor, so
-            that singular systems have finite results.
+    Parameters
+    ----------
+    dl : array_like
+        Lower diagonals of shape (..., m): dl[i] is in row i, and the first element is not read.
+    d : array_like
+        Main diagonals of shape (..., m).
+    du : array_like
+        Upper diagonals of shape (..., m): du[i] is in row i, and the last element is not read.
+    b : array_like
+        Right-hand sides of shape (..., m, k).
+    perturb_singular : bool, optional
+        If True, replace tiny pivots by the precision times the largest element of the upper factor,
+        so that singular systems have finite solutions. The default is False.
 
-    Returns:
-        [..., m, k]; NaN where the matrix is singular.
+    Returns
+    -------
+    Array
+        Solutions of shape (..., m, k), of the dtype of the operands; nan where the matrix is
+        singular.
 
-    The dtype stays, floating or complex, the same for all operands.
+    Raises
+    ------
+    TypeError
+        If shapes do not fit, or dtypes differ or are integers.
 
-    Raises:
-        TypeError: shapes do not fit, or dtypes differ or are integers.
+    See Also
+    --------
+    numpy.linalg.solve : Solve general systems.
 
-    Example:
-        >>> import accnp as jnp
-        >>> one = jnp.ones(2)
-        >>> jnp.lax.linalg.tridiagonal_solve(one, 2 * one, one, jnp.array([[3.], [3.]]))
-        Array([[1.],
-               [1.]], dtype=float32)
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> one = jnp.ones(2)
+    >>> jnp.lax.linalg.tridiagonal_solve(one, 2 * one, one, jnp.array([[3.], [3.]]))
+    Array([[1.],
+           [1.]], dtype=float32)
     """
     nodes = as_nodes("lax.linalg.tridiagonal_solve", dl, d, du, b)
     return wrap(o.tridiagonal_solve(*nodes, perturb_singular=bool(perturb_singular)))

@@ -25,10 +25,24 @@ __all__ = [
 
 
 class EigImplementation(enum.Enum):
-    """Who computes general eigenvalues, as `lax.linalg.eig` takes it; LAPACK does here.
+    """Implementations of `lax.linalg.eig`, of which LAPACK is available.
 
-    CUSOLVER and MAGMA, for GPUs, are refused with a ValueError.
+    Attributes
+    ----------
+    CUSOLVER : EigImplementation
+        For GPUs; not supported.
+    MAGMA : EigImplementation
+        For GPUs; not supported.
+    LAPACK : EigImplementation
+        The library for CPUs.
 
+    Raises
+    ------
+    ValueError
+        If `eig` is called with an implementation for GPUs.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> which = jnp.lax.linalg.EigImplementation.LAPACK
     >>> len(jnp.lax.linalg.eig(jnp.eye(2), implementation=which))
@@ -41,10 +55,24 @@ class EigImplementation(enum.Enum):
 
 
 class EighImplementation(enum.Enum):
-    """How `lax.linalg.eigh` computes eigenvalues: by QR here.
+    """Implementations of `lax.linalg.eigh`, of which QR is available.
 
-    JACOBI and QDWH are refused with a NotImplementedError.
+    Attributes
+    ----------
+    QR : EighImplementation
+        QR iterations of LAPACK.
+    JACOBI : EighImplementation
+        Not supported.
+    QDWH : EighImplementation
+        Not supported.
 
+    Raises
+    ------
+    NotImplementedError
+        If `eigh` is called with JACOBI or QDWH.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> which = jnp.lax.linalg.EighImplementation.QR
     >>> jnp.lax.linalg.eigh(jnp.eye(2), implementation=which)[1]
@@ -57,10 +85,26 @@ class EighImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are computed, as `lax.linalg.svd` takes it.
+    """Algorithms of `lax.linalg.svd`.
 
-    JACOBI and POLAR are refused with a NotImplementedError.
+    Attributes
+    ----------
+    DEFAULT : SvdAlgorithm
+        The fastest one.
+    QR : SvdAlgorithm
+        QR iterations.
+    JACOBI : SvdAlgorithm
+        Not supported.
+    POLAR : SvdAlgorithm
+        Not supported.
 
+    Raises
+    ------
+    NotImplementedError
+        If `svd` is called with JACOBI or POLAR.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> which = jnp.lax.linalg.SvdAlgorithm.QR
     >>> jnp.lax.linalg.svd(2 * jnp.eye(2), algorithm=which, compute_uv=False)
@@ -84,31 +128,49 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Array]:
-    """Return eigenvalues, left and right eigenvectors of square matrices, complex.
+    """Compute eigenvalues, left and right eigenvectors of general square matrices.
 
-    Args:
-        x: [..., n, n].
-        compute_left_eigenvectors: vl with vl^H @ x = w vl^H, columns of norm 1.
-        compute_right_eigenvectors: vr with x @ vr = vr w, columns of norm 1.
-        enable_eigvec_derivs: allow derivatives of vectors. They hold where all eigenvalues are
-            distinct and no vector has two components of largest size.
-        implementation: None or LAPACK.
-        use_magma: deprecated, without effect but for True, which is refused.
+    Parameters
+    ----------
+    {x_square}
+    compute_left_eigenvectors : bool, optional
+        Whether to return vl with vl^H @ x = w vl^H. The default is True.
+    compute_right_eigenvectors : bool, optional
+        Whether to return vr with x @ vr = vr w. The default is True.
+    enable_eigvec_derivs : bool, optional
+        Whether to allow derivatives of eigenvectors. They are correct if all eigenvalues are
+        distinct and no vector has two components of largest size. The default is False.
+    implementation : EigImplementation, optional
+        Only LAPACK, the default, is supported.
+    use_magma : bool, optional
+        Deprecated. It has no effect, but True is refused.
 
-    Returns:
-        A list: w [..., n], then what is wanted of vl and vr, [..., n, n]; complex64, or complex128
-        for 64 bits.
+    Returns
+    -------
+    w : Array
+        Eigenvalues of shape (..., n), of dtype complex64 (complex128 for 64-bit numbers).
+    vl, vr : Array
+        Left and right eigenvectors, normalized columns of shape (..., n, n), if requested.
 
-    Raises:
-        ValueError: matrices are not square, or the implementation is one for GPUs.
-        TypeError: x has fewer than two axes or integers, or the implementation is none.
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or the implementation is for GPUs.
+    TypeError
+        If `x` has fewer than two axes or integers, or `implementation` has another type.
 
-    Example:
-        >>> import accnp as jnp
-        >>> w, = jnp.lax.linalg.eig(jnp.array([[0., 1.], [-1., 0.]]),
-        ...     compute_left_eigenvectors=False, compute_right_eigenvectors=False)
-        >>> w
-        Array([0.+1.j, 0.-1.j], dtype=complex64)
+    See Also
+    --------
+    numpy.linalg.eig, numpy.linalg.eigvals : The same by NumPy's names.
+    eigh : Eigenvalues of symmetric matrices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> w, = jnp.lax.linalg.eig(jnp.array([[0., 1.], [-1., 0.]]),
+    ...     compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    >>> w
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     if use_magma is not None:
         text = "lax.linalg.eig: use_magma is deprecated; pass implementation= instead"
@@ -134,30 +196,49 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
-    """Return eigenvectors and eigenvalues (ascending) of Hermitian matrices, in this order.
+    """Compute eigenvectors and eigenvalues of symmetric or Hermitian matrices.
 
-    Args:
-        x: [..., n, n].
-        lower: which triangle is read where the input is not symmetrized.
-        symmetrize_input: take the mean of x and its adjoint.
-        sort_eigenvalues: without effect, they always are.
-        subset_by_index: None, or all of them: (0, n).
-        implementation: None or QR.
+    Parameters
+    ----------
+    {x_square}
+    lower : bool, optional
+        Which triangle is read if `x` is not symmetrized. The default, True, is the lower one.
+    symmetrize_input : bool, optional
+        Whether to use the mean of `x` and its adjoint. The default is True.
+    sort_eigenvalues : bool, optional
+        Whether to sort the eigenvalues. They always are.
+    subset_by_index : tuple of (int, int), optional
+        Range of eigenvalues to compute. Only None and the whole range are supported.
+    implementation : EighImplementation, optional
+        Only QR, the default, is supported.
 
-    Returns:
-        v [..., n, n] of the dtype of x (floating, where integers are symmetrized), and w [..., n],
-        real.
+    Returns
+    -------
+    v : Array
+        Normalized eigenvectors, columns of shape (..., n, n), of the dtype of `x` or floating for
+        symmetrized integers.
+    w : Array
+        Eigenvalues of shape (..., n) in ascending order, of real dtype.
 
-    Raises:
-        ValueError: matrices are not square.
-        TypeError: x has fewer than two axes, or integers that are not symmetrized; an option is of
-            another kind.
-        NotImplementedError: subset_by_index is a part of them, or the implementation is not QR.
+    Raises
+    ------
+    {raises_square}
+    TypeError
+        If `x` has fewer than two axes, or integers that are not symmetrized, or an option has
+        another type.
+    NotImplementedError
+        If a part of the eigenvalues or another implementation is requested.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.linalg.eigh(jnp.array([[0., 1.], [1., 0.]]))[1]
-        Array([-1.,  1.], dtype=float32)
+    See Also
+    --------
+    numpy.linalg.eigh : The same with the eigenvalues first.
+    tridiagonal : Reduction to tridiagonal form.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.linalg.eigh(jnp.array([[0., 1.], [1., 0.]]))[1]
+    Array([-1.,  1.], dtype=float32)
     """
     node = symmetrized("lax.linalg.eigh", as_node(x, "lax.linalg.eigh"), symmetrize_input)
     out = o.eigh(
@@ -196,16 +277,32 @@ def _choice(name: str, value: Any, kind: type[enum.Enum]) -> Any:
 def hessenberg(a: ArrayLike) -> list[Array]:
     """Reduce square matrices to Hessenberg form, as LAPACK stores it.
 
-    Returns:
-        A list: the form in the upper triangle and first subdiagonal, reflectors below; and their
-        factors, [..., n - 1].
+    Parameters
+    ----------
+    a : array_like
+        Square matrices of shape (..., n, n), of floating or complex dtype.
 
-    The dtype stays, floating or complex.
+    Returns
+    -------
+    a : Array
+        Hessenberg form in the upper triangle and the first subdiagonal, reflectors below, of the
+        shape and dtype of the input.
+    taus : Array
+        Factors of the reflectors, of shape (..., n - 1).
 
-    Raises:
-        ValueError: matrices are not square.
-        TypeError: a has fewer than two axes or integers.
+    Raises
+    ------
+    {raises_square}
+    TypeError
+        If `a` has fewer than two axes or integers.
 
+    See Also
+    --------
+    scipy.linalg.hessenberg : The form as a matrix of its own.
+    householder_product : Product of the reflectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> a, taus = jnp.lax.linalg.hessenberg(jnp.eye(3))
     >>> taus
@@ -222,28 +319,45 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> list[Array]:
-    """Return a list of T and, if wanted, Z with x = Z @ T @ Z^H; T is upper triangular.
+    """Compute the Schur decomposition of square matrices.
 
-    For real matrices T has blocks of 2 by 2 for pairs of complex eigenvalues.
+    Parameters
+    ----------
+    {x_square}
+    compute_schur_vectors : bool, optional
+        Whether to return Z. The default is True.
+    sort_eig_vals : bool, optional
+        Whether to sort eigenvalues. Not supported.
+    select_callable : callable, optional
+        Criterion for sorting. It has no effect.
 
-    Args:
-        x: [..., n, n].
-        compute_schur_vectors: return Z.
-        sort_eig_vals: not implemented.
-        select_callable: without effect.
+    Returns
+    -------
+    T : Array
+        Upper triangular matrices with x = Z @ T @ Z^H, of the shape and dtype of `x`. Real matrices
+        have blocks of 2 by 2 on the diagonal for pairs of complex eigenvalues.
+    Z : Array
+        Unitary matrices, if requested.
 
-    Shapes and the floating or complex dtype stay.
+    Raises
+    ------
+    {raises_square}
+    TypeError
+        If `x` has fewer than two axes or integers.
+    NotImplementedError
+        If `sort_eig_vals` is True.
 
-    Raises:
-        ValueError: matrices are not square.
-        TypeError: x has fewer than two axes or integers.
-        NotImplementedError: sort_eig_vals is true.
+    See Also
+    --------
+    scipy.linalg.schur : The same by SciPy's name.
+    eig : Eigenvalues and eigenvectors.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.linalg.schur(jnp.eye(2))[0]
-        Array([[1., 0.],
-               [0., 1.]], dtype=float32)
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.linalg.schur(jnp.eye(2))[0]
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     node = o.schur(
         as_node(x, "lax.linalg.schur"),
@@ -263,28 +377,54 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """Return U, the singular values, Vh with x = (U * S) @ Vh; or the singular values alone.
+    """Compute the singular value decomposition of matrices.
 
-    Args:
-        x: [..., m, n].
-        full_matrices: U and Vh are square; else they have min(m, n) columns and rows.
-        compute_uv: return U and Vh.
-        subset_by_index: None, or all of them.
-        algorithm: a value of SvdAlgorithm.
+    Parameters
+    ----------
+    x : array_like
+        Matrices of shape (..., m, n), of floating or complex dtype.
+    full_matrices : bool, optional
+        If True, the default, U and Vh are square. Otherwise U has k columns and Vh has k rows, with
+        k = min(m, n).
+    compute_uv : bool, optional
+        If False, only the singular values are computed. The default is True.
+    subset_by_index : tuple of (int, int), optional
+        Range of singular values to compute. Only None and the whole range are supported.
+    algorithm : SvdAlgorithm, optional
+        Algorithm to use: DEFAULT or QR.
 
-    Returns:
-        U [..., m, m], S [..., k], real and descending, and Vh [..., n, n]; k = min(m, n). The dtype
-        of U and Vh is that of x.
+    Returns
+    -------
+    U : Array
+        Left singular vectors, of shape (..., m, m) or (..., m, k) and of the dtype of `x`.
+    S : Array
+        Singular values of shape (..., k), real and in descending order.
+    Vh : Array
+        Adjoint of the right singular vectors, of shape (..., n, n) or (..., k, n). U and Vh are
+        missing if `compute_uv` is False.
 
-    Raises:
-        ValueError: subset_by_index is a part of them with full_matrices.
-        TypeError: x has fewer than two axes or integers; an option is of another kind.
-        NotImplementedError: subset_by_index is a part of them, or the algorithm JACOBI or POLAR.
+    Raises
+    ------
+    ValueError
+        If a part of the values is requested together with `full_matrices`.
+    TypeError
+        If `x` has fewer than two axes or integers, or an option has another type.
+    NotImplementedError
+        If a part of the values, or JACOBI or POLAR, is requested.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
-        Array([4., 3.], dtype=float32)
+    See Also
+    --------
+    numpy.linalg.svd : The same for integers, too.
+
+    Notes
+    -----
+    x = (U * S) @ Vh.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
     """
     found = arrays(
         o.svd(
@@ -302,22 +442,40 @@ def svd(
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Reduce Hermitian matrices to tridiagonal form, as LAPACK stores it.
 
-    Args:
-        a: [..., n, n].
-        lower: which triangle is read.
+    Parameters
+    ----------
+    a : array_like
+        Hermitian matrices of shape (..., n, n), of floating or complex dtype.
+    lower : bool, optional
+        Which triangle is read. The default, True, is the lower one.
 
-    Returns:
-        A list: the form with reflectors beside it, [..., n, n]; its diagonal, [..., n], and the one
-        beside it, [..., n - 1], real; the factors of the reflectors, [..., n - 1].
+    Returns
+    -------
+    a : Array
+        Tridiagonal form with the reflectors beside it, of shape (..., n, n).
+    d : Array
+        Main diagonals of shape (..., n), of real dtype.
+    e : Array
+        Diagonals beside them, of shape (..., n - 1), of real dtype.
+    taus : Array
+        Factors of the reflectors, of shape (..., n - 1).
 
-    Raises:
-        ValueError: matrices are not square.
-        TypeError: a has fewer than two axes, or its dtype is neither floating nor complex.
+    Raises
+    ------
+    {raises_square}
+    TypeError
+        If `a` has fewer than two axes, or is neither floating nor complex.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.linalg.tridiagonal(jnp.array([[1., 2.], [2., 3.]]))[2]
-        Array([2.], dtype=float32)
+    See Also
+    --------
+    eigh : Eigenvalues and eigenvectors.
+    scipy.linalg.eigh_tridiagonal : Eigenvalues of tridiagonal matrices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.linalg.tridiagonal(jnp.array([[1., 2.], [2., 3.]]))[2]
+    Array([2.], dtype=float32)
     """
     node = as_node(a, "lax.linalg.tridiagonal")
     return list(arrays(o.tridiagonal(node, lower=bool(lower))))

@@ -81,28 +81,56 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Array, Array, Any, Array]:
-    """Return the polar decomposition x = u @ h, by products, QR and Cholesky alone.
+    """Compute the polar decomposition of a matrix by the QDWH algorithm.
 
-    Args:
-        x: one matrix of at least as many rows as columns.
-        is_hermitian: without effect.
-        max_iterations: at most so many steps (default 10).
-        eps: the least singular value that counts, relative to the largest (default: the dtype's).
-        dynamic_shape: rows and columns that are used, where the rest is padding; may be traced.
+    Parameters
+    ----------
+    x : array_like
+        Matrix of shape (m, n) with m >= n, of floating or complex dtype.
+    is_hermitian : bool, optional
+        Whether the matrix is Hermitian. It has no effect.
+    max_iterations : int, optional
+        Maximum number of iterations. The default is 10.
+    eps : float, optional
+        Smallest singular value to consider, relative to the largest one. The default is the
+        precision of the dtype.
+    dynamic_shape : tuple of (int, int), optional
+        Number of rows and columns that are used, if the rest is padding. They may be traced.
 
-    Returns:
-        u with orthonormal columns and the Hermitian h, of the dtype of x; the number of steps,
-        int32; whether they converged, a bool.
+    Returns
+    -------
+    u : Array
+        Matrix with orthonormal columns, of the shape and dtype of `x`.
+    h : Array
+        Hermitian positive semidefinite matrix of shape (n, n), with x = u @ h.
+    num_iters : Array
+        Number of iterations, of dtype int32.
+    is_converged : Array
+        Whether they converged, a bool.
 
-    Raises:
-        ValueError: x is not one matrix, or has more columns than rows.
-        TypeError: x is a list, or its dtype is neither floating nor complex.
+    Raises
+    ------
+    ValueError
+        If `x` is not a single matrix, or has more columns than rows.
+    TypeError
+        If `x` is a list, or is neither floating nor complex.
 
-    Example:
-        >>> import accnp as jnp
-        >>> u, h, steps, done = jnp.lax.linalg.qdwh(jnp.array([[2., 0.], [0., -3.]]))
-        >>> bool(done)
-        True
+    See Also
+    --------
+    scipy.linalg.polar : The same with options.
+    svd : Singular value decomposition.
+
+    Notes
+    -----
+    QR-based dynamically weighted Halley iteration of Y. Nakatsukasa, Z. Bai and F. Gygi, SIAM J.
+    Matrix Anal. Appl. 31 (2010). It needs products, QR and Cholesky factorizations only.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> u, h, steps, done = jnp.lax.linalg.qdwh(jnp.array([[2., 0.], [0., -3.]]))
+    >>> bool(done)
+    True
     """
     name = "lax.linalg.qdwh"
     as_static(is_hermitian, name)
@@ -178,28 +206,49 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:
-    """Return the unitary u and the positive semidefinite p with a = u @ p, or a = p @ u.
+    """Compute the polar decomposition of matrices.
 
-    Args:
-        a: [..., m, n], floating or complex.
-        side: "right": a = u @ p; "left": a = p @ u.
-        method: "qdwh" (right with m >= n, left with m < n) or "svd".
-        eps: for qdwh, the least singular value that counts, relative to the largest.
-        max_iterations: for qdwh.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n), of floating or complex dtype.
+    side : {"right", "left"}, optional
+        Whether a = u @ p, the default, or a = p @ u.
+    method : {"qdwh", "svd"}, optional
+        Algorithm. "qdwh", the default, is for side "right" with m >= n and for side "left" with m <
+        n.
+    eps : float, optional
+        For "qdwh", the smallest singular value to consider, relative to the largest one.
+    max_iterations : int, optional
+        For "qdwh", the maximum number of iterations.
 
-    Returns:
-        u, of the shape and dtype of a, and p, [..., n, n] if side is right, else [..., m, m].
+    Returns
+    -------
+    u : Array
+        Matrices with orthonormal columns or rows, of the shape and dtype of `a`.
+    p : Array
+        Positive semidefinite matrices of shape (..., n, n), or (..., m, m) for side "left".
 
-    Raises:
-        ValueError: a has fewer than two axes, or side or method are others.
-        NotImplementedError: qdwh with a shape that is not for it.
-        TypeError: a is no array, or its dtype is neither floating nor complex.
+    Raises
+    ------
+    ValueError
+        If `a` has fewer than two axes, or `side` or `method` is unknown.
+    NotImplementedError
+        If "qdwh" is requested for a shape that it does not support.
+    TypeError
+        If `a` is not an array, or is neither floating nor complex.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.scipy.linalg.polar(jnp.array([[0., 2.], [-3., 0.]]), method="svd")[1]
-        Array([[3., 0.],
-               [0., 2.]], dtype=float32)
+    See Also
+    --------
+    svd : Singular value decomposition.
+    lax.linalg.qdwh : The iteration for one matrix.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.polar(jnp.array([[0., 2.], [-3., 0.]]), method="svd")[1]
+    Array([[3., 0.],
+           [0., 2.]], dtype=float32)
     """
     x = asarray(a)
     _inexact("linalg.polar", x)

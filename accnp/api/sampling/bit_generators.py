@@ -120,26 +120,48 @@ def rng_bit_generator(
     *,
     out_sharding: Any = None,
 ) -> tuple[Array, Array]:
-    """Random bits as unsigned integers, and the key for the next ones.
+    """Generate random bits as unsigned integers, and the key for the next ones.
 
-    Narrow integers are the low bits of 32-bit ones. Under `vmap` the first key makes the bits of
-    all examples, and is the only one that changes, as jax has it.
+    Parameters
+    ----------
+    key : array_like
+        State of the generator: four uint32 or two uint64 numbers.
+    shape : int or sequence of int
+        Shape of the bits to generate.
+    dtype : dtype_like, optional
+        Unsigned integer dtype. The default is uint32.
+    algorithm : RandomAlgorithm, optional
+        Generator to use. The default is Philox.
+    {out_sharding}
 
-    Args:
-        key: four uint32 or two uint64.
-        shape: of the bits.
-        dtype: an unsigned integer type.
-        algorithm: a `RandomAlgorithm`; the default is Philox.
+    Returns
+    -------
+    new_key : Array
+        State for the next call.
+    bits : Array
+        Random bits of the given shape and dtype.
 
-    Raises:
-        TypeError: the key, the dtype or the algorithm is another one.
+    Raises
+    ------
+    TypeError
+        If `key`, `dtype` or `algorithm` is not one of these.
 
-    Example:
-        >>> import accnp as jnp
-        >>> key = jnp.arange(1, 5, dtype="uint32")
-        >>> key, bits = jnp.lax.rng_bit_generator(key, (2,))
-        >>> key, bits
-        (Array([1, 2, 4, 4], dtype=uint32), Array([ 512747620, 1298009047], dtype=uint32))
+    See Also
+    --------
+    random.bits : Random bits from a PRNG key.
+
+    Notes
+    -----
+    Narrow integers are the low bits of 32-bit ones. Under `vmap` the first key generates the bits
+    of all examples and is the only one that changes, as in JAX.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> key = jnp.arange(1, 5, dtype="uint32")
+    >>> key, bits = jnp.lax.rng_bit_generator(key, (2,))
+    >>> key, bits
+    (Array([1, 2, 4, 4], dtype=uint32), Array([ 512747620, 1298009047], dtype=uint32))
     """
     name = "lax.rng_bit_generator"
     node = as_node(key, name)
@@ -166,24 +188,40 @@ def rng_bit_generator(
 
 @api_boundary
 def threefry_2x32(keypair: Any, counts: Any) -> Array:
-    """Encipher numbers by Threefry-2x32 in 20 rounds (Salmon et al., "Parallel random numbers: as
-    easy as 1, 2, 3", 2011): the first half of them with the second, pair by pair.
+    """Encrypt numbers by the Threefry-2x32 cipher.
 
-    Args:
-        keypair: two uint32 scalars.
-        counts: uint32 array.
+    Parameters
+    ----------
+    keypair : pair of array_like
+        Key, two scalars of dtype uint32.
+    counts : array_like of uint32
+        Numbers to encrypt; the first half of them is paired with the second.
 
-    Returns:
-        Random bits, a uint32 array of their shape.
+    Returns
+    -------
+    Array
+        Random bits of dtype uint32, of the shape of `counts`.
 
-    Raises:
-        TypeError: a key or the counts are not of uint32.
+    Raises
+    ------
+    TypeError
+        If a key or `counts` do not have dtype uint32.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.extend.random.threefry_2x32((jax.numpy.uint32(0), jax.numpy.uint32(1)),
-        ...                                 jax.numpy.arange(3, dtype="uint32"))
-        Array([2441914641, 1110694964, 3819641963], dtype=uint32)
+    See Also
+    --------
+    random.bits : Random bits from a PRNG key.
+
+    Notes
+    -----
+    20 rounds of the cipher of J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+    2011.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.extend.random.threefry_2x32((jax.numpy.uint32(0), jax.numpy.uint32(1)),
+    ...                                 jax.numpy.arange(3, dtype="uint32"))
+    Array([2441914641, 1110694964, 3819641963], dtype=uint32)
     """
     nodes = [as_node(x, "threefry_2x32") for x in (*keypair, counts)]
     for x in nodes:
@@ -233,21 +271,41 @@ rng_uniform_p = composed("rng_uniform", _uniform)
 
 @api_boundary
 def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
-    """Uniform numbers in [a, b) by a generator that the process keeps: other ones at each call,
-    also of a jitted function. Programs that want the same again use `random.uniform`.
+    """Sample uniform numbers in [a, b) from a generator of the process.
 
-    Args:
-        a, b: scalars of one dtype.
-        shape: of the numbers.
+    Parameters
+    ----------
+    a : scalar
+        Lower bound, included.
+    b : scalar
+        Upper bound, excluded, of the dtype of `a`.
+    shape : int or sequence of int
+        Shape of the samples to draw.
 
-    Raises:
-        ValueError: the bounds are not scalars of one dtype.
+    Returns
+    -------
+    Array
+        Samples of the given shape and of the dtype of the bounds.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.lax.rng_uniform(jnp.float32(2), jnp.float32(3), (100,))
-        >>> bool((x >= 2).all() and (x < 3).all())
-        True
+    Raises
+    ------
+    ValueError
+        If the bounds are not scalars of one dtype.
+
+    See Also
+    --------
+    random.uniform : Reproducible samples from a key.
+
+    Notes
+    -----
+    Every call gives other numbers, also every call of a jitted function.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.lax.rng_uniform(jnp.float32(2), jnp.float32(3), (100,))
+    >>> bool((x >= 2).all() and (x < 3).all())
+    True
     """
     low, high = as_node(a, "lax.rng_uniform"), as_node(b, "lax.rng_uniform")
     for x in (low, high):
