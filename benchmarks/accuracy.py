@@ -1,14 +1,16 @@
 """How exact the functions are: the largest error against mpmath, beside jax's, NumPy's and SciPy's.
 
-`python -m benchmarks.accuracy` writes docs/accuracy.md; `--only NAME` prints rows.
+`python -m benchmarks.accuracy` writes `data/accuracy*.csv`, which the page docs/accuracy.md shows;
+`--only NAME` prints rows.
 
-In: the cases of `accuracy_cases`, a function with its exact value and its domain. Out: a table of
+In: the cases of `accuracy_cases`, a function with its exact value and its domain. Out: tables of
 errors in units of the last place (ulp) of the exact value, float32 and float64.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import importlib
 import math
@@ -23,7 +25,8 @@ from benchmarks.accuracy_case import BAR, MAX, Case, Domain, mpmath
 from benchmarks.accuracy_cases import all_cases
 
 DTYPES = (np.float32, np.float64)
-DOCUMENT = Path(__file__).parent.parent / "docs" / "accuracy.md"
+TABLE = Path(__file__).parent / "data" / "accuracy.csv"
+SUBNORMAL_TABLE = Path(__file__).parent / "data" / "accuracy_subnormal.csv"
 WORST = Path(__file__).parent / "accuracy_worst.txt"  # written by `accuracy_every.py`
 
 
@@ -202,35 +205,13 @@ def _where(case: Case) -> str:
     return "; ".join(map(one, case.domains))
 
 
-HEAD = """# Accuracy
+_ERRORS = [f"{who} {dtype}" for dtype in ("float32", "float64") for who in ("accnp", "JAX", "peer")]
 
-The largest error of each elementary and special function against mpmath, in units of the last
-place of the exact value; written by `python -m benchmarks.accuracy`. {n} arguments for each
-function and dtype (a fraction of that where mpmath takes long), half of them spread over all
-magnitudes of the domain, half evenly over its part within ±1000, some beside zeros of the function;
-of functions of one float32 also the argument that is accnp's worst of all 2^32
-(`python -m benchmarks.accuracy_every`);
-arguments and results are normal numbers; subnormal ones have a table of their own below. Complex
-numbers: each part's error in units of the last place of the modulus, arguments by their parts.
-"peer" is NumPy or SciPy, same dtype. The bar: 2
-ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
-functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
-"over"; none does. A dash: there is no such function, or it never returns.
-`tests/test_accuracy.py` samples the same, allows rows that are over what their case in
-`benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 
-| function | domain | accnp f32 | jax | peer | accnp f64 | jax | peer | |
-|---|---|---|---|---|---|---|---|---|"""
-SUBNORMAL = """
-## Subnormal numbers
-
-The same for functions of one number at subnormal arguments, and at arguments whose results are
-subnormal (`VANISHING` in `benchmarks/accuracy.py`), errors in units of the smallest number where
-results are that small. jax flushes such numbers to 0. `gelu` by tanh is x times a factor that is
-rounded to that unit before.
-
-| function | accnp f32 | jax | peer | accnp f64 | jax | peer | |
-|---|---|---|---|---|---|---|---|"""
+def _write(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([[*head, *_ERRORS, "note"], *rows])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -245,22 +226,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.only not in case.label:
             continue
         both = [errors(case, dtype, options.n) for dtype in DTYPES]
-        rows.append(f"| {case.label} | {_where(case)} | {_cells(case, both)} |")
-        print(rows[-1], flush=True)
+        rows.append([case.label, _where(case), *_cells(case, both)])
+        print(" | ".join(rows[-1]), flush=True)
         tiny = [subnormal_points(case, dtype) for dtype in DTYPES]
         if all(xs is not None for xs in tiny):
             both = [errors(case, dtype, 0, xs=xs) for dtype, xs in zip(DTYPES, tiny)]
-            small.append(f"| {case.label} | {_cells(case, both)} |")
-            print(small[-1], flush=True)
+            small.append([case.label, *_cells(case, both)])
+            print("subnormal:", " | ".join(small[-1]), flush=True)
     if not options.only:
-        parts = [HEAD.format(n=options.n), *rows, SUBNORMAL, *small, ""]
-        DOCUMENT.write_text("\n".join(parts))
+        _write(TABLE, ["function", "domain"], rows)
+        _write(SUBNORMAL_TABLE, ["function"], small)
 
 
-def _cells(case: Case, both: Sequence[dict[str, float]]) -> str:
+def _cells(case: Case, both: Sequence[dict[str, float]]) -> list[str]:
     cells = [_shown(f.get(who)) for f in both for who in ("accnp", "jax", "peer")]
     over = ", ".join(t for t, f in zip(("f32", "f64"), both) if f["accnp"] > bar(case, f))
-    return f"{' | '.join(cells)} | {over and 'over: ' + over}"
+    return [*cells, over and f"over: {over}"]
 
 
 if __name__ == "__main__":
