@@ -160,6 +160,45 @@ event : str
     "listener": """\
 callback : callable
     Function that was registered.""",
+    # --- parameters of sharding and profiles
+    "sharding": """\
+sharding : Sharding
+    Layout of the array over devices.""",
+    "mesh_axes": """\
+axes : str or sequence of str, optional
+    Names of the axes of the mesh. The default is all of them.""",
+    "log_dir": """\
+log_dir : str or Path
+    Folder below which the files are written.
+create_perfetto_link : bool, optional
+    Whether to print where the file is and where to open it; nothing is sent. The default is
+    False.
+create_perfetto_trace : bool, optional
+    Whether to write `perfetto_trace.json.gz`, too. The default is False.
+profiler_options : ProfileOptions, optional
+    Options of JAX's profiler; ignored.""",
+    # --- parameters of reductions of segments
+    "data_segments": """\
+data : array_like
+    Rows of shape (n, ...).
+segment_ids : array_like of int
+    Number of the segment of each row, of shape (n,). Rows with a number outside of 0 to
+    `num_segments` are dropped.
+num_segments : int, optional
+    Number of segments. The default is the largest number plus one, which is not possible under
+    `jit`.
+indices_are_sorted : bool, optional
+    Whether the caller guarantees that `segment_ids` is sorted. The default is False.
+unique_indices : bool, optional
+    Whether the caller guarantees that each number occurs once. The default is False.
+bucket_size : int, optional
+    Number of rows to reduce at a time before the results are reduced, which makes rounding
+    errors smaller. The default is all rows.
+mode : str, optional
+    What happens to numbers out of range: "fill" or "drop" (the default) ignores the row, and
+    "clip" uses the nearest segment.
+out_sharding : Sharding, optional
+    Ignored; present for compatibility with JAX.""",
     # --- parameters of functions of pytrees
     "pytree": """\
 tree : pytree
@@ -262,6 +301,21 @@ TypeError
     "raises_listener": """\
 AssertionError
     If the function is not registered.""",
+    "raises_mesh": """\
+ValueError
+    If there is no current mesh, or it lacks an axis.""",
+    "raises_mesh_spec": """\
+TypeError
+    If the mesh is not a `Mesh`.
+ValueError
+    If a spec does not match the mesh.""",
+    "raises_segments": """\
+ValueError
+    If `num_segments` is negative, there is not one number for each row, or there is no such
+    mode.
+TypeError
+    If `segment_ids` is not of an integer dtype, `num_segments` is not an integer, or `data` is
+    a list.""",
     "raises_keys": """\
 ValueError
     If the keys of a dictionary cannot be sorted.""",

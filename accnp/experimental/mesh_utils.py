@@ -21,17 +21,35 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """Return devices as an array of a shape, in their order: they share one memory.
+    """Return devices as an array of a given shape, in their order.
 
-    Args:
-        mesh_shape: the shape.
-        devices: as many devices; by default all.
-        contiguous_submeshes, allow_split_physical_axes: accepted for jax's sake.
+    Parameters
+    ----------
+    mesh_shape : sequence of int
+        Lengths of the axes of the array.
+    devices : sequence of Device, optional
+        Devices to arrange. The default is all devices.
+    contiguous_submeshes : bool, optional
+        Ignored: the devices share one memory.
+    allow_split_physical_axes : bool, optional
+        Ignored: the devices share one memory.
 
-    Raises:
-        ValueError: there is another number of devices.
+    Returns
+    -------
+    ndarray of Device
+        Devices for `Mesh`.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the number of devices does not match the shape.
+
+    See Also
+    --------
+    make_mesh : Make a mesh.
+
+    Examples
+    --------
         >>> import accnp
         >>> from accnp.experimental import mesh_utils
         >>> mesh_utils.create_device_mesh((1, 1), [accnp.devices()[0]]).shape
@@ -57,19 +75,39 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """Return devices as an array whose axes are those of machines times those within one.
+    """Return devices as an array whose axes are those of machines times those within one machine.
 
-    Args:
-        mesh_shape: the shape within a machine.
-        dcn_mesh_shape: how many machines along each axis: ones, since there is one process.
-        devices: the devices; by default all.
-        process_is_granule, should_sort_granules_by_key, allow_split_physical_axes: accepted for
-            jax's sake.
+    Parameters
+    ----------
+    mesh_shape : sequence of int
+        Shape within a machine.
+    dcn_mesh_shape : sequence of int
+        Number of machines along each axis: ones, since there is one process.
+    devices : sequence of Device, optional
+        Devices to arrange. The default is all devices.
+    process_is_granule : bool, optional
+        Ignored; present for compatibility with JAX.
+    should_sort_granules_by_key : bool, optional
+        Ignored; present for compatibility with JAX.
+    allow_split_physical_axes : bool, optional
+        Ignored; present for compatibility with JAX.
 
-    Raises:
-        ValueError: several machines are asked for, or there is another number of devices.
+    Returns
+    -------
+    ndarray of Device
+        Devices for `Mesh`.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If several machines are requested, or the number of devices does not match.
+
+    See Also
+    --------
+    experimental.mesh_utils.create_device_mesh : Devices of one machine.
+
+    Examples
+    --------
         >>> import accnp
         >>> from accnp.experimental import mesh_utils
         >>> grid = mesh_utils.create_hybrid_device_mesh((1,), (1,), [accnp.devices()[0]])

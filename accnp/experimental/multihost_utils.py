@@ -8,6 +8,7 @@ import numpy as np
 
 from accnp.api.arrays.placement import put_tree
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec
+from accnp.docstrings import filled
 from accnp.missing import install_getattr as _install_getattr
 from accnp.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_map
 
@@ -18,26 +19,46 @@ __all__ = [
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait for the other processes: there are none.
+    """Wait for the other processes, of which there are none.
 
-    There is nothing that could fail: no errors.
+    Parameters
+    ----------
+    name : str
+        Label of the barrier; not used.
 
-    Example:
+    See Also
+    --------
+    block_until_ready : Wait for arrays.
+
+    Examples
+    --------
         >>> from accnp.experimental import multihost_utils
         >>> multihost_utils.sync_global_devices("start")
     """
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """Gather the values of all processes, as NumPy arrays.
+    """Gather the values of all processes, of which there is one, as NumPy arrays.
 
-    Args:
-        in_tree: a tree of arrays.
-        tiled: join them along their first axis; otherwise along a new one, of length 1 here.
+    Parameters
+    ----------
+    in_tree : pytree of array_like
+        Data of this process to gather.
+    tiled : bool, optional
+        If True, join the values along their first axis. The default, False, stacks them along a new
+        first axis, of length 1.
 
-    Shapes grow by that axis, dtypes stay. No error can come from a transfer: there is one process.
+    Returns
+    -------
+    pytree of ndarray
+        Values of all processes, of the same dtypes.
 
-    Example:
+    See Also
+    --------
+    device_get : Copy arrays to NumPy.
+
+    Examples
+    --------
         >>> from accnp.experimental import multihost_utils
         >>> multihost_utils.process_allgather(np.arange(2)).tolist()
         [[0, 1]]
@@ -46,16 +67,31 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """Give all processes the values of one, as NumPy arrays.
+    """Send the values of one process to all, as NumPy arrays; there is one process.
 
-    Args:
-        in_tree: a tree of arrays.
-        is_source: whether this process has them: it does.
+    Parameters
+    ----------
+    in_tree : pytree of array_like
+        Data of the source to send.
+    is_source : bool, optional
+        Whether this process has the values. The default is that it does.
 
-    Raises:
-        ValueError: no process has them.
+    Returns
+    -------
+    pytree of ndarray
+        Values of the source.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If no process is the source.
+
+    See Also
+    --------
+    device_get : Copy arrays to NumPy.
+
+    Examples
+    --------
         >>> from accnp.experimental import multihost_utils
         >>> multihost_utils.broadcast_one_to_all(np.arange(2)).tolist()
         [0, 1]
@@ -81,17 +117,34 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
+@filled
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Make arrays over a mesh of the parts that this process has, which are the whole.
+    """Make arrays over a mesh from the parts of this process, which are the whole.
 
-    Args:
-        local_inputs: a tree of arrays.
-        global_mesh: the mesh.
-        pspecs: a tree prefix of `PartitionSpec`s.
+    Parameters
+    ----------
+    local_inputs : pytree of array_like
+        Parts, whose shapes and dtypes are kept.
+    global_mesh : Mesh
+        Devices of all processes.
+    pspecs : PartitionSpec or pytree
+        Layout of the arrays: a pytree prefix of specs.
 
-    Shapes and dtypes stay. A TypeError if the mesh is none, a ValueError if a spec does not fit it.
+    Returns
+    -------
+    pytree of Array
+        Arrays over the mesh.
 
-    Example:
+    Raises
+    ------
+    {raises_mesh_spec}
+
+    See Also
+    --------
+    experimental.multihost_utils.global_array_to_host_local_array : Inverse of this function.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental import multihost_utils
         >>> mesh = jnp.make_mesh((1,), ("x",))
@@ -107,16 +160,34 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     return structure.unflatten(put)
 
 
+@filled
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Return the parts of arrays that this process has: all.
+    """Return the parts of arrays over a mesh that this process has: all of them.
 
-    Args:
-        global_inputs: a tree of arrays.
-        global_mesh, pspecs: as in `host_local_array_to_global_array`.
+    Parameters
+    ----------
+    global_inputs : pytree of array_like
+        Arrays over the mesh, whose shapes and dtypes are kept.
+    global_mesh : Mesh
+        Devices of all processes.
+    pspecs : PartitionSpec or pytree
+        Layout of the arrays: a pytree prefix of specs.
 
-    Shapes and dtypes stay. A TypeError if the mesh is none, a ValueError if a spec does not fit it.
+    Returns
+    -------
+    pytree of Array
+        Arrays of this process.
 
-    Example:
+    Raises
+    ------
+    {raises_mesh_spec}
+
+    See Also
+    --------
+    experimental.multihost_utils.host_local_array_to_global_array : Inverse of this function.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental import multihost_utils
         >>> mesh = jnp.make_mesh((1,), ("x",))

@@ -7,6 +7,7 @@ from typing import Any
 
 from accnp.api.compiled.jit import jit
 from accnp.api.sharding.placing import with_sharding_constraint
+from accnp.docstrings import filled
 from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["pjit", "with_sharding_constraint"]
@@ -19,6 +20,7 @@ class UnspecifiedValue:
 UNSPECIFIED = UnspecifiedValue()
 
 
+@filled
 def pjit(
     fun: Callable[..., Any],
     in_shardings: Any = UNSPECIFIED,
@@ -33,15 +35,48 @@ def pjit(
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Compile a function whose arguments and results lie as asked for: `jit`.
+    """Compile a function whose arguments and results have given shardings, by `jit`.
 
-    Args:
-        fun: a function of pytrees of arrays.
-        in_shardings, out_shardings, and the rest: as in `jit`.
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays of any shape and dtype.
+    in_shardings : sharding or pytree, optional
+        Layout of the arguments, as for `jit`.
+    out_shardings : sharding or pytree, optional
+        Layout of the results, as for `jit`.
+    {static_argnums}
+    donate_argnums : int or sequence of int, optional
+        Positions of arguments whose buffers may be reused for the results.
+    donate_argnames : str or iterable of str, optional
+        Names of arguments to donate.
+    keep_unused : bool, optional
+        Whether arguments that the function does not use can be donated, too.
+    device : Device, optional
+        Where the function runs.
+    backend : str, optional
+        Platform on whose first device the function runs.
+    inline : bool, optional
+        Has no effect; present for compatibility with JAX.
+    compiler_options : dict, optional
+        Options of XLA, which have no effect.
 
-    Errors are those of `jit`; arrays may have any shape and dtype.
+    Returns
+    -------
+    stages.Wrapped
+        Jitted function.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `fun` is not callable.
+
+    See Also
+    --------
+    jit : The same function with all options.
+
+    Examples
+    --------
         >>> from accnp.experimental.pjit import pjit
         >>> float(pjit(lambda x: x + 1)(1.0))
         2.0

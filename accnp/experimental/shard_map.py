@@ -14,17 +14,40 @@ __all__ = ["shard_map"]
 def shard_map(
     f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
 ) -> Any:
-    """Return a function of whole arrays that runs `f` on the part of each device of a mesh.
+    """Map a function over the parts of arrays, one for each device of a mesh.
 
-    Args:
-        f: a function of parts.
-        mesh: the mesh.
-        in_specs, out_specs: how arguments are cut, and results joined.
-        check_rep: `check_vma` of `accnp.shard_map`.
+    The former name of `accnp.shard_map`.
 
-    Errors are those of `accnp.shard_map`; dtypes are those of f, shapes those of its parts, joined.
+    Parameters
+    ----------
+    f : callable
+        Function of parts, of any dtype.
+    mesh : Mesh
+        Devices to use.
+    in_specs : PartitionSpec or pytree
+        How the arguments are divided.
+    out_specs : PartitionSpec or pytree
+        How the parts of the results are joined.
+    check_rep : bool, optional
+        Whether to reject results that differ along an axis that `out_specs` does not name. The
+        default is True.
 
-    Example:
+    Returns
+    -------
+    callable
+        Function of whole arrays; results have the joined shapes of the parts.
+
+    Raises
+    ------
+    ValueError
+        If an axis cannot be divided evenly, or a spec names an unknown axis.
+
+    See Also
+    --------
+    accnp.shard_map : Function with more options.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental.shard_map import shard_map
         >>> mesh = jnp.make_mesh((1,), ("x",))

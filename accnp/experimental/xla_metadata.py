@@ -9,9 +9,24 @@ __all__ = ["set_xla_metadata"]
 
 
 def set_xla_metadata(x: Any = None, **_: Any) -> Any:
-    """Return x as it is, or a context that changes nothing.
+    """Return a value unchanged, or a context manager without effect.
 
-    Example:
+    Parameters
+    ----------
+    x : object, optional
+        Operation result to return.
+
+    Returns
+    -------
+    object
+        `x`, or a context manager if it is not given.
+
+    See Also
+    --------
+    named_scope : Name a part of a program.
+
+    Examples
+    --------
         >>> from accnp.experimental.xla_metadata import set_xla_metadata
         >>> set_xla_metadata(3.0, note="hot")
         3.0

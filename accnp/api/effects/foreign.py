@@ -30,11 +30,30 @@ _Plain = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 @api_boundary
 def pycapsule(funcptr: Any) -> Any:
-    """Wrap the address of a compiled function, given as a ctypes function, into a capsule.
+    """Wrap the address of a compiled function into a capsule for `register_ffi_target`.
 
-    An address is not looked at: no errors here; a wrong one ends the process when it is called.
+    Parameters
+    ----------
+    funcptr : ctypes function or int
+        Function of a library that `ctypes` loaded, or its address. It is not checked: calling a
+        wrong address ends the process.
 
-    Example:
+    Returns
+    -------
+    PyCapsule
+        Capsule that holds the address.
+
+    Raises
+    ------
+    TypeError
+        If the argument is neither a ctypes function nor an address.
+
+    See Also
+    --------
+    ffi.register_ffi_target : Give the function a name.
+
+    Examples
+    --------
         >>> import accnp as jax, ctypes
         >>> type(jax.ffi.pycapsule(ctypes.CDLL(None).free)).__name__
         'PyCapsule'
@@ -57,19 +76,36 @@ def _address(capsule: Any) -> int:
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
-    """Give a compiled function a name for `ffi_call`.
+    """Register a compiled function under a name for `ffi_call`.
 
-    Args:
-        name: of the target.
-        fn: a capsule, by `pycapsule`.
-        platform: "cpu".
-        api_version: 0, for functions `void f(void *out, const void **in)`. Version 1 is XLA's typed
-            interface, which is not supported.
+    Parameters
+    ----------
+    name : str
+        Identifier that `ffi_call` uses.
+    fn : PyCapsule
+        Capsule with the function, made by `pycapsule`.
+    platform : str, optional
+        Only "cpu", the default.
+    api_version : int, optional
+        Interface of the function: 0 for `void f(void *out, const void **in)`. The default is 1,
+        XLA's typed interface, which is not supported.
+    **kwargs : object
+        Ignored; present for compatibility with JAX.
 
-    Raises:
-        NotImplementedError: another interface or platform.
-        TypeError: `fn` is no capsule.
+    Raises
+    ------
+    NotImplementedError
+        If another interface or platform is requested.
+    TypeError
+        If `fn` is not a capsule.
 
+    See Also
+    --------
+    ffi.pycapsule : Make a capsule.
+    ffi.ffi_call : Call the function.
+
+    Examples
+    --------
     >>> import accnp as jax, ctypes
     >>> free = jax.ffi.pycapsule(ctypes.CDLL(None).free)
     >>> jax.ffi.register_ffi_target("docs.free", free, api_version=0)
@@ -134,22 +170,47 @@ def ffi_call(
     custom_call_api_version: int = 4,
     legacy_backend_config: str | None = None,
 ) -> Callable[..., Any]:
-    """Make a function of arrays of a registered target.
+    """Make a function of arrays that calls a registered compiled function.
 
-    Args:
-        target_name: as given to `register_ffi_target`.
-        result_shape_dtypes: the type of the result, or a sequence of them.
-        has_side_effect: it is called once for each time that the program runs, even if nobody uses
-            the results.
-        vmap_method: as of `pure_callback`.
-        input_layouts, output_layouts, input_output_aliases: None; arrays lie row by row.
-        custom_call_api_version: accepted; the target's own counts.
-        legacy_backend_config: not supported.
+    Parameters
+    ----------
+    target_name : str
+        Name given to `register_ffi_target`.
+    result_shape_dtypes : ShapeDtypeStruct or sequence
+        Type of the result, or one for each of several results.
+    has_side_effect : bool, optional
+        If True, the function is called each time the program runs, even if the results are not
+        used. The default is False.
+    vmap_method : str, optional
+        What `vmap` does, as for `pure_callback`.
+    input_layouts : None, optional
+        Not supported: arrays are row-major.
+    output_layouts : None, optional
+        Not supported: arrays are row-major.
+    input_output_aliases : None, optional
+        Not supported: results have their own buffers.
+    custom_call_api_version : int, optional
+        Ignored: the version of the registered target is used.
+    legacy_backend_config : None, optional
+        Not supported, since it is text for XLA.
 
-    Raises:
-        NotImplementedError: an option needs XLA, or the target is not registered.
+    Returns
+    -------
+    callable
+        Function of arrays of any shape and dtype that returns the declared results.
 
-    Example:
+    Raises
+    ------
+    NotImplementedError
+        If an option needs XLA, or the target is not registered.
+
+    See Also
+    --------
+    ffi.register_ffi_target : Register a compiled function.
+    pure_callback : Call a Python function.
+
+    Examples
+    --------
         >>> import accnp as jax, ctypes, numpy as np
         >>> one = ctypes.POINTER(ctypes.c_float)
         >>> kind = ctypes.CFUNCTYPE(None, one, ctypes.POINTER(one))
@@ -201,11 +262,24 @@ def _needs_xla(name: str, instead: str) -> NotImplementedError:
 
 
 def include_dir() -> str:
-    """Not supported: the headers are those of XLA's typed interface.
+    """Raise an error: the headers of XLA's typed interface are not part of accnp.
 
-    Raises:
-        NotImplementedError: always.
+    Returns
+    -------
+    str
+        Never returned.
 
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ffi.register_ffi_target : Register a function of the supported interface.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.ffi.include_dir()
     Traceback (most recent call last):
@@ -217,11 +291,29 @@ def include_dir() -> str:
 
 @api_boundary
 def ffi_lowering(call_target_name: str, **_: Any) -> Callable[..., Any]:
-    """Not supported: it makes a rule for XLA's compiler.
+    """Raise an error: rules for the compiler XLA are not supported.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    call_target_name : str
+        Name of the registered function.
 
+    Returns
+    -------
+    callable
+        Never returned.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ffi.ffi_call : Call a registered function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.ffi.ffi_lowering("f")
     Traceback (most recent call last):
@@ -233,11 +325,29 @@ def ffi_lowering(call_target_name: str, **_: Any) -> Callable[..., Any]:
 
 @api_boundary
 def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[..., Any]:
-    """Not supported: it makes a rule for XLA's compiler.
+    """Raise an error: rules for the compiler XLA are not supported.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    call_target_name : str
+        Name of the registered function.
 
+    Returns
+    -------
+    callable
+        Never returned.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ffi.ffi_call : Call a registered function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.ffi.build_ffi_lowering_function("f")
     Traceback (most recent call last):
@@ -249,11 +359,28 @@ def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[...
 
 @api_boundary
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
-    """Not supported: types of state are part of XLA's typed interface.
+    """Raise an error: types of state are part of XLA's typed interface.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    name : str
+        Identifier of the state.
+    type_registration : object
+        Description of the state.
+    platform : str, optional
+        Device platform of the state.
 
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ffi.register_ffi_target : Register a function of the supported interface.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.ffi.register_ffi_type("t", None)
     Traceback (most recent call last):
@@ -265,11 +392,28 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
 @api_boundary
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Not supported: types of state are part of XLA's typed interface.
+    """Raise an error: types of state are part of XLA's typed interface.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    name : str
+        Identifier of the state.
+    obj : object
+        Description of the state.
+    platform : str, optional
+        Device platform of the state.
 
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ffi.register_ffi_target : Register a function of the supported interface.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.ffi.register_ffi_type_id("t", None)
     Traceback (most recent call last):
@@ -281,10 +425,19 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
 @api_boundary
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say that a target may be called for parts of a batch: here every one may.
+    """Declare that a target may be called for parts of a batch, which accnp assumes of all targets.
 
-    Any name is taken: no errors.
+    Parameters
+    ----------
+    name : str
+        Target given to `register_ffi_target`; it is not checked.
 
+    See Also
+    --------
+    ffi.register_ffi_target : Register a compiled function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.ffi.register_ffi_target_as_batch_partitionable("my.target")
     """

@@ -265,14 +265,24 @@ def _atom_text(atom: Atom) -> str:
 
 
 class SymbolicScope:
-    """The symbols of one program, and what is known of them.
+    """Set of symbols for sizes, and what is known about them.
 
-    Args:
-        constraints_str: such as "b >= 8", "mod(b, 2) == 0", "c <= b".
+    Parameters
+    ----------
+    constraints_str : sequence of str, optional
+        Constraints such as "b >= 8", "mod(b, 2) == 0" or "c <= b".
 
-    A ValueError if a constraint cannot be read.
+    Raises
+    ------
+    ValueError
+        If a constraint cannot be parsed.
 
-    Example:
+    See Also
+    --------
+    export.symbolic_shape : Make symbols of a scope.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> scope = jax.export.SymbolicScope(["b >= 8"])
         >>> (b,) = jax.export.symbolic_shape("b", scope=scope)
@@ -408,19 +418,37 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[Any] | None = None,
 ) -> tuple[Any, ...]:
-    """Read a shape with symbols for sizes.
+    """Parse a shape with symbols for sizes.
 
-    Args:
-        shape_spec: sizes with commas between; "_" is the size that `like` has there, "..." all
-            further ones.
-        constraints: what is known of the symbols, for a new scope.
-        scope: in which the same names mean the same sizes.
-        like: a shape to fill in from.
+    Parameters
+    ----------
+    shape_spec : str or None
+        Sizes separated by commas. "_" stands for the size that `like` has in that place, and "..."
+        for all further ones.
+    constraints : sequence of str, optional
+        What is known of the symbols, for a new scope.
+    scope : SymbolicScope, optional
+        Scope in which equal names mean equal sizes. The default is a new one.
+    like : sequence of int, optional
+        Shape that fills the placeholders.
 
-    Raises:
-        ValueError: the text is no shape.
+    Returns
+    -------
+    tuple
+        Sizes, each an integer or a symbolic expression.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the text cannot be parsed as a shape.
+
+    See Also
+    --------
+    export.symbolic_args_specs : Types of arguments with symbolic shapes.
+    export.SymbolicScope : Symbols and constraints.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> b, n = jax.export.symbolic_shape("b, 2*b")
         >>> n + b
@@ -461,11 +489,24 @@ def symbolic_shape(
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether a size is a symbol or has one in it.
+    """Return whether a size is a symbolic expression.
 
-    Anything may be asked about: no errors.
+    Parameters
+    ----------
+    p : object
+        Size to test.
 
-    Example:
+    Returns
+    -------
+    bool
+        False for integers and all other objects.
+
+    See Also
+    --------
+    export.symbolic_shape : Make symbolic sizes.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.export.is_symbolic_dim(3)
         False
@@ -480,16 +521,36 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:
-    """The types of arguments, with symbols for sizes.
+    """Return the types of arguments with symbols for sizes.
 
-    Args:
-        args: a tree of arrays, or of anything that has a shape and a dtype.
-        shapes_specs: a shape as text, or a tree of them that begins like `args`; None: as it is.
-        constraints, scope: as of `symbolic_shape`.
+    Parameters
+    ----------
+    args : pytree
+        Arrays, or other objects with a shape and a dtype.
+    shapes_specs : str or pytree of str
+        Shape as text for all leaves, or a pytree prefix of such; None leaves a shape as it is.
+    constraints : sequence of str, optional
+        What is known of the symbols, for a new scope.
+    scope : SymbolicScope, optional
+        Scope in which equal names mean equal sizes. The default is a new one.
 
-    A ValueError if a text cannot be read, or does not fit the rank or the tree of `args`.
+    Returns
+    -------
+    pytree of ShapeDtypeStruct
+        Types in the structure of `args`.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If a text cannot be parsed, or does not match the rank or the structure of `args`.
+
+    See Also
+    --------
+    export.symbolic_shape : Parse one shape.
+    export.export : Export a function for these types.
+
+    Examples
+    --------
         >>> import accnp as jax
         >>> jax.export.symbolic_args_specs(jax.numpy.ones((3, 4)), "b, _")
         ShapeDtypeStruct(shape=(b, 4), dtype=float32)

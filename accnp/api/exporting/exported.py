@@ -51,11 +51,35 @@ def _aval(shape: Sequence[Any], dtype: Any, weak: bool) -> Aval:
 
 
 class Exported:
-    """A program with the types of its arguments and results.
+    """Exported program with the types of its arguments and results.
 
-    Made by `export` and `deserialize`. `in_avals` and `out_avals` are shapes and dtypes; `call`
-    runs it, and raises a ValueError for others; `serialize()` gives bytes.
+    Made by `export` and `deserialize`. `in_avals` and `out_avals` hold shapes and dtypes, `call`
+    runs the program, and `serialize()` returns it as bytes.
 
+    Parameters
+    ----------
+    head : dict
+        Description of the program.
+    in_tree : PyTreeDef
+        Structure of the arguments.
+    out_tree : PyTreeDef
+        Structure of the results.
+    arrays : list of ndarray
+        Constants of the program.
+    vjp : Exported or None
+        Program of the derivative.
+
+    Raises
+    ------
+    ValueError
+        From `call`, if the arguments have other shapes or dtypes.
+
+    See Also
+    --------
+    export.export : Export a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> program = jax.export.export(jax.jit(lambda x: x + 1))(jax.ShapeDtypeStruct((2,), "float32"))
     >>> program.call(jax.numpy.ones(2))
@@ -315,18 +339,39 @@ def _solved(n: Dim, m: int, sizes: dict[str, int]) -> bool:
 
 @api_boundary
 def deserialize(blob: bytearray | bytes) -> Exported:
-    """Read a program that `Exported.serialize` wrote, also if the bytes are not trusted.
+    """Read a program that `Exported.serialize` wrote, also from bytes that are not trusted.
 
-    Nothing in the bytes is run as Python. Before anything of the program runs, all of it, and all
-    programs within it, are checked: operations, types, parameters and sizes. Programs for symbols
-    are checked again for each combination of sizes. Bytes that hold no valid program raise a
-    ValueError; no bytes make accnp read or write outside of the program's own arrays. This says
-    nothing of the time and the memory that a valid program takes, or of the values it computes.
-    Types that the process has registered are made by the functions registered for them.
+    Parameters
+    ----------
+    blob : bytes or bytearray
+        Serialized program.
 
-    Raises:
-        ValueError: the bytes are not such a program, or damaged, or the program is not valid.
+    Returns
+    -------
+    export.Exported
+        Program to call.
 
+    Raises
+    ------
+    ValueError
+        If the bytes are not a serialized program, are damaged, or the program is not valid.
+
+    See Also
+    --------
+    export.export : Export a function.
+
+    Notes
+    -----
+    Nothing in the bytes is executed as Python. Before anything of the program runs, all of it, and
+    all programs inside it, are checked: operations, types, parameters and sizes. Programs with
+    symbolic sizes are checked again for each combination of sizes. No bytes make accnp read or
+    write outside of the arrays of the program.
+
+    A valid program may still take any amount of time and memory and compute any values. Registered
+    pytree classes are built by the functions registered for them.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> export = jax.export
     >>> blob = export.export(jax.jit(lambda x: x + 1))(1.0).serialize()
@@ -419,22 +464,43 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     _override_lowering_rules: Any = None,
 ) -> Callable[..., Exported]:
-    """Make a function from arguments (or their types) to a jitted function's program for these.
+    """Make a function that exports a jitted function for given types of arguments.
 
-    Sizes may be symbols (`symbolic_shape`): the function is then traced at several sizes, and what
-    it records must be the same but for numbers that follow from the sizes. A program for symbols is
-    not for sizes at which the function does something else (an axis of 1 that is broadcast, say).
+    Parameters
+    ----------
+    fun_jit : stages.Wrapped
+        Function that `jit` returned.
+    platforms : sequence of str, optional
+        Platforms of the program. Only programs for "cpu" can be run.
+    disabled_checks : sequence of DisabledSafetyCheck, optional
+        Ignored; present for compatibility with JAX.
 
-    Args:
-        fun_jit: what `jit` returned.
-        platforms: for which the program is; only "cpu" can be run here.
-        disabled_checks: accepted for jax's sake.
+    Returns
+    -------
+    callable
+        Function of arguments, or of their types, that returns an `Exported` program.
 
-    Raises:
-        ValueError: the function is not jitted.
-        NotImplementedError: it calls Python functions, or holds objects of the user's.
+    Raises
+    ------
+    ValueError
+        If the function is not jitted.
+    NotImplementedError
+        If it calls Python functions or contains objects of other libraries.
 
-    Example:
+    See Also
+    --------
+    export.deserialize : Read an exported program.
+    export.symbolic_shape : Sizes that are chosen in each call.
+    jit : Compile a function.
+
+    Notes
+    -----
+    With symbolic sizes, the function is traced at several sizes, and what it records must be the
+    same except for numbers that follow from the sizes. The program is not valid for sizes at which
+    the function does something else, such as an axis of length 1 that is broadcast.
+
+    Examples
+    --------
         >>> import accnp as jax, accnp.numpy as jnp
         >>> b, = jax.export.symbolic_shape("b")
         >>> f, kind = jax.jit(lambda x: 2 * x), jax.ShapeDtypeStruct((b,), "float32")

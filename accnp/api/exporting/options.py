@@ -18,10 +18,20 @@ maximum_supported_calling_convention_version = 10
 
 
 def default_export_platform() -> str:
-    """The platform for which programs are exported without further words.
+    """Return the platform for which programs are exported by default.
 
-    Raises nothing: it is the default backend's name.
+    Returns
+    -------
+    str
+        Name of the default backend.
 
+    See Also
+    --------
+    export.export : Export a function.
+    default_backend : Name of the default backend.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.export.default_export_platform() == jax.default_backend()
     True
@@ -30,8 +40,15 @@ def default_export_platform() -> str:
 
 
 class DisabledSafetyCheck:
-    """A check that `export` leaves out, in jax; there is none of these here.
+    """Safety check that JAX's `export` skips; accnp makes none of these checks.
 
+    Parameters
+    ----------
+    _impl : str
+        Name of the check.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.export.DisabledSafetyCheck.custom_call("f")
     custom_call:f

@@ -43,16 +43,31 @@ def _register(function: str, nodetype: type, kind: _Kind) -> None:
 
 @api_boundary
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
-    """Let a named tuple be part of what exported functions take and return; returns the type.
+    """Allow a named tuple class in the arguments and results of exported functions.
 
-    Args:
-        nodetype: the type.
-        serialized_name: what it is called in the bytes; it must mean the same where they are read.
+    Parameters
+    ----------
+    nodetype : type
+        Named tuple class.
+    serialized_name : str
+        Identifier in the bytes, which must mean the same class where they are read.
 
-    Raises:
-        ValueError: it is no named tuple, or the type or the name was registered already.
+    Returns
+    -------
+    type
+        The class itself.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If it is not a named tuple class, or the class or the name is already registered.
+
+    See Also
+    --------
+    export.register_pytree_node_serialization : The same for any class.
+
+    Examples
+    --------
         >>> import accnp as jax, collections
         >>> Pair = collections.namedtuple("Pair", "a b")
         >>> jax.export.register_namedtuple_serialization(Pair, serialized_name="docs.Pair") is Pair
@@ -78,20 +93,38 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Any], Any] | None = None,
 ) -> type:
-    """Let a node type of the user's be part of what exported functions take and return.
+    """Allow a registered pytree class in the arguments and results of exported functions.
 
-    Args:
-        nodetype: a type known to `tree_util.register_pytree_node`.
-        serialized_name: what it is called in the bytes.
-        serialize_auxdata, deserialize_auxdata: make bytes of the node's static data, and back.
-        from_children: (static data, children) -> node; None: as it was registered.
+    Parameters
+    ----------
+    nodetype : type
+        Class known to `tree_util.register_pytree_node`.
+    serialized_name : str
+        Identifier in the bytes, which must mean the same class where they are read.
+    serialize_auxdata : callable
+        Function from the static data of a node to bytes.
+    deserialize_auxdata : callable
+        Inverse function.
+    from_children : callable, optional
+        Function from the static data and the children to a node. The default is the registered one.
 
-    Returns:
-        The type.
+    Returns
+    -------
+    type
+        The class itself.
 
-    Raises:
-        ValueError: the type or the name was registered already.
+    Raises
+    ------
+    ValueError
+        If the class or the name is already registered.
 
+    See Also
+    --------
+    export.register_namedtuple_serialization : The same for named tuples.
+    tree_util.register_pytree_node : Register a class.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> class Scaled:
     ...     def __init__(self, x, by):

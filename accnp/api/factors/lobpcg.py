@@ -78,22 +78,46 @@ def _complement(x: Array) -> Array:
 @api_boundary
 @broadcasts_inside
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Array, Array, Array]:
-    """Return the largest eigenvalues of a symmetric matrix, and their eigenvectors.
+    """Compute the largest eigenvalues of a symmetric matrix and their eigenvectors by LOBPCG.
 
-    Args:
-        A: [n, n], symmetric, or a function from [n, any] to the same shape that multiplies by it.
-        X: first guesses, [n, k] with 5 k < n, real.
-        m: at most so many steps.
-        tol: until all residuals are less than tol times 10 n times the norm of A X plus the
-            eigenvalue; None is the dtype's precision.
+    Parameters
+    ----------
+    A : array_like or callable
+        Symmetric matrix of shape [n, n], or a function that multiplies it by an array of shape [n,
+        any].
+    X : array_like
+        First guesses of the eigenvectors, real, of shape [n, k] with 5 k < n.
+    m : int, optional
+        Largest number of iterations. The default is 100.
+    tol : float, optional
+        Iterations stop when all residuals are less than `tol` times 10 n times the norm of A X plus
+        the eigenvalue. The default is the precision of the dtype.
 
-    Returns:
-        Eigenvalues [k], largest first; eigenvectors [n, k]; the number of steps.
+    Returns
+    -------
+    eigenvalues : Array
+        The k largest eigenvalues in descending order.
+    eigenvectors : Array
+        Eigenvectors as columns, of shape [n, k].
+    iterations : Array
+        Number of iterations.
 
-    Raises:
-        ValueError: there are too many columns, or none; or A does not fit.
+    Raises
+    ------
+    ValueError
+        If there are too many columns or none, or the shape of A does not match.
 
-    Example:
+    See Also
+    --------
+    numpy.linalg.eigh : All eigenvalues of a dense matrix.
+
+    Notes
+    -----
+    Locally optimal block preconditioned conjugate gradient method; see Knyazev, "Toward the Optimal
+    Preconditioned Eigensolver" (2001).
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> from accnp.experimental.sparse.linalg import lobpcg_standard
         >>> A = jnp.diag(jnp.arange(1., 21.))

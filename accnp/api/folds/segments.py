@@ -123,22 +123,27 @@ segment_sum = _make(
     red.sum,
     """Sum the rows of each segment.
 
-    Args:
-        data: rows, shape (n, ...).
-        segment_ids: shape (n,), integers; rows of a segment outside 0..num_segments are dropped.
-        num_segments: length of the result; the largest number plus one if None (not under `jit`).
-        indices_are_sorted, unique_indices: promises about `segment_ids`.
-        bucket_size: sum runs of so many rows each, then the sums: smaller rounding errors.
-        mode: what happens to numbers outside: "fill" or "drop" (None), "clip".
+    Parameters
+    ----------
+    {data_segments}
 
-    Returns:
-        An array of shape (num_segments, ...) and the dtype of `data`; empty segments give 0.
+    Returns
+    -------
+    Array
+        Sums, of the dtype of `data`; empty segments give 0.
+        The shape is (num_segments, ...).
 
-    Raises:
-        ValueError: `num_segments` is negative, there is not one number for each row, or no such
-            mode.
-        TypeError: `segment_ids` is not of integers, `num_segments` none, or `data` a list.
+    Raises
+    ------
+    {raises_segments}
 
+    See Also
+    --------
+    ops.segment_prod : Product of the rows.
+    numpy.bincount : Count or sum scalars.
+
+    Examples
+    --------
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_sum(jnp.array([1.0, 2.0, 3.0]), jnp.array([0, 1, 0]), num_segments=3)
     Array([4., 2., 0.], dtype=float32)
@@ -149,10 +154,28 @@ segment_prod = _make(
     "scatter_mul",
     lambda _: 1,
     red.prod,
-    """Multiply the rows of each segment; empty ones give 1.
+    """Multiply the rows of each segment.
 
-    Arguments, shape, dtype and errors as in `segment_sum`.
+    Parameters
+    ----------
+    {data_segments}
 
+    Returns
+    -------
+    Array
+        Products, of the dtype of `data`; empty segments give 1.
+        The shape is (num_segments, ...).
+
+    Raises
+    ------
+    {raises_segments}
+
+    See Also
+    --------
+    ops.segment_sum : Sum of the rows.
+
+    Examples
+    --------
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=3)
     Array([8, 3, 1], dtype=int32)
@@ -163,10 +186,28 @@ segment_max = _make(
     "scatter_max",
     _lowest,
     red.max,
-    """Take the largest of each segment's rows; empty ones give the lowest value of the dtype.
+    """Take the maximum of the rows of each segment.
 
-    Arguments, shape and errors as in `segment_sum`.
+    Parameters
+    ----------
+    {data_segments}
 
+    Returns
+    -------
+    Array
+        Maxima, of the dtype of `data`; empty segments give its lowest value.
+        The shape is (num_segments, ...).
+
+    Raises
+    ------
+    {raises_segments}
+
+    See Also
+    --------
+    ops.segment_min : Minimum of the rows.
+
+    Examples
+    --------
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_max(jnp.array([2.0, 3.0, 4.0]), jnp.array([0, 1, 0]), num_segments=3)
     Array([  4.,   3., -inf], dtype=float32)
@@ -177,10 +218,28 @@ segment_min = _make(
     "scatter_min",
     _highest,
     red.min,
-    """Take the smallest of each segment's rows; empty ones give the highest value of the dtype.
+    """Take the minimum of the rows of each segment.
 
-    Arguments, shape and errors as in `segment_sum`.
+    Parameters
+    ----------
+    {data_segments}
 
+    Returns
+    -------
+    Array
+        Minima, of the dtype of `data`; empty segments give its highest value.
+        The shape is (num_segments, ...).
+
+    Raises
+    ------
+    {raises_segments}
+
+    See Also
+    --------
+    ops.segment_max : Maximum of the rows.
+
+    Examples
+    --------
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_min(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=2)
     Array([2, 3], dtype=int32)

@@ -13,7 +13,15 @@ __all__ = ["ProfileData", "ProfileEvent", "ProfilePlane"]
 
 
 class ProfileEvent:
-    """A span: `name`, `start_ns`, `duration_ns`, `end_ns`, and pairs of facts in `stats`."""
+    """Span of a trace, with the attributes `name`, `start_ns`, `duration_ns`, `end_ns`, `stats`.
+
+    `stats` iterates over pairs of a fact and its value.
+
+    Parameters
+    ----------
+    event : dict
+        Event of the trace file.
+    """
 
     def __init__(self, event: dict[str, Any]) -> None:
         self.name: str = event["name"]
@@ -49,7 +57,17 @@ class ProfileLine:
 
 
 class ProfilePlane:
-    """One process."""
+    """Spans of one process in a trace; `lines` iterates over its threads.
+
+    Parameters
+    ----------
+    name : str
+        Process, as the trace file names it.
+    threads : dict
+        Events of each thread.
+    named : dict
+        Name of each thread.
+    """
 
     def __init__(self, name: str, threads: dict[Any, list[dict[str, Any]]], named: dict) -> None:
         self.name = name
@@ -70,7 +88,15 @@ class ProfilePlane:
 
 
 class ProfileData:
-    """A trace as `stop_trace` and `Timeline.save` write it: `ProfileData.from_file(path)`."""
+    """Trace that `stop_trace` or `Timeline.save` wrote: `ProfileData.from_file(path)`.
+
+    `planes` iterates over the processes.
+
+    Parameters
+    ----------
+    planes : list of ProfilePlane
+        Processes of the trace.
+    """
 
     def __init__(self, planes: list[ProfilePlane]) -> None:
         self._planes = planes

@@ -20,6 +20,7 @@ from accnp.api.observe import server
 from accnp.api.observe.memory import memory_profile
 from accnp.api.observe.session import Event, emit
 from accnp.api.observe.timeline import Timeline
+from accnp.docstrings import filled
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -74,14 +75,24 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Begin a trace that `stop_trace` writes below `log_dir`, in the format of Chrome and Perfetto.
+    """Start a trace that `stop_trace` writes to a folder in the format of Chrome and Perfetto.
 
-    `create_perfetto_trace` writes `perfetto_trace.json.gz` as well; `create_perfetto_link` also
-    says where the file lies and where to open it: nothing is sent anywhere.
+    Parameters
+    ----------
+    {log_dir}
 
-    Raises:
-        RuntimeError: a trace is being taken already.
+    Raises
+    ------
+    RuntimeError
+        If a trace is being recorded already.
 
+    See Also
+    --------
+    profiler.stop_trace : Write the trace.
+    profiler.trace : Record a trace of a `with` block.
+
+    Examples
+    --------
     >>> import accnp as jnp, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     jnp.profiler.start_trace(folder)
@@ -107,9 +118,17 @@ def start_trace(
 def stop_trace() -> None:
     """End the trace and write it, with a summary of the kernels as text.
 
-    Raises:
-        RuntimeError: no trace is being taken.
+    Raises
+    ------
+    RuntimeError
+        If no trace is being recorded.
 
+    See Also
+    --------
+    profiler.start_trace : Start a trace.
+
+    Examples
+    --------
     >>> import accnp as jnp, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     jnp.profiler.start_trace(folder)
@@ -131,6 +150,7 @@ def stop_trace() -> None:
             print(f"Open {written} in https://ui.perfetto.dev")
 
 
+@filled
 @contextlib.contextmanager
 def trace(
     log_dir: str | Path,
@@ -138,8 +158,28 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """Take a trace of a `with` block; see `start_trace`.
+    """Context manager that records a trace of a `with` block and writes it to a folder.
 
+    Parameters
+    ----------
+    {log_dir}
+
+    Returns
+    -------
+    context manager
+        Writes the trace on exit.
+
+    Raises
+    ------
+    RuntimeError
+        If a trace is being recorded already.
+
+    See Also
+    --------
+    profiler.start_trace : Start a trace without a `with` block.
+
+    Examples
+    --------
     >>> import accnp as jnp, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with jnp.profiler.trace(folder):
@@ -155,8 +195,17 @@ def trace(
 
 
 class TraceAnnotation:
-    """Context manager: a named span in the timeline, with further facts as keyword arguments.
+    """Context manager that adds a named span to the timeline.
 
+    Parameters
+    ----------
+    name : str
+        Label of the span.
+    **kwargs : object
+        Further facts that the timeline shows with the span.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> with jnp.profiler.profile() as timeline, jnp.profiler.TraceAnnotation("load", batch=3):
     ...     pass
@@ -192,8 +241,17 @@ class TraceAnnotation:
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A `TraceAnnotation` of one step of a loop: `StepTraceAnnotation("train", step_num=i)`.
+    """Context manager that adds one step of a loop to the timeline as a named span.
 
+    Parameters
+    ----------
+    name : str
+        Label of the span.
+    **kwargs : object
+        Further facts; `step_num` is the number of the step.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> with jnp.profiler.profile() as timeline:
     ...     for i in range(2):
@@ -211,8 +269,28 @@ class StepTraceAnnotation(TraceAnnotation):
 def annotate_function(
     func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[..., Any]:
-    """Decorator: each call is a named span in the timeline.
+    """Decorator that adds each call of a function to the timeline as a named span.
 
+    Parameters
+    ----------
+    func : callable
+        Function to decorate.
+    name : str, optional
+        Label of the spans. The default is the name of the function.
+    **decorator_kwargs : object
+        Further facts that the timeline shows with each span.
+
+    Returns
+    -------
+    callable
+        Function with the same results.
+
+    See Also
+    --------
+    profiler.TraceAnnotation : Add a span for a part of a function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> @jnp.profiler.annotate_function
     ... def load():
@@ -235,8 +313,25 @@ def annotate_function(
 
 @api_boundary
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The arrays that are alive by the lines that made them, as a gzipped profile for `pprof`.
+    """Return a profile of the live arrays by the lines that made them, for `pprof`.
 
+    Parameters
+    ----------
+    backend : str, optional
+        Platform whose arrays to count. The default is all of them.
+
+    Returns
+    -------
+    bytes
+        Profile in gzipped protocol buffer format.
+
+    See Also
+    --------
+    profiler.save_device_memory_profile : Write the profile to a file.
+    live_arrays : List the arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp, gzip
     >>> len(gzip.decompress(jnp.profiler.device_memory_profile())) > 0
     True
@@ -246,8 +341,21 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 @api_boundary
 def save_device_memory_profile(filename: str | Path, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file; look at it with `pprof -top FILE`.
+    """Write a profile of the live arrays to a file for `pprof -top FILE`.
 
+    Parameters
+    ----------
+    filename : str or Path
+        File to write.
+    backend : str, optional
+        Platform whose arrays to count. The default is all of them.
+
+    See Also
+    --------
+    profiler.device_memory_profile : Return the profile.
+
+    Examples
+    --------
     >>> import accnp as jnp, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     jnp.profiler.save_device_memory_profile(folder + "/memory.prof")

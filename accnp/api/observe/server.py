@@ -28,11 +28,30 @@ _subprocesses: dict[int, int] = {}  # pid: port
 
 @api_boundary
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Serve traces of this process on a port of this machine (0: any free one); returns the server,
-    whose `port` says which.
+    """Start a server that records traces of this process on request.
 
-    Raises:
-        ValueError: there is a server already.
+    It listens on this machine only.
+
+    Parameters
+    ----------
+    port : int
+        Port to listen on; 0 for any free one.
+    requires_backend : bool, optional
+        Ignored; present for compatibility with JAX.
+
+    Returns
+    -------
+    server
+        Object whose attribute `port` is the port.
+
+    Raises
+    ------
+    ValueError
+        If there is a server already.
+
+    See Also
+    --------
+    profiler.stop_server : Stop the server.
     """
     if _servers:
         raise ValueError(
@@ -81,10 +100,16 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 @api_boundary
 def stop_server() -> None:
-    """Stop serving.
+    """Stop the server that `start_server` started.
 
-    Raises:
-        ValueError: there is no server.
+    Raises
+    ------
+    ValueError
+        If there is no server.
+
+    See Also
+    --------
+    profiler.start_server : Start a server.
     """
     if not _servers:
         raise ValueError("stop_server: no profiler server is active; call start_server(port) first")
@@ -95,7 +120,19 @@ def stop_server() -> None:
 
 @api_boundary
 def register_subprocess(pid: int, port: int) -> None:
-    """Take the traces of a process along, which has called `start_server(port)`."""
+    """Include the traces of another process in those of this server.
+
+    Parameters
+    ----------
+    pid : int
+        Process identifier of the operating system.
+    port : int
+        Port that the process gave to `start_server`.
+
+    See Also
+    --------
+    profiler.start_server : Start a server.
+    """
     _subprocesses[pid] = port
 
 

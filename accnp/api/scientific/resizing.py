@@ -30,10 +30,17 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How elements between those of an image are found.
+    """Methods of interpolation for `image.resize`, which also accepts their names.
 
-    `image.resize` takes it or its name, for any floating dtype; a ValueError for other names.
+    They work for images of any shape and floating dtype.
 
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.image.resize(jnp.arange(2.0), (4,), jnp.image.ResizeMethod.NEAREST)
     Array([0., 0., 1., 1.], dtype=float32)
@@ -196,23 +203,39 @@ def resize(
     image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:  # fmt: skip
-    """Resize an image.
+    """Resize an image, or an array of any rank, by interpolation.
 
-    Args:
-        image: an array of any rank.
-        shape: the new shape; axes whose length stays are left alone.
-        method: a `ResizeMethod` or a name: "nearest", "linear" (also "bilinear", "trilinear",
-            "triangle"), "lanczos3", "lanczos5", "cubic" ("bicubic", "tricubic"), "cubic-pytorch"
-            or "area".
-        antialias: widen the kernel where the image shrinks, so that all elements count.
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    image : array_like
+        Elements to interpolate, with any number of axes.
+    shape : sequence of int
+        New shape. Axes whose length does not change are not interpolated.
+    method : str or ResizeMethod
+        "nearest", "linear" (also "bilinear", "trilinear", "triangle"), "lanczos3", "lanczos5",
+        "cubic" ("bicubic", "tricubic"), "cubic-pytorch" or "area".
+    antialias : bool, optional
+        Whether to widen the kernel along axes that shrink, so that all elements count. The default
+        is True.
+    precision : Precision, optional
+        Ignored: the CPU computes in the precision of the operands.
 
-    Returns:
-        Array of the dtype of the image, made inexact but for "nearest".
+    Returns
+    -------
+    Array
+        Resized image of the dtype of `image`, converted to a floating dtype except by "nearest".
 
-    Raises:
-        ValueError: the shape has more or fewer axes, or there is no such method.
+    Raises
+    ------
+    ValueError
+        If `shape` has another number of axes than the image, or there is no such method.
 
+    See Also
+    --------
+    image.scale_and_translate : Any scale and offset for each axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
     Array([0., 1., 3., 4.], dtype=float32)
@@ -241,26 +264,46 @@ def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any,
     method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST,
 ) -> Array:  # fmt: skip
-    """Scale an image and move it.
+    """Scale and shift an image by interpolation.
 
-    Args:
-        image: an array of any rank.
-        shape: the shape of the result.
-        spatial_dims: the axes that are scaled and moved; one given twice is scaled as the second
-            time says, after its elements were multiplied by their total weights of the first.
-        scale: a factor for each of these.
-        translation: by how many elements of the result each of these is moved.
-        method: as for `resize`, but for "nearest".
-        antialias: widen the kernel where the image shrinks.
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    image : array_like
+        Elements to interpolate, with any number of axes.
+    shape : sequence of int
+        Lengths of the axes of the result.
+    spatial_dims : sequence of int
+        Axes to scale and shift. An axis given twice is scaled as the second entry says, after its
+        elements are multiplied by the total of their weights in the first.
+    scale : array_like
+        Factor for each of these axes.
+    translation : array_like
+        Shift for each of these axes, in elements of the result.
+    method : str or ResizeMethod
+        Method of interpolation as for `resize`, except "nearest".
+    antialias : bool, optional
+        Whether to widen the kernel along axes that shrink. The default is True.
+    precision : Precision, optional
+        Ignored: the CPU computes in the precision of the operands.
 
-    Returns:
-        Array of the dtype of the image, made inexact; 0 where nothing of the image lies. It has
-        derivatives by scale and translation, too.
+    Returns
+    -------
+    Array
+        Image of the dtype of `image`, converted to a floating dtype, and 0 outside of the original.
+        It can be differentiated with respect to `scale` and `translation`, too.
 
-    Raises:
-        ValueError: the shape has more or fewer axes, there is no such method, or it is "nearest".
+    Raises
+    ------
+    ValueError
+        If `shape` has another number of axes than the image, or there is no such method, or it is
+        "nearest".
 
+    See Also
+    --------
+    image.resize : Change the shape of an image.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x, one = jnp.array([1.0, 2.0, 3.0]), jnp.ones(1)
     >>> jnp.image.scale_and_translate(x, (3,), (0,), one, one, "linear")

@@ -283,24 +283,46 @@ def shard_map(
     axis_names: Collection[Hashable] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
-    """Return a function of whole arrays that runs `f` on the part of each device of a mesh.
+    """Map a function over the parts of arrays, one for each device of a mesh.
 
-    Args:
-        f: a function of parts, of any dtypes; it may use collectives (`lax.psum`, ...) over the
-            mesh's axes. It is traced once. Without it, a decorator is returned.
-        out_specs: a tree prefix of `PartitionSpec`s: how the results' parts make the whole.
-        in_specs: how the arguments are cut; by default as they lie on their devices.
-        mesh: the mesh; by default the one in use.
-        axis_names: the axes over which `f` is mapped; by default all.
-        check_vma: refuse results that differ along an axis which `out_specs` does not name, and
-            sum cotangents of what does not differ along an axis over it. Where it is False, the
-            first part is taken, and derivatives within `f` are those of one part.
+    Parameters
+    ----------
+    f : callable, optional
+        Function of parts, of any dtype. It may use collectives such as `lax.psum` over the axes of
+        the mesh, and is traced once. Without it, a decorator is returned.
+    out_specs : PartitionSpec or pytree
+        How the parts of the results are joined: a pytree prefix of specs.
+    in_specs : PartitionSpec or pytree, optional
+        How the arguments are divided. The default is their present layout.
+    mesh : Mesh, optional
+        Devices to use. The default is the current mesh.
+    axis_names : set of str, optional
+        Axes of the mesh to map over. The default is all.
+    check_vma : bool, optional
+        Whether to reject results that differ along an axis that `out_specs` does not name, and to
+        sum the cotangents of values that do not differ along an axis. If False, the part of the
+        first device is taken, and derivatives inside `f` are those of one part. The default is
+        True.
 
-    Raises:
-        ValueError: an axis cannot be cut evenly, a spec names an unknown axis, or a result differs
-            where it should not.
+    Returns
+    -------
+    callable
+        Function of whole arrays, or a decorator.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If an axis cannot be divided evenly, a spec names an unknown axis, or a result differs where
+        it must not.
+
+    See Also
+    --------
+    smap : Map over one axis of the mesh.
+    pmap : Map over the first axis of the arguments.
+    make_mesh : Make a mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> mesh = jnp.make_mesh((1,), ("x",))
         >>> total = lambda x: jnp.lax.psum(jnp.sum(x), "x")
@@ -344,18 +366,38 @@ def smap(
     f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any,
     axis_name: Hashable,
 ) -> Any:  # fmt: skip
-    """Return `f` mapped over one axis of the mesh in use: `shard_map` with the axes of `vmap`.
+    """Map a function over one axis of the current mesh, with the axes of `vmap`.
 
-    Args:
-        f: a function of parts.
-        in_axes: for each argument the axis along which it is cut, or None.
-        out_axes: for the results, likewise.
-        axis_name: the axis of the mesh.
+    Parameters
+    ----------
+    f : callable, optional
+        Function of parts of arrays. Without it, a decorator is returned.
+    in_axes : int, None or pytree, optional
+        Axis along which each argument is divided, or None. The default is their present layout.
+    out_axes : int, None or pytree
+        Axis along which the parts of each result are joined, or None.
+    axis_name : str
+        Axis of the mesh to map over.
 
-    Shapes and dtypes are those of f's parts, joined. A TypeError if f is no function, a ValueError
-    if there is no mesh in use, or no such axis.
+    Returns
+    -------
+    callable
+        Function of whole arrays. Its results have the dtypes of those of `f`, and their joined
+        shapes.
 
-    Example:
+    Raises
+    ------
+    TypeError
+        If `f` is not callable.
+    ValueError
+        If there is no current mesh, or it lacks the axis.
+
+    See Also
+    --------
+    shard_map : Map over several axes of a mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
         ...     jnp.smap(lambda x: x + 1, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))

@@ -27,10 +27,13 @@ __all__ = [
 
 
 class AxisType(enum.Enum):
-    """Who decides how values lie along an axis: the engine, their types, or the program of a part.
+    """Types of mesh axes: who decides how arrays are laid out along an axis.
 
-    On devices that share their memory nothing depends on it.
+    Auto leaves it to the engine, Explicit puts it into the types of arrays, and Manual is for the
+    body of `shard_map`. Devices that share their memory compute the same in all cases.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.sharding.AxisType.Auto
     Auto
@@ -46,8 +49,19 @@ class AxisType(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """Along which axes a value of a part differs, and along which it is a sum to be taken.
+    """Mesh axes along which a value inside `shard_map` differs or is a partial sum.
 
+    Parameters
+    ----------
+    varying : frozenset, optional
+        Axes along which the value differs between devices.
+    unreduced : frozenset, optional
+        Axes along which the value is a partial sum that is still to be reduced.
+    reduced : frozenset, optional
+        Axes along which its cotangent is a partial sum.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.sharding.ManualAxisType(varying=frozenset({"x"})).varying
     frozenset({'x'})
@@ -59,10 +73,19 @@ class ManualAxisType:
 
 
 class AbstractDevice:
-    """A kind of device, for meshes that name no devices.
+    """Kind of device, for meshes that have no devices.
 
-    Its attributes are what was given: no errors.
+    Parameters
+    ----------
+    device_kind : str
+        Model of the processor.
+    num_cores : int or None
+        How many processors a device has, if known.
+    platform : str
+        Name of the platform, such as "cpu".
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.sharding.AbstractDevice("cpu", None, "cpu").platform
     'cpu'
@@ -182,17 +205,29 @@ class _Grid:
 
 
 class Mesh(_Grid):
-    """Devices as a grid with named axes.
+    """Grid of devices with named axes.
 
-    Args:
-        devices: an array (or nested lists) of devices, one axis for each name.
-        axis_names: a name, or one for each axis.
-        axis_types: an `AxisType` for each axis; Auto by default.
+    Parameters
+    ----------
+    devices : array_like of Device
+        Array or nested lists of devices, with one axis for each name.
+    axis_names : str or sequence of str
+        Name of each axis.
+    axis_types : AxisType or sequence of AxisType, optional
+        Type of each axis. The default is Auto.
 
-    Raises:
-        ValueError: names and axes do not fit, or a name stands twice.
+    Raises
+    ------
+    ValueError
+        If there is not one name for each axis, a name is repeated, or an element is not a device.
 
-    Example:
+    See Also
+    --------
+    make_mesh : Make a mesh of the first devices.
+    NamedSharding : Layout of an array over a mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> dict(jnp.sharding.Mesh(jnp.devices()[:1], "x").shape)
         {'x': 1}
@@ -271,17 +306,30 @@ class Mesh(_Grid):
 
 
 class AbstractMesh(_Grid):
-    """Named axes with lengths, and no devices: enough to trace a program over them.
+    """Named axes with lengths but without devices, enough to trace a program.
 
-    Args:
-        axis_sizes: the lengths.
-        axis_names: as many names.
-        axis_types: an `AxisType` for each axis; Auto by default.
-        abstract_device: the kind of device, or None.
+    Parameters
+    ----------
+    axis_sizes : sequence of int
+        Length of each axis.
+    axis_names : sequence of str
+        Name of each axis.
+    axis_types : sequence of AxisType, optional
+        Type of each axis. The default is Auto.
+    abstract_device : AbstractDevice, optional
+        Kind of the devices.
 
-    Raises:
-        ValueError: names and axes do not fit, or a name stands twice.
+    Raises
+    ------
+    ValueError
+        If there is not one name for each axis, or a name is repeated.
 
+    See Also
+    --------
+    sharding.Mesh : Grid of devices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> dict(jnp.sharding.AbstractMesh((4, 2), ("x", "y")).shape)
     {'x': 4, 'y': 2}
@@ -357,18 +405,37 @@ def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:  # fmt: skip
-    """Make a mesh of the first devices there are, or of those given.
+    """Make a mesh of the first devices, or of the given ones.
 
-    Args:
-        axis_shapes: the lengths of the axes.
-        axis_names: as many names.
-        axis_types: an `AxisType` for each axis; Explicit by default.
-        devices: the devices, in their order.
+    Parameters
+    ----------
+    axis_shapes : sequence of int
+        Length of each axis.
+    axis_names : sequence of str
+        Name of each axis.
+    axis_types : sequence of AxisType, optional
+        Type of each axis. The default is Explicit.
+    devices : sequence of Device, optional
+        Devices to use, in this order. The default is the devices of the default backend.
 
-    Raises:
-        ValueError: there are too few devices, or another number of them was given.
+    Returns
+    -------
+    sharding.Mesh
+        Mesh of the given shape.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If there are too few devices, or the number of given devices does not match.
+
+    See Also
+    --------
+    sharding.Mesh : Mesh of an array of devices.
+    set_mesh : Use a mesh.
+    devices : List of the devices.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.make_mesh((1,), ("x",)).size
         1
@@ -401,11 +468,27 @@ NO_MESH = AbstractMesh((), ())
 
 
 class set_mesh:
-    """Use a mesh from now on, or within a `with` block: for `PartitionSpec`s that name none.
+    """Use a mesh from now on, or within a `with` block.
 
-    A ValueError if it is no mesh. It matters to arrays of any shape and dtype.
+    `PartitionSpec`s without a mesh refer to it, for arrays of any shape and dtype.
 
-    Example:
+    Parameters
+    ----------
+    mesh : Mesh or None
+        Mesh to use; None for no mesh.
+
+    Raises
+    ------
+    ValueError
+        If the argument is not a mesh.
+
+    See Also
+    --------
+    sharding.get_mesh : Current mesh.
+    make_mesh : Make a mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))) as mesh:
         ...     print(jnp.sharding.get_mesh() is mesh)
@@ -446,9 +529,22 @@ class within:
 class use_abstract_mesh(within):
     """Use a mesh without devices within a `with` block.
 
-    Arrays cannot be placed on it: that raises a ValueError.
+    Parameters
+    ----------
+    mesh : AbstractMesh
+        Named axes to use.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If an array is placed on it, since it has no devices.
+
+    See Also
+    --------
+    sharding.get_abstract_mesh : Axes of the current mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> with jnp.sharding.use_abstract_mesh(jnp.sharding.AbstractMesh((4,), ("x",))):
         ...     print(jnp.sharding.get_abstract_mesh().size)
@@ -472,9 +568,20 @@ def mesh_in_use() -> Any:
 
 
 def get_mesh() -> Any:
-    """The mesh of devices in use; one without axes where there is none.
+    """Return the current mesh of devices, or an empty one.
 
-    Example:
+    Returns
+    -------
+    sharding.Mesh
+        Mesh that `set_mesh` chose; a mesh without axes if there is none.
+
+    See Also
+    --------
+    set_mesh : Use a mesh.
+    sharding.get_abstract_mesh : Axes of the current mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.sharding.get_mesh().empty
         True
@@ -484,9 +591,19 @@ def get_mesh() -> Any:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh in use; none where there is no mesh.
+    """Return the axes of the current mesh, or an empty mesh.
 
-    Example:
+    Returns
+    -------
+    sharding.AbstractMesh
+        Names and lengths of the axes; none if there is no mesh.
+
+    See Also
+    --------
+    sharding.get_mesh : Current mesh of devices.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.sharding.get_abstract_mesh().axis_names
         ()

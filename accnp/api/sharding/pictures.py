@@ -27,13 +27,21 @@ def _sharding(name: str, x: Any) -> Any:
 
 @api_boundary
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
-    """Call a function with how each array of a tree lies on devices.
+    """Call a function with the sharding of each array of a pytree, also in traced functions.
 
-    Args:
-        value: a tree of arrays; within a traced function, of traced ones.
-        callback: gets the `Sharding`.
+    Parameters
+    ----------
+    value : pytree of array_like
+        Arrays, which may be traced.
+    callback : callable
+        Function that gets the `Sharding`.
 
-    Example:
+    See Also
+    --------
+    debug.visualize_array_sharding : Print the layout.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.device_set))
         {CpuDevice(id=0)}
@@ -54,20 +62,36 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Any = None,
 ) -> None:
-    """Print which devices hold which part of arrays of rank 1 and 2.
+    """Print which devices hold which part of an array of rank 1 or 2.
 
-    Args:
-        shape: of the arrays.
-        sharding: how they lie.
-        use_color, color_map: accepted for jax's sake; the picture is plain text.
-        scale: how wide a part of a whole axis is drawn.
-        min_width: the least width of a part, in characters.
-        max_width: the width of the picture.
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes of the array.
+    sharding : Sharding
+        Layout to draw.
+    use_color : bool, optional
+        Ignored: the picture is plain text.
+    scale : float, optional
+        Width of the drawing of a whole axis. The default is 1.
+    min_width : int, optional
+        Smallest width of a part, in characters. The default is 9.
+    max_width : int, optional
+        Largest width of the picture, in characters. The default is 80.
+    color_map : object, optional
+        Ignored: the picture is plain text.
 
-    Raises:
-        ValueError: another rank.
+    Raises
+    ------
+    ValueError
+        If the shape has another rank.
 
-    Example:
+    See Also
+    --------
+    debug.visualize_array_sharding : Draw the layout of an array.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
         >>> jnp.debug.visualize_sharding((4,), s)
@@ -104,13 +128,27 @@ def _names(devices: Sequence[Any]) -> str:
 
 @api_boundary
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
-    """Print which devices hold which part of an array, as `visualize_sharding` does.
+    """Print which devices hold which part of an array.
 
-    Args:
-        arr: an array of rank 1 or 2.
-        kwargs: of `visualize_sharding`.
+    Parameters
+    ----------
+    arr : Array
+        Array of rank 1 or 2.
+    **kwargs : object
+        Options of `visualize_sharding`.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the array has another rank.
+
+    See Also
+    --------
+    debug.visualize_sharding : Draw the layout of a shape.
+    debug.inspect_array_sharding : Get the layout inside a traced function.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.debug.visualize_array_sharding(jnp.ones((2, 2)))
         +--------------------+

@@ -67,12 +67,34 @@ def _on_its_mesh(sharding: Any, x: Node) -> Any:
 
 @api_boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """Lay arrays on devices in another way, anywhere: `with_sharding_constraint` by another name.
+    """Change the layout of arrays over devices, also in traced functions.
 
-    Shapes and dtypes stay. A ValueError if there is no such sharding, no mesh in use, or an axis
-    cannot be cut evenly; a TypeError for what is no array.
+    Parameters
+    ----------
+    xs : pytree of array_like
+        Values whose shapes and dtypes do not change.
+    out_shardings : sharding, PartitionSpec or pytree
+        New layout of all arrays, or a pytree prefix with one for each.
 
-    Example:
+    Returns
+    -------
+    pytree of Array
+        Arrays with the new layout.
+
+    Raises
+    ------
+    ValueError
+        If there is no such sharding, no current mesh, or an axis cannot be divided evenly.
+    TypeError
+        If a leaf is not an array.
+
+    See Also
+    --------
+    lax.with_sharding_constraint : The same function under another name.
+    device_put : Put arrays on devices.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
         >>> jnp.reshard(jnp.arange(2), s).sharding.spec
@@ -125,17 +147,32 @@ def _several(axes: Any) -> tuple[Any, ...]:
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Return a function within which axes of the mesh in use are of type Auto.
+    """Make a function inside which axes of the current mesh have type Auto.
 
-    Args:
-        f: the function.
-        axes: their names; by default all.
-        out_sharding: how the results lie.
+    Parameters
+    ----------
+    f : callable, optional
+        Function of arrays. Without it, a decorator is returned.
+    {mesh_axes}
+    out_sharding : PartitionSpec or pytree, optional
+        Layout of the results.
 
-    Raises:
-        ValueError: there is no mesh in use, or it has no such axis.
+    Returns
+    -------
+    callable
+        Function of the same arguments, or a decorator.
 
-    Example:
+    Raises
+    ------
+    {raises_mesh}
+
+    See Also
+    --------
+    sharding.explicit_axes : The same for type Explicit.
+    sharding.AxisType : Types of mesh axes.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> f = jnp.sharding.auto_axes(lambda x: x + 1, out_sharding=jnp.P("x"))
         >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
@@ -149,17 +186,32 @@ def auto_axes(
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Any:
-    """Return a function within which axes of the mesh in use are of type Explicit.
+    """Make a function inside which axes of the current mesh have type Explicit.
 
-    Args:
-        f: the function.
-        axes: their names; by default all.
-        in_sharding: how the arguments lie.
+    Parameters
+    ----------
+    f : callable, optional
+        Function of arrays. Without it, a decorator is returned.
+    {mesh_axes}
+    in_sharding : PartitionSpec or pytree, optional
+        Layout of the arguments.
 
-    Raises:
-        ValueError: there is no mesh in use, or it has no such axis.
+    Returns
+    -------
+    callable
+        Function of the same arguments, or a decorator.
 
-    Example:
+    Raises
+    ------
+    {raises_mesh}
+
+    See Also
+    --------
+    sharding.auto_axes : The same for type Auto.
+    sharding.AxisType : Types of mesh axes.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> f = jnp.sharding.explicit_axes(lambda x: x + 1, in_sharding=(jnp.P("x"),))
         >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):

@@ -57,17 +57,23 @@ def sharding_at(where: Any) -> Sharding:
 
 
 class Shard:
-    """The part of an array that one device holds.
+    """Part of an array that one device holds.
 
-    Args:
-        device: which one.
-        sharding: how the array lies on devices.
-        global_shape: the shape of the whole.
-        data: the part, or a function that gives it.
+    The elements of `Array.addressable_shards`.
 
-    Made by `addressable_shards`; of the array's dtype. No errors: `data` may be None.
+    Parameters
+    ----------
+    device : Device
+        Device that holds the part.
+    sharding : Sharding
+        Layout of the whole array over devices.
+    global_shape : sequence of int
+        Lengths of the axes of the whole array.
+    data : Array or callable, optional
+        The part, of the dtype of the array, or a function that returns it.
 
-    Example:
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.arange(3).addressable_shards[0].index
         (slice(None, None, None),)
@@ -120,18 +126,35 @@ def make_array_from_callback(
     data_callback: Callable[..., Any],
     dtype: Any = None,
 ) -> Array:
-    """Make an array of parts that a function gives.
+    """Make an array from parts that a function returns.
 
-    Args:
-        shape: of the whole.
-        sharding: how it lies on devices.
-        data_callback: called with the slices of each part; returns its values.
-        dtype: of the result; that of the parts by default.
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes of the whole array.
+    {sharding}
+    data_callback : callable
+        Function of the index of a part, a tuple of slices, that returns its values.
+    dtype : dtype_like, optional
+        Dtype of the result. The default is that of the parts.
 
-    Raises:
-        ValueError: a part has another shape than its slices.
+    Returns
+    -------
+    Array
+        Array over the devices of the sharding.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If a part has another shape than its slices.
+
+    See Also
+    --------
+    make_array_from_single_device_arrays : Make an array from its parts.
+    device_put : Distribute an array.
+
+    Examples
+    --------
         >>> import accnp as jnp, numpy as np
         >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
         >>> jnp.make_array_from_callback((3,), s, lambda i: np.arange(3.0, dtype=np.float32)[i])
@@ -169,18 +192,34 @@ def _joined(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Array:
-    """Make an array of its parts, one for each device, in the order of the devices.
+    """Make an array from its parts, one for each device.
 
-    Args:
-        shape: of the whole.
-        sharding: how it lies on devices.
-        arrays: the parts.
-        dtype: of the result; that of the parts by default.
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes of the whole array.
+    {sharding}
+    arrays : sequence of array_like
+        Parts in the order of the devices.
+    dtype : dtype_like, optional
+        Dtype of the result. The default is that of the parts.
 
-    Raises:
-        ValueError: another number of parts than devices, or a part of another shape.
+    Returns
+    -------
+    Array
+        Array over the devices of the sharding.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the number of parts is not that of the devices, or a part has a wrong shape.
+
+    See Also
+    --------
+    make_array_from_callback : Make an array from a function of the index.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
         >>> jnp.make_array_from_single_device_arrays((3,), s, [jnp.arange(3)])
@@ -203,17 +242,33 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: Any, global_shape: Sequence[int] | None = None
 ) -> Array:
-    """Make an array of the data of this process, which is all of it.
+    """Make an array from the data of this process, which is all of it.
 
-    Args:
-        sharding: how it lies on devices.
-        local_data: the values, whose dtype stays.
-        global_shape: the shape of the whole, which is that of the data.
+    Parameters
+    ----------
+    {sharding}
+    local_data : array_like
+        Values, whose dtype is kept.
+    global_shape : sequence of int, optional
+        Shape of the whole array, which must be that of the data.
 
-    Raises:
-        ValueError: the shapes differ.
+    Returns
+    -------
+    Array
+        Array over the devices of the sharding.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    See Also
+    --------
+    make_array_from_callback : Make an array from a function of the index.
+    device_put : Distribute an array.
+
+    Examples
+    --------
         >>> import accnp as jnp, numpy as np
         >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
         >>> jnp.make_array_from_process_local_data(s, np.arange(3, dtype=np.int32))

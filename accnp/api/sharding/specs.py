@@ -38,13 +38,31 @@ _UNCONSTRAINED = _Unconstrained()
 
 
 class PartitionSpec:
-    """For each dimension of an array the mesh axis along which it is cut, several, or None.
+    """Mesh axis, or several, along which each dimension of an array is divided.
 
-    Dimensions that are not named are whole. A spec is a leaf of trees.
+    A spec is a leaf of pytrees. `P` is another name of it.
 
-    Any names are taken; where it meets a mesh that lacks one, a ValueError is raised.
+    Parameters
+    ----------
+    *partitions : str, tuple of str or None
+        Mesh axes for each dimension; None for a dimension that is not divided, as are those that
+        are not given.
+    unreduced : set of str, optional
+        Mesh axes over which the array is a partial sum.
+    reduced : set of str, optional
+        Mesh axes over which the cotangent of the array is a partial sum.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the spec is used with a mesh that lacks an axis.
+
+    See Also
+    --------
+    NamedSharding : Mesh together with a spec.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.P("data", None)
         P('data', None)
@@ -147,8 +165,12 @@ def axes_of(entry: Any) -> tuple[Any, ...]:
 
 
 class Sharding:
-    """How an array lies on devices. Subclasses say which part of a shape each one holds.
+    """Abstract class: how an array is laid out over devices.
 
+    Subclasses say which part of a shape each device holds.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> isinstance(jnp.ones(3).sharding, jnp.sharding.Sharding)
     True
@@ -236,9 +258,17 @@ def _check_memory(kind: Any) -> None:
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array on one device.
+    """Sharding of an array that lies on one device as a whole.
 
-    Example:
+    Parameters
+    ----------
+    device : Device
+        Where the array lies.
+    memory_kind : str, optional
+        Where the array is stored on its device: "device" or None.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.ones(3).sharding
         SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
@@ -281,7 +311,25 @@ def make_single_device_sharding(
 ) -> SingleDeviceSharding:
     """Return the sharding of arrays that lie on one device as a whole.
 
-    Example:
+    Parameters
+    ----------
+    device : Device
+        Where the array lies.
+    memory_kind : str, optional
+        Where the array is stored on its device: "device" or None.
+
+    Returns
+    -------
+    sharding.SingleDeviceSharding
+        Sharding with one device.
+
+    See Also
+    --------
+    sharding.SingleDeviceSharding : Class of the result.
+    NamedSharding : Sharding over a mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> jnp.sharding.make_single_device_sharding(jnp.devices()[0]).num_devices
         1
@@ -290,17 +338,29 @@ def make_single_device_sharding(
 
 
 class NamedSharding(Sharding):
-    """An array whose dimensions are cut along the axes of a mesh.
+    """Sharding of an array whose dimensions are divided along the axes of a mesh.
 
-    Args:
-        mesh: the devices.
-        spec: which dimensions go along which axes.
-        memory_kind: "device" or None.
+    Parameters
+    ----------
+    mesh : Mesh or AbstractMesh
+        Grid of devices with named axes.
+    spec : PartitionSpec
+        Mesh axes for each dimension of the array.
+    memory_kind : str, optional
+        Where the array is stored on its devices: "device" or None.
 
-    Raises:
-        ValueError: the spec names an axis that the mesh does not have, or one twice.
+    Raises
+    ------
+    ValueError
+        If the spec names an axis that the mesh does not have, or one axis twice.
 
-    Example:
+    See Also
+    --------
+    sharding.PartitionSpec : Mesh axes for each dimension.
+    make_mesh : Make a mesh.
+
+    Examples
+    --------
         >>> import accnp as jnp
         >>> mesh = jnp.make_mesh((1,), ("x",))
         >>> jnp.NamedSharding(mesh, jnp.P("x")).shard_shape((4, 3))

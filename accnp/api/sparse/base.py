@@ -18,13 +18,34 @@ __all__ = ["JAXSparse"]
 
 
 class JAXSparse(abc.ABC):
-    """A sparse array: `data` of the elements that are stored, and a `shape`.
+    """Abstract class of sparse arrays: `data` with the stored elements, and a `shape`.
 
-    How many are stored (`nse`) is static; places that are not needed have indices beyond the shape.
+    The number of stored elements, `nse`, is static. Unused places have indices beyond the shape.
+    Elements may have any dtype.
 
-    Elements are of any dtype that arrays have. Functions of dense arrays raise a TypeError for it:
-    see `sparsify`.
+    Parameters
+    ----------
+    args : sequence of array_like
+        Stored elements and their indices.
+    shape : sequence of int
+        Lengths of the axes of the dense array.
+    indices_sorted : bool, optional
+        Whether the indices are known to be sorted. The default is False.
+    unique_indices : bool, optional
+        Whether each index is known to occur once. The default is False.
 
+    Raises
+    ------
+    TypeError
+        If a function of dense arrays is called with a sparse array; see `sparsify`.
+
+    See Also
+    --------
+    experimental.sparse.BCOO : Coordinate format.
+    experimental.sparse.BCSR : Compressed row format.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> isinstance(sparse.BCOO.fromdense(jnp.eye(2)), sparse.JAXSparse)
@@ -74,10 +95,34 @@ class JAXSparse(abc.ABC):
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
         n_batch: int = 0,
     ) -> Self:  # fmt: skip
-        """Make a sparse array of a dense one: see `bcoo_fromdense` and `bcsr_fromdense`.
+        """Make a sparse array from a dense one of the same shape and dtype.
 
-        Shape and dtype stay. A ValueError if n_batch, n_dense or nse do not fit the array.
+        Parameters
+        ----------
+        mat : array_like
+            Dense array to convert.
+        nse : int, optional
+            Number of elements to store. The default is to count the nonzero ones, which is not
+            possible under `jit`.
+        index_dtype : dtype_like, optional
+            Integer type of the indices. The default is int32.
+        n_dense : int, optional
+            Number of trailing axes that are stored as a whole. The default is 0.
+        n_batch : int, optional
+            Number of leading axes that are batches. The default is 0.
 
+        Returns
+        -------
+        sparse array
+            Array of this class.
+
+        Raises
+        ------
+        ValueError
+            If `n_batch`, `n_dense` or `nse` does not match the array.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> from accnp.experimental.sparse import BCOO
         >>> BCOO.fromdense(jnp.eye(3))
@@ -91,12 +136,34 @@ class JAXSparse(abc.ABC):
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
     ) -> Self:
-        """Make one of a sparse matrix of SciPy's; shape and dtype stay, but for 64 bits.
+        """Make a sparse array from a SciPy sparse matrix of the same shape.
 
-        Raises:
-            TypeError: it is none.
-            NotImplementedError: n_dense or n_batch is given.
+        Parameters
+        ----------
+        mat : scipy.sparse matrix
+            Matrix to convert. Its dtype is kept, but 64-bit dtypes become 32-bit without
+            `enable_x64`.
+        index_dtype : dtype_like, optional
+            Integer type of the indices.
+        n_dense : int, optional
+            Must be 0: dense axes are not supported.
+        n_batch : int, optional
+            Must be 0: batches are not supported.
 
+        Returns
+        -------
+        sparse array
+            Array of this class.
+
+        Raises
+        ------
+        TypeError
+            If the argument is not a SciPy sparse matrix.
+        NotImplementedError
+            If `n_dense` or `n_batch` is given.
+
+        Examples
+        --------
         >>> import scipy.sparse
         >>> from accnp.experimental.sparse import BCOO
         >>> BCOO.from_scipy_sparse(scipy.sparse.eye(2, dtype="float32"))

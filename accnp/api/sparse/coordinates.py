@@ -36,17 +36,34 @@ __all__ = [
 
 @register_pytree_node_class
 class BCOO(JAXSparse):
-    """A sparse array as a list of its elements.
+    """Batched sparse array in coordinate format: stored elements and their indices.
 
-    Args:
-        args: data, [nse, ...], and indices, [nse, axes]; with leading axes for `n_batch` of them.
-        shape: of the dense array.
-        indices_sorted: whether they are known to be in the order of rows.
-        unique_indices: whether each is known to be there once.
+    Parameters
+    ----------
+    args : (array_like, array_like)
+        Elements of shape [nse, ...] and indices of shape [nse, axes], both with leading batch axes
+        if there are any. Elements may be integers, floats or complex numbers.
+    shape : sequence of int
+        Lengths of the axes of the dense array.
+    indices_sorted : bool, optional
+        Whether the indices are known to be in row-major order. The default is False.
+    unique_indices : bool, optional
+        Whether each index is known to occur once. The default is False.
 
-    Integers, floats and complex numbers can be stored. A TypeError if `args` are not the arrays, a
-    ValueError if shapes do not fit.
+    Raises
+    ------
+    TypeError
+        If `args` is not a pair of arrays.
+    ValueError
+        If the shapes do not match.
 
+    See Also
+    --------
+    experimental.sparse.BCSR : Compressed row format.
+    experimental.sparse.sparsify : Call functions of dense arrays with sparse ones.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import BCOO
     >>> m = BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -284,10 +301,34 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 @api_boundary
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """Add along axes: the indices of these are left out.
+    """Sum a sparse array along axes.
 
-    The dtype is that of a sum. A TypeError if `mat` is none, a ValueError if there is no such axis.
+    Parameters
+    ----------
+    mat : BCOO
+        Sparse operand to reduce.
+    axes : sequence of int
+        Axes to sum over, which the result does not have.
 
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Sums, of the dtype of `numpy.sum`.
+
+    Raises
+    ------
+    TypeError
+        If `mat` is not a `BCOO`.
+    ValueError
+        If an axis is out of range.
+
+    See Also
+    --------
+    numpy.sum : Sum of a dense array.
+    experimental.sparse.BCOO : Class of the array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1], [3, 2]]))

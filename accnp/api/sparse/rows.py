@@ -29,17 +29,33 @@ __all__ = [
 
 @register_pytree_node_class
 class BCSR(JAXSparse):
-    """A sparse matrix, its elements in the order of rows.
+    """Sparse matrix in compressed row format: elements in the order of rows.
 
-    Args:
-        args: data [nse], columns [nse], and for each row where it begins, [rows + 1].
-        shape: of the dense matrix.
-        indices_sorted: whether columns are known to be in order within each row.
-        unique_indices: whether each place is known to be there once.
+    Parameters
+    ----------
+    args : (array_like, array_like, array_like)
+        Elements [nse], columns [nse], and the position where each row starts, [rows + 1]. Elements
+        may be integers, floats or complex numbers.
+    shape : sequence of int
+        Shape of the dense matrix.
+    indices_sorted : bool, optional
+        Whether the columns are known to be sorted within each row. The default is False.
+    unique_indices : bool, optional
+        Whether each place is known to occur once. The default is False.
 
-    Integers, floats and complex numbers can be stored. A TypeError if `args` are not the arrays, a
-    ValueError if shapes do not fit.
+    Raises
+    ------
+    TypeError
+        If `args` does not consist of three arrays.
+    ValueError
+        If the shapes do not match.
 
+    See Also
+    --------
+    experimental.sparse.BCOO : Coordinate format.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import BCSR
     >>> m = BCSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -93,12 +109,27 @@ class BCSR(JAXSparse):
     @classmethod
     @api_boundary
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """Make one of a BCOO matrix; shape and dtype stay.
+        """Convert a matrix in coordinate format; shape and dtype do not change.
 
-        Raises:
-            TypeError: it is none.
-            NotImplementedError: it has dense axes, or not two sparse ones.
+        Parameters
+        ----------
+        arr : BCOO
+            Matrix to convert.
 
+        Returns
+        -------
+        experimental.sparse.BCSR
+            Matrix in compressed row format.
+
+        Raises
+        ------
+        TypeError
+            If the argument is not a `BCOO`.
+        NotImplementedError
+            If it has dense axes, or not exactly two sparse axes.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> from accnp.experimental.sparse import BCOO, BCSR
         >>> BCSR.from_bcoo(BCOO.fromdense(jnp.eye(2))).indptr

@@ -176,16 +176,32 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[An
 
 @api_boundary
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """Return a function that takes sparse arrays where `f` takes dense ones.
+    """Make a function that accepts sparse arrays where a function accepts dense ones.
 
-    Args:
-        f: a function of arrays, of any dtypes. Its operations are elementwise functions (those that
-            are not 0 at 0 give dense arrays), products, sums, slices, transposes and other shapes.
-        use_tracer: accepted, and without effect.
+    Parameters
+    ----------
+    f : callable
+        Function of arrays of any shape and dtype. It may use elementwise functions (those that are
+        not 0 at 0 give dense arrays), products, sums, slices, transposes and changes of shape.
+    use_tracer : bool, optional
+        Ignored; present for compatibility with JAX.
 
-    Raises:
-        NotImplementedError: an operation that has no rule for sparse operands.
+    Returns
+    -------
+    callable
+        Function of sparse and dense arrays.
 
+    Raises
+    ------
+    NotImplementedError
+        If `f` uses an operation that has no rule for sparse operands.
+
+    See Also
+    --------
+    experimental.sparse.BCOO : Sparse array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import BCOO, sparsify
     >>> m = BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))

@@ -9,11 +9,24 @@ __all__ = ["set_cache_dir"]
 
 
 def set_cache_dir(path: str) -> None:
-    """Keep compiled kernels in a folder: `config.update("cache_dir", path)`.
+    """Store compiled kernels in a folder: `config.update("cache_dir", path)`.
 
-    Errors: none here; a folder that cannot be written to means a warning at the first compile.
+    Parameters
+    ----------
+    path : str
+        Folder to use. If it cannot be written to, the first compilation gives a warning.
 
-    Example:
+    Raises
+    ------
+    ValueError
+        If the path is not a string.
+
+    See Also
+    --------
+    config.update : Set an option.
+
+    Examples
+    --------
         >>> import accnp
         >>> from accnp.experimental.compilation_cache import compilation_cache
         >>> compilation_cache.set_cache_dir(accnp.config.cache_dir)
