@@ -782,9 +782,9 @@ def transfer_guard(new_val: str) -> contextlib.AbstractContextManager[None]:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> with jnp.transfer_guard("allow"):
-        ...     x = jnp.ones(2)
+    >>> import accnp as jnp
+    >>> with jnp.transfer_guard("allow"):
+    ...     x = jnp.ones(2)
     """
     return scope("transfer_guard", new_val)
 

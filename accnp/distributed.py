@@ -70,11 +70,11 @@ def initialize(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.distributed.initialize(num_processes=1)
-        >>> jax.distributed.is_initialized()
-        True
-        >>> jax.distributed.shutdown()
+    >>> import accnp as jax
+    >>> jax.distributed.initialize(num_processes=1)
+    >>> jax.distributed.is_initialized()
+    True
+    >>> jax.distributed.shutdown()
     """
     global _started
     if num_processes not in (None, 1):
@@ -103,9 +103,9 @@ def is_initialized() -> bool:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.distributed.is_initialized()
-        False
+    >>> import accnp as jax
+    >>> jax.distributed.is_initialized()
+    False
     """
     return _started
 
@@ -119,8 +119,8 @@ def shutdown() -> None:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.distributed.shutdown()
+    >>> import accnp as jax
+    >>> jax.distributed.shutdown()
     """
     global _started
     _started = False

@@ -50,10 +50,10 @@ def create_device_mesh(
 
     Examples
     --------
-        >>> import accnp
-        >>> from accnp.experimental import mesh_utils
-        >>> mesh_utils.create_device_mesh((1, 1), [accnp.devices()[0]]).shape
-        (1, 1)
+    >>> import accnp
+    >>> from accnp.experimental import mesh_utils
+    >>> mesh_utils.create_device_mesh((1, 1), [accnp.devices()[0]]).shape
+    (1, 1)
     """
     found = every_device() if devices is None else list(devices)
     if prod(mesh_shape) != len(found):
@@ -108,11 +108,11 @@ def create_hybrid_device_mesh(
 
     Examples
     --------
-        >>> import accnp
-        >>> from accnp.experimental import mesh_utils
-        >>> grid = mesh_utils.create_hybrid_device_mesh((1,), (1,), [accnp.devices()[0]])
-        >>> grid.shape
-        (1,)
+    >>> import accnp
+    >>> from accnp.experimental import mesh_utils
+    >>> grid = mesh_utils.create_hybrid_device_mesh((1,), (1,), [accnp.devices()[0]])
+    >>> grid.shape
+    (1,)
     """
     if prod(dcn_mesh_shape) != 1:
         raise ValueError(

@@ -32,8 +32,8 @@ def sync_global_devices(name: str) -> None:
 
     Examples
     --------
-        >>> from accnp.experimental import multihost_utils
-        >>> multihost_utils.sync_global_devices("start")
+    >>> from accnp.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("start")
     """
 
 
@@ -59,9 +59,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
     Examples
     --------
-        >>> from accnp.experimental import multihost_utils
-        >>> multihost_utils.process_allgather(np.arange(2)).tolist()
-        [[0, 1]]
+    >>> from accnp.experimental import multihost_utils
+    >>> multihost_utils.process_allgather(np.arange(2)).tolist()
+    [[0, 1]]
     """
     return tree_map(lambda x: np.asarray(x) if tiled else np.asarray(x)[None], in_tree)
 
@@ -92,9 +92,9 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
     Examples
     --------
-        >>> from accnp.experimental import multihost_utils
-        >>> multihost_utils.broadcast_one_to_all(np.arange(2)).tolist()
-        [0, 1]
+    >>> from accnp.experimental import multihost_utils
+    >>> multihost_utils.broadcast_one_to_all(np.arange(2)).tolist()
+    [0, 1]
     """
     if is_source is not None and not is_source:
         raise ValueError(
@@ -145,12 +145,12 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.experimental import multihost_utils
-        >>> mesh = jnp.make_mesh((1,), ("x",))
-        >>> make = multihost_utils.host_local_array_to_global_array
-        >>> make(jnp.arange(2), mesh, jnp.P("x")).sharding.spec
-        P('x',)
+    >>> import accnp as jnp
+    >>> from accnp.experimental import multihost_utils
+    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> make = multihost_utils.host_local_array_to_global_array
+    >>> make(jnp.arange(2), mesh, jnp.P("x")).sharding.spec
+    P('x',)
     """
     name = "host_local_array_to_global_array"
     specs = broadcast_prefix(pspecs, local_inputs, _is_spec, name)
@@ -188,12 +188,12 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.experimental import multihost_utils
-        >>> mesh = jnp.make_mesh((1,), ("x",))
-        >>> make = multihost_utils.global_array_to_host_local_array
-        >>> make(jnp.arange(2), mesh, jnp.P("x"))
-        Array([0, 1], dtype=int32)
+    >>> import accnp as jnp
+    >>> from accnp.experimental import multihost_utils
+    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> make = multihost_utils.global_array_to_host_local_array
+    >>> make(jnp.arange(2), mesh, jnp.P("x"))
+    Array([0, 1], dtype=int32)
     """
     return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
 

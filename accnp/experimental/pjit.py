@@ -77,9 +77,9 @@ def pjit(
 
     Examples
     --------
-        >>> from accnp.experimental.pjit import pjit
-        >>> float(pjit(lambda x: x + 1)(1.0))
-        2.0
+    >>> from accnp.experimental.pjit import pjit
+    >>> float(pjit(lambda x: x + 1)(1.0))
+    2.0
     """
     return jit(
         fun,

@@ -48,11 +48,11 @@ def shard_map(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.experimental.shard_map import shard_map
-        >>> mesh = jnp.make_mesh((1,), ("x",))
-        >>> shard_map(lambda x: x + 1, mesh, jnp.P("x"), jnp.P("x"))(jnp.arange(2))
-        Array([1, 2], dtype=int32)
+    >>> import accnp as jnp
+    >>> from accnp.experimental.shard_map import shard_map
+    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> shard_map(lambda x: x + 1, mesh, jnp.P("x"), jnp.P("x"))(jnp.arange(2))
+    Array([1, 2], dtype=int32)
     """
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 

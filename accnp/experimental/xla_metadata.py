@@ -27,9 +27,9 @@ def set_xla_metadata(x: Any = None, **_: Any) -> Any:
 
     Examples
     --------
-        >>> from accnp.experimental.xla_metadata import set_xla_metadata
-        >>> set_xla_metadata(3.0, note="hot")
-        3.0
+    >>> from accnp.experimental.xla_metadata import set_xla_metadata
+    >>> set_xla_metadata(3.0, note="hot")
+    3.0
     """
     return nullcontext() if x is None else x
 

@@ -227,9 +227,9 @@ def devices(backend: str | None = None) -> list[Device]:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.devices("cpu")[0].platform
-        'cpu'
+    >>> import accnp as jnp
+    >>> jnp.devices("cpu")[0].platform
+    'cpu'
     """
     return list(_all("devices", backend))
 
@@ -267,9 +267,9 @@ def local_devices(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> len(jnp.local_devices(backend="cpu")) == jnp.local_device_count("cpu")
-        True
+    >>> import accnp as jnp
+    >>> len(jnp.local_devices(backend="cpu")) == jnp.local_device_count("cpu")
+    True
     """
     process_index = host_id if process_index is None else process_index
     if process_index not in (None, 0):
@@ -303,9 +303,9 @@ def device_count(backend: str | None = None) -> int:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.device_count("cpu") == len(jnp.devices("cpu"))
-        True
+    >>> import accnp as jnp
+    >>> jnp.device_count("cpu") == len(jnp.devices("cpu"))
+    True
     """
     return len(_all("device_count", backend))
 
@@ -334,9 +334,9 @@ def local_device_count(backend: str | None = None) -> int:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.local_device_count("cpu") == len(jnp.devices("cpu"))
-        True
+    >>> import accnp as jnp
+    >>> jnp.local_device_count("cpu") == len(jnp.devices("cpu"))
+    True
     """
     return len(_all("local_device_count", backend))
 

@@ -58,10 +58,10 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
     Examples
     --------
-        >>> import accnp as jax, numpy as np
-        >>> x = np.arange(3.0, dtype=np.float32)
-        >>> jax.dlpack.from_dlpack(x, copy=False)
-        Array([0., 1., 2.], dtype=float32)
+    >>> import accnp as jax, numpy as np
+    >>> x = np.arange(3.0, dtype=np.float32)
+    >>> jax.dlpack.from_dlpack(x, copy=False)
+    Array([0., 1., 2.], dtype=float32)
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(
@@ -94,8 +94,8 @@ def is_supported_dtype(dtype: Any) -> bool:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.dlpack.is_supported_dtype("bfloat16"), jax.dlpack.is_supported_dtype("int4")
-        (True, False)
+    >>> import accnp as jax
+    >>> jax.dlpack.is_supported_dtype("bfloat16"), jax.dlpack.is_supported_dtype("int4")
+    (True, False)
     """
     return np.dtype(dtype).name in _NAMES

@@ -38,9 +38,9 @@ class Layout:
 
     Examples
     --------
-        >>> from accnp.experimental.layout import Layout
-        >>> Layout((0, 1)).major_to_minor
-        (0, 1)
+    >>> from accnp.experimental.layout import Layout
+    >>> Layout((0, 1)).major_to_minor
+    (0, 1)
     """
 
     major_to_minor: tuple[int, ...]
@@ -77,11 +77,11 @@ class Format:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.experimental.layout import Format, Layout
-        >>> place = Format(Layout((0,)), jnp.ones(2).sharding)
-        >>> jnp.device_put(jnp.arange(2), place).format.layout.major_to_minor
-        (0,)
+    >>> import accnp as jnp
+    >>> from accnp.experimental.layout import Format, Layout
+    >>> place = Format(Layout((0,)), jnp.ones(2).sharding)
+    >>> jnp.device_put(jnp.arange(2), place).format.layout.major_to_minor
+    (0,)
     """
 
     layout: Layout | None = None
@@ -132,10 +132,10 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.experimental.layout import Layout, with_layout_constraint
-        >>> with_layout_constraint(jnp.arange(2), Layout((0,)))
-        Array([0, 1], dtype=int32)
+    >>> import accnp as jnp
+    >>> from accnp.experimental.layout import Layout, with_layout_constraint
+    >>> with_layout_constraint(jnp.arange(2), Layout((0,)))
+    Array([0, 1], dtype=int32)
     """
 
     def check(leaf: Any, layout: Layout) -> Any:

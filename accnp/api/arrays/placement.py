@@ -167,10 +167,10 @@ def device_put(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> x = jnp.device_put(jnp.arange(3.0), jnp.devices()[0])
-        >>> (x + 1).device
-        CpuDevice(id=0)
+    >>> import accnp as jnp
+    >>> x = jnp.device_put(jnp.arange(3.0), jnp.devices()[0])
+    >>> (x + 1).device
+    CpuDevice(id=0)
     """
     return put_tree("device_put", x, device)
 

@@ -94,12 +94,12 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Unravel]:
 
     Examples
     --------
-        >>> from accnp.flatten_util import ravel_pytree
-        >>> vector, unravel = ravel_pytree({"a": 1.0, "b": [2.0, 3.0]})
-        >>> vector
-        Array([1., 2., 3.], dtype=float32, weak_type=True)
-        >>> unravel(2 * vector)["b"][1]
-        Array(6., dtype=float32, weak_type=True)
+    >>> from accnp.flatten_util import ravel_pytree
+    >>> vector, unravel = ravel_pytree({"a": 1.0, "b": [2.0, 3.0]})
+    >>> vector
+    Array([1., 2., 3.], dtype=float32, weak_type=True)
+    >>> unravel(2 * vector)["b"][1]
+    Array(6., dtype=float32, weak_type=True)
     """
     leaves, treedef = tree_flatten(pytree)
     nodes = [as_node(x, "ravel_pytree") for x in leaves]

@@ -87,9 +87,9 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.new_ref(jnp.arange(4))[jnp.ds(1, 2)]
-        Array([1, 2], dtype=int32)
+    >>> import accnp as jnp
+    >>> jnp.new_ref(jnp.arange(4))[jnp.ds(1, 2)]
+    Array([1, 2], dtype=int32)
     """
     if size is None:
         if not isinstance(start, int):

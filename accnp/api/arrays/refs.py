@@ -88,11 +88,11 @@ class Ref(Reference):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> ref = jnp.new_ref(jnp.zeros(3))
-        >>> ref[1] = 5.0
-        >>> ref[...]
-        Array([0., 5., 0.], dtype=float32)
+    >>> import accnp as jnp
+    >>> ref = jnp.new_ref(jnp.zeros(3))
+    >>> ref[1] = 5.0
+    >>> ref[...]
+    Array([0., 5., 0.], dtype=float32)
     """
 
     __slots__ = ("_home", "content")
@@ -264,11 +264,11 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> ref = jnp.new_ref(jnp.arange(3))
-        >>> ref[0] += 7
-        >>> jnp.freeze(ref)
-        Array([7, 1, 2], dtype=int32)
+    >>> import accnp as jnp
+    >>> ref = jnp.new_ref(jnp.arange(3))
+    >>> ref[0] += 7
+    >>> jnp.freeze(ref)
+    Array([7, 1, 2], dtype=int32)
     """
     if isinstance(init_val, Ref):
         raise ValueError(
@@ -304,9 +304,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.empty_ref(jnp.ShapeDtypeStruct((2,), jnp.float32)).shape
-        (2,)
+    >>> import accnp as jnp
+    >>> jnp.empty_ref(jnp.ShapeDtypeStruct((2,), jnp.float32)).shape
+    (2,)
     """
     if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
         raise TypeError(
@@ -450,9 +450,9 @@ def freeze(ref: Ref) -> Array:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
-        Array([0, 1], dtype=int32)
+    >>> import accnp as jnp
+    >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
+    Array([0, 1], dtype=int32)
     """
     return _checked(ref, "freeze").place("freeze").content
 
@@ -477,7 +477,7 @@ def free_ref(ref: Ref) -> None:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.free_ref(jnp.new_ref(jnp.arange(2)))
+    >>> import accnp as jnp
+    >>> jnp.free_ref(jnp.new_ref(jnp.arange(2)))
     """
     _checked(ref, "free_ref").content = None

@@ -77,13 +77,13 @@ def make_user_context(default_value: Any = None) -> UserConfig:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> scale = jnp.make_user_context(1)
-        >>> f = jnp.jit(lambda x: x * scale.value)
-        >>> with scale(3):
-        ...     print(f(2))
-        6
-        >>> print(f(2))
-        2
+    >>> import accnp as jnp
+    >>> scale = jnp.make_user_context(1)
+    >>> f = jnp.jit(lambda x: x * scale.value)
+    >>> with scale(3):
+    ...     print(f(2))
+    6
+    >>> print(f(2))
+    2
     """
     return UserConfig(default_value)

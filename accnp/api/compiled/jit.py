@@ -633,12 +633,12 @@ def jit(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> @jnp.jit
-        ... def f(x):
-        ...     return jnp.sum(x * x)
-        >>> float(f(jnp.arange(4.0)))
-        14.0
+    >>> import accnp as jnp
+    >>> @jnp.jit
+    ... def f(x):
+    ...     return jnp.sum(x * x)
+    >>> float(f(jnp.arange(4.0)))
+    14.0
     """
     unknown = unknown_compiler_options(compiler_options)
     options = Options(

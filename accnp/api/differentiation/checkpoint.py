@@ -339,12 +339,12 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.ad_checkpoint import checkpoint_name
-        >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
-        >>> keep = jnp.checkpoint_policies.save_only_these_names("inner")
-        >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
-        1.0
+    >>> import accnp as jnp
+    >>> from accnp.ad_checkpoint import checkpoint_name
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
+    >>> keep = jnp.checkpoint_policies.save_only_these_names("inner")
+    >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
+    1.0
     """
     return map_arrays(lambda leaf: wrap(o.name(as_node(leaf, "checkpoint_name"), name=name)), x)
 
@@ -420,10 +420,10 @@ def checkpoint(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> g = jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
-        >>> float(jnp.grad(g)(0.0))
-        1.0
+    >>> import accnp as jnp
+    >>> g = jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    >>> float(jnp.grad(g)(0.0))
+    1.0
     """
     needs_function("checkpoint", fun)
     if concrete is not None:
@@ -572,10 +572,10 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.ad_checkpoint import print_saved_residuals
-        >>> print_saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
-        f32[3] from the argument x
+    >>> import accnp as jnp
+    >>> from accnp.ad_checkpoint import print_saved_residuals
+    >>> print_saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
+    f32[3] from the argument x
     """
     needs_function("print_saved_residuals", f)
     for aval, origin in saved_residuals(f, *args, **kwargs):

@@ -69,15 +69,15 @@ class custom_jvp(Generic[P, R]):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> @jnp.custom_jvp
-        ... def f(x):
-        ...     return x * x
-        >>> @f.defjvp
-        ... def f_jvp(primals, tangents):
-        ...     return f(*primals), 10.0 * tangents[0]
-        >>> float(jnp.grad(f)(3.0))
-        10.0
+    >>> import accnp as jnp
+    >>> @jnp.custom_jvp
+    ... def f(x):
+    ...     return x * x
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return f(*primals), 10.0 * tangents[0]
+    >>> float(jnp.grad(f)(3.0))
+    10.0
     """
 
     @api_boundary

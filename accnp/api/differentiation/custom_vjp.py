@@ -161,13 +161,13 @@ class custom_vjp(Generic[P, R]):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> @jnp.custom_vjp
-        ... def f(x):
-        ...     return x * x
-        >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
-        >>> float(jnp.grad(f)(3.0))
-        10.0
+    >>> import accnp as jnp
+    >>> @jnp.custom_vjp
+    ... def f(x):
+    ...     return x * x
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+    >>> float(jnp.grad(f)(3.0))
+    10.0
     """
 
     @api_boundary
@@ -447,10 +447,10 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> f = jnp.custom_gradient(lambda x: (x**2, lambda ct: ct * x))
-        >>> float(jnp.grad(f)(3.0))
-        3.0
+    >>> import accnp as jnp
+    >>> f = jnp.custom_gradient(lambda x: (x**2, lambda ct: ct * x))
+    >>> float(jnp.grad(f)(3.0))
+    3.0
     """
 
     needs_function("custom_gradient", fun)
@@ -540,12 +540,12 @@ def closure_convert(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> def g(w):
-        ...     f, extra = jnp.closure_convert(lambda x: x * w, 1.0)
-        ...     return f(3.0, *[2 * e for e in extra])
-        >>> float(g(5.0)), float(jnp.grad(g)(5.0))
-        (15.0, 6.0)
+    >>> import accnp as jnp
+    >>> def g(w):
+    ...     f, extra = jnp.closure_convert(lambda x: x * w, 1.0)
+    ...     return f(3.0, *[2 * e for e in extra])
+    >>> float(g(5.0)), float(jnp.grad(g)(5.0))
+    (15.0, 6.0)
     """
     needs_function("closure_convert", fun)
     leaves, tree = flatten_arrays(tuple(example_args))

@@ -93,10 +93,10 @@ def value_and_grad(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
-        >>> float(value), float(slope)
-        (9.0, 6.0)
+    >>> import accnp as jnp
+    >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
+    >>> float(value), float(slope)
+    (9.0, 6.0)
     """
     return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
@@ -201,9 +201,9 @@ def grad(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> float(jnp.grad(jnp.tanh)(0.0))
-        1.0
+    >>> import accnp as jnp
+    >>> float(jnp.grad(jnp.tanh)(0.0))
+    1.0
     """
     both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
@@ -290,10 +290,10 @@ def jvp(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> y, t = jnp.jvp(lambda x: x * x, (3.0,), (1.0,))
-        >>> float(y), float(t)
-        (9.0, 6.0)
+    >>> import accnp as jnp
+    >>> y, t = jnp.jvp(lambda x: x * x, (3.0,), (1.0,))
+    >>> float(y), float(t)
+    (9.0, 6.0)
     """
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
@@ -374,10 +374,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> y, push = jnp.linearize(lambda x: x * x, 3.0)
-        >>> float(y), float(push(1.0)), float(push(2.0))
-        (9.0, 6.0, 12.0)
+    >>> import accnp as jnp
+    >>> y, push = jnp.linearize(lambda x: x * x, 3.0)
+    >>> float(y), float(push(1.0)), float(push(2.0))
+    (9.0, 6.0, 12.0)
     """
     lin = linearise_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
 
@@ -427,10 +427,10 @@ def vjp(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> y, pull = jnp.vjp(lambda x, y: x * y, 2.0, 3.0)
-        >>> [float(g) for g in pull(1.0)]
-        [3.0, 2.0]
+    >>> import accnp as jnp
+    >>> y, pull = jnp.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> [float(g) for g in pull(1.0)]
+    [3.0, 2.0]
     """
     lin = linearise_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
 
@@ -476,9 +476,9 @@ def linear_transpose(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> [float(x) for x in jnp.linear_transpose(lambda x: 3 * x, 1.0)(2.0)]
-        [6.0]
+    >>> import accnp as jnp
+    >>> [float(x) for x in jnp.linear_transpose(lambda x: 3 * x, 1.0)(2.0)]
+    [6.0]
     """
     structs, tree = flatten_arrays(primals)
     avals = [x.aval if hasattr(x, "aval") else _aval_of(x) for x in structs]

@@ -55,11 +55,11 @@ def fwd_and_bwd(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> fwd, bwd = jnp.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
-        >>> value, residuals = fwd(2.0, 3.0)
-        >>> [float(ct) for ct in bwd(residuals, 1.0)]
-        [3.0, 2.0]
+    >>> import accnp as jnp
+    >>> fwd, bwd = jnp.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    >>> value, residuals = fwd(2.0, 3.0)
+    >>> [float(ct) for ct in bwd(residuals, 1.0)]
+    [3.0, 2.0]
     """
     needs_function("fwd_and_bwd", fun)
     places = checked_argnums("fwd_and_bwd", argnums)

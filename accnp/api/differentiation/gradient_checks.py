@@ -272,8 +272,8 @@ def check_grads(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.test_util.check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2, eps=1e-2)
+    >>> import accnp as jnp
+    >>> jnp.test_util.check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2, eps=1e-2)
     """
     args = _typed(args)
     eps = eps or EPS

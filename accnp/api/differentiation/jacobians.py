@@ -298,10 +298,10 @@ def jacfwd(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
-        Array([[2., 0.],
-               [0., 4.]], dtype=float32)
+    >>> import accnp as jnp
+    >>> jnp.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
     """
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False)
 
@@ -353,9 +353,9 @@ def jacrev(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.jacrev(lambda x: x.sum())(jnp.array([1.0, 2.0]))
-        Array([1., 1.], dtype=float32)
+    >>> import accnp as jnp
+    >>> jnp.jacrev(lambda x: x.sum())(jnp.array([1.0, 2.0]))
+    Array([1., 1.], dtype=float32)
     """
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
 
@@ -405,10 +405,10 @@ def hessian(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
-        Array([[ 6.,  0.],
-               [ 0., 12.]], dtype=float32)
+    >>> import accnp as jnp
+    >>> jnp.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
     """
     needs_function("hessian", fun)
     checked_argnums("hessian", argnums)

@@ -133,12 +133,12 @@ def linear_call(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> def scaled(x):
-        ...     linear = lambda s, v: s * v
-        ...     return jax.custom_derivatives.linear_call(linear, linear, 2.0, x)
-        >>> scaled(3.0), jax.grad(scaled)(3.0)
-        (Array(6., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    >>> import accnp as jax
+    >>> def scaled(x):
+    ...     linear = lambda s, v: s * v
+    ...     return jax.custom_derivatives.linear_call(linear, linear, 2.0, x)
+    >>> scaled(3.0), jax.grad(scaled)(3.0)
+    (Array(6., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     needs_function("linear_call", fun)
     needs_function("linear_call", fun_transpose)

@@ -137,11 +137,11 @@ def pure_callback(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> import numpy as np
-        >>> shape = jax.ShapeDtypeStruct((3,), "int32")
-        >>> jax.jit(lambda x: jax.pure_callback(np.flip, shape, x) + 1)(jax.arange(3))
-        Array([3, 2, 1], dtype=int32)
+    >>> import accnp as jax
+    >>> import numpy as np
+    >>> shape = jax.ShapeDtypeStruct((3,), "int32")
+    >>> jax.jit(lambda x: jax.pure_callback(np.flip, shape, x) + 1)(jax.arange(3))
+    Array([3, 2, 1], dtype=int32)
     """
     if vmap_method not in (*VMAP_METHODS, None):
         raise ValueError(
@@ -203,13 +203,13 @@ def io_callback(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> from accnp.experimental import io_callback
-        >>> seen = []
-        >>> jax.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x * 2))(4)
-        >>> jax.effects_barrier()
-        >>> seen
-        [8]
+    >>> import accnp as jax
+    >>> from accnp.experimental import io_callback
+    >>> seen = []
+    >>> jax.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x * 2))(4)
+    >>> jax.effects_barrier()
+    >>> seen
+    [8]
     """
     return _called(
         "io_callback", callback, result_shape_dtypes, args, kwargs, ordered=bool(ordered)

@@ -122,11 +122,11 @@ def callback(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> seen = []
-        >>> jax.vmap(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x))(jax.ones(2))
-        >>> seen
-        [1.0, 1.0]
+    >>> import accnp as jax
+    >>> seen = []
+    >>> jax.vmap(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x))(jax.ones(2))
+    >>> seen
+    [1.0, 1.0]
     """
 
     def run(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -240,9 +240,9 @@ def print(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x + 1))(1)
-        x = 2
+    >>> import accnp as jax
+    >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x + 1))(1)
+    x = 2
     """
     return _print("debug.print", None, fmt, args, kwargs)
 

@@ -151,14 +151,14 @@ def breakpoint(
 
     Examples
     --------
-        >>> import accnp as jnp, io
-        >>> def f(x):
-        ...     y = x * 2
-        ...     jnp.debug.breakpoint(stdin=io.StringIO("p float(y)"))
-        ...     return y + 1
-        >>> float(jnp.jit(f)(3.0))
-        (accnp) 6.0
-        (accnp) 7.0
+    >>> import accnp as jnp, io
+    >>> def f(x):
+    ...     y = x * 2
+    ...     jnp.debug.breakpoint(stdin=io.StringIO("p float(y)"))
+    ...     return y + 1
+    >>> float(jnp.jit(f)(3.0))
+    (accnp) 6.0
+    (accnp) 7.0
     """
     frames: list[_Frame] = []
     frame = sys._getframe(1)

@@ -54,9 +54,9 @@ def pycapsule(funcptr: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jax, ctypes
-        >>> type(jax.ffi.pycapsule(ctypes.CDLL(None).free)).__name__
-        'PyCapsule'
+    >>> import accnp as jax, ctypes
+    >>> type(jax.ffi.pycapsule(ctypes.CDLL(None).free)).__name__
+    'PyCapsule'
     """
     make = ctypes.pythonapi.PyCapsule_New
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -211,16 +211,16 @@ def ffi_call(
 
     Examples
     --------
-        >>> import accnp as jax, ctypes, numpy as np
-        >>> one = ctypes.POINTER(ctypes.c_float)
-        >>> kind = ctypes.CFUNCTYPE(None, one, ctypes.POINTER(one))
-        >>> @kind
-        ... def twice(out, ins):
-        ...     out[0] = 2 * ins[0][0]
-        >>> jax.ffi.register_ffi_target("docs_twice", jax.ffi.pycapsule(twice), api_version=0)
-        >>> result = jax.ShapeDtypeStruct((), np.float32)
-        >>> jax.ffi.ffi_call("docs_twice", result)(np.float32(4))
-        Array(8., dtype=float32)
+    >>> import accnp as jax, ctypes, numpy as np
+    >>> one = ctypes.POINTER(ctypes.c_float)
+    >>> kind = ctypes.CFUNCTYPE(None, one, ctypes.POINTER(one))
+    >>> @kind
+    ... def twice(out, ins):
+    ...     out[0] = 2 * ins[0][0]
+    >>> jax.ffi.register_ffi_target("docs_twice", jax.ffi.pycapsule(twice), api_version=0)
+    >>> result = jax.ShapeDtypeStruct((), np.float32)
+    >>> jax.ffi.ffi_call("docs_twice", result)(np.float32(4))
+    Array(8., dtype=float32)
     """
     for name, value in (
         ("input_layouts", input_layouts),

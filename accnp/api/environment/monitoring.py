@@ -40,11 +40,11 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.monitoring.register_event_listener(lambda event, **more: print(event, more))
-        >>> jax.monitoring.record_event("/my/event", n=1)
-        /my/event {'n': 1}
-        >>> jax.monitoring.clear_event_listeners()
+    >>> import accnp as jax
+    >>> jax.monitoring.register_event_listener(lambda event, **more: print(event, more))
+    >>> jax.monitoring.record_event("/my/event", n=1)
+    /my/event {'n': 1}
+    >>> jax.monitoring.clear_event_listeners()
     """
     for call in [*_events]:
         call(event, **kwargs)

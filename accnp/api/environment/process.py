@@ -45,9 +45,9 @@ def process_index(backend: str | None = None) -> int:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.process_index()
-        0
+    >>> import accnp as jnp
+    >>> jnp.process_index()
+    0
     """
     return 0
 
@@ -72,9 +72,9 @@ def process_count(backend: str | None = None) -> int:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.process_count()
-        1
+    >>> import accnp as jnp
+    >>> jnp.process_count()
+    1
     """
     return 1
 
@@ -98,9 +98,9 @@ def process_indices(backend: str | None = None) -> list[int]:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.process_indices()
-        [0]
+    >>> import accnp as jnp
+    >>> jnp.process_indices()
+    [0]
     """
     return [0]
 
@@ -135,11 +135,11 @@ def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> with jnp.named_scope("twice"):
-        ...     y = 2 * jnp.ones(1)
-        >>> y
-        Array([2.], dtype=float32)
+    >>> import accnp as jnp
+    >>> with jnp.named_scope("twice"):
+    ...     y = 2 * jnp.ones(1)
+    >>> y
+    Array([2.], dtype=float32)
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope: the name must be a text; got {name!r}; pass a str")
@@ -178,9 +178,9 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.named_call(lambda x: x + 1, name="next")(1)
-        2
+    >>> import accnp as jnp
+    >>> jnp.named_call(lambda x: x + 1, name="next")(1)
+    2
     """
 
     @functools.wraps(fun)
@@ -206,8 +206,8 @@ def clear_caches() -> None:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.clear_caches()
+    >>> import accnp as jnp
+    >>> jnp.clear_caches()
     """
     known = list(jit_module._caches.values())
     jit_module.forget([cache for by_options in known for cache in list(by_options.values())])
@@ -233,9 +233,9 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.print_environment_info(return_string=True).startswith("jax:")
-        True
+    >>> import accnp as jnp
+    >>> jnp.print_environment_info(return_string=True).startswith("jax:")
+    True
     """
     import platform
 
@@ -282,10 +282,10 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> x = jnp.ones(3).block_until_ready()
-        >>> any(x is y for y in jnp.live_arrays())
-        True
+    >>> import accnp as jnp
+    >>> x = jnp.ones(3).block_until_ready()
+    >>> any(x is y for y in jnp.live_arrays())
+    True
     """
     wanted = None if platform is None else devices(platform)[0].platform  # or says there is none
     found = [x for x in gc.get_objects() if type(x) is Array]
@@ -342,8 +342,8 @@ def register_exclusion(path: str) -> None:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.extend.source_info_util.register_exclusion("/somewhere/library")
+    >>> import accnp as jax
+    >>> jax.extend.source_info_util.register_exclusion("/somewhere/library")
     """
     if path not in errors.hidden:
         errors.hidden = (*errors.hidden, path)

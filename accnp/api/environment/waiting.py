@@ -45,9 +45,9 @@ def block_until_ready(x: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.block_until_ready({"a": jnp.ones(2)})
-        {'a': Array([1., 1.], dtype=float32)}
+    >>> import accnp as jnp
+    >>> jnp.block_until_ready({"a": jnp.ones(2)})
+    {'a': Array([1., 1.], dtype=float32)}
     """
     try:
         return x.block_until_ready() if type(x) is Array else _waited_for(x)
@@ -92,9 +92,9 @@ def copy_to_host_async(x: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.copy_to_host_async(jnp.ones(2))
-        Array([1., 1.], dtype=float32)
+    >>> import accnp as jnp
+    >>> jnp.copy_to_host_async(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
     """
     for leaf in tree_leaves(x):
         if hasattr(leaf, "copy_to_host_async"):
@@ -129,9 +129,9 @@ def device_get(x: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.device_get(jnp.ones(2))
-        array([1., 1.], dtype=float32)
+    >>> import accnp as jnp
+    >>> jnp.device_get(jnp.ones(2))
+    array([1., 1.], dtype=float32)
     """
 
     def got(leaf: Any) -> Any:

@@ -283,11 +283,11 @@ class SymbolicScope:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> scope = jax.export.SymbolicScope(["b >= 8"])
-        >>> (b,) = jax.export.symbolic_shape("b", scope=scope)
-        >>> b > 4
-        True
+    >>> import accnp as jax
+    >>> scope = jax.export.SymbolicScope(["b >= 8"])
+    >>> (b,) = jax.export.symbolic_shape("b", scope=scope)
+    >>> b > 4
+    True
     """
 
     @api_boundary
@@ -449,10 +449,10 @@ def symbolic_shape(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> b, n = jax.export.symbolic_shape("b, 2*b")
-        >>> n + b
-        3*b
+    >>> import accnp as jax
+    >>> b, n = jax.export.symbolic_shape("b, 2*b")
+    >>> n + b
+    3*b
     """
     if scope is None:
         scope = SymbolicScope(constraints)
@@ -507,9 +507,9 @@ def is_symbolic_dim(p: Any) -> bool:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.export.is_symbolic_dim(3)
-        False
+    >>> import accnp as jax
+    >>> jax.export.is_symbolic_dim(3)
+    False
     """
     return isinstance(p, Dim)
 
@@ -551,9 +551,9 @@ def symbolic_args_specs(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.export.symbolic_args_specs(jax.numpy.ones((3, 4)), "b, _")
-        ShapeDtypeStruct(shape=(b, 4), dtype=float32)
+    >>> import accnp as jax
+    >>> jax.export.symbolic_args_specs(jax.numpy.ones((3, 4)), "b, _")
+    ShapeDtypeStruct(shape=(b, 4), dtype=float32)
     """
     scope = SymbolicScope(constraints) if scope is None else scope
     leaves, tree = flatten_arrays(args)

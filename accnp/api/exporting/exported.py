@@ -501,13 +501,13 @@ def export(
 
     Examples
     --------
-        >>> import accnp as jax, accnp.numpy as jnp
-        >>> b, = jax.export.symbolic_shape("b")
-        >>> f, kind = jax.jit(lambda x: 2 * x), jax.ShapeDtypeStruct((b,), "float32")
-        >>> double = jax.export.export(f)(kind)
-        >>> blob = double.serialize()
-        >>> jax.export.deserialize(blob).call(jnp.arange(3.0))
-        Array([0., 2., 4.], dtype=float32)
+    >>> import accnp as jax, accnp.numpy as jnp
+    >>> b, = jax.export.symbolic_shape("b")
+    >>> f, kind = jax.jit(lambda x: 2 * x), jax.ShapeDtypeStruct((b,), "float32")
+    >>> double = jax.export.export(f)(kind)
+    >>> blob = double.serialize()
+    >>> jax.export.deserialize(blob).call(jnp.arange(3.0))
+    Array([0., 2., 4.], dtype=float32)
     """
     if not isinstance(fun_jit, JitFunction):
         raise ValueError(

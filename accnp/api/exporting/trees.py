@@ -68,10 +68,10 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
 
     Examples
     --------
-        >>> import accnp as jax, collections
-        >>> Pair = collections.namedtuple("Pair", "a b")
-        >>> jax.export.register_namedtuple_serialization(Pair, serialized_name="docs.Pair") is Pair
-        True
+    >>> import accnp as jax, collections
+    >>> Pair = collections.namedtuple("Pair", "a b")
+    >>> jax.export.register_namedtuple_serialization(Pair, serialized_name="docs.Pair") is Pair
+    True
     """
     if not issubclass(nodetype, tuple) or not hasattr(nodetype, "_fields"):
         raise ValueError(

@@ -118,12 +118,12 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Arra
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> from accnp.experimental.sparse.linalg import lobpcg_standard
-        >>> A = jnp.diag(jnp.arange(1., 21.))
-        >>> w, v, steps = lobpcg_standard(A, jnp.ones((20, 1)))
-        >>> jnp.round(w, 2)
-        Array([20.], dtype=float32)
+    >>> import accnp as jnp
+    >>> from accnp.experimental.sparse.linalg import lobpcg_standard
+    >>> A = jnp.diag(jnp.arange(1., 21.))
+    >>> w, v, steps = lobpcg_standard(A, jnp.ones((20, 1)))
+    >>> jnp.round(w, 2)
+    Array([20.], dtype=float32)
     """
     name = "lobpcg_standard"
     x = wrap(as_node(X, name))

@@ -63,9 +63,9 @@ class ShapeDtypeStruct:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.ShapeDtypeStruct((3,), "float32")
-        ShapeDtypeStruct(shape=(3,), dtype=float32)
+    >>> import accnp as jax
+    >>> jax.ShapeDtypeStruct((3,), "float32")
+    ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
@@ -237,9 +237,9 @@ def typeof(x: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.typeof(1.0)
-        ShapedArray(float32[], weak_type=True)
+    >>> import accnp as jax
+    >>> jax.typeof(1.0)
+    ShapedArray(float32[], weak_type=True)
     """
     return x.aval if isinstance(x, Reference) else aval_of(x, "typeof")
 
@@ -366,9 +366,9 @@ def make_jaxpr(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.make_jaxpr(lambda x: x * 2)(1.0)
-        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x * 2)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     if not callable(fun):
         raise TypeError(f"make_jaxpr: Expected a callable value, got {fun!r}; pass a function")
@@ -462,9 +462,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> jax.eval_shape(lambda x: x * 2, 1.0)
-        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    >>> import accnp as jax
+    >>> jax.eval_shape(lambda x: x * 2, 1.0)
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
     """
     if has_symbols((args, kwargs)):
         return imported("accnp.api.compiled.jit").jit(fun).eval_shape(*args, **kwargs)

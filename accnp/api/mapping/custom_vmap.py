@@ -61,15 +61,15 @@ class custom_vmap:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> @jnp.custom_batching.custom_vmap
-        ... def f(x):
-        ...     return x + 1
-        >>> @f.def_vmap
-        ... def rule(axis_size, in_batched, x):
-        ...     return x + 100, True
-        >>> float(f(1.0)), jnp.vmap(f)(jnp.array([1.0, 2.0]))
-        (2.0, Array([101., 102.], dtype=float32))
+    >>> import accnp as jnp
+    >>> @jnp.custom_batching.custom_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, x):
+    ...     return x + 100, True
+    >>> float(f(1.0)), jnp.vmap(f)(jnp.array([1.0, 2.0]))
+    (2.0, Array([101., 102.], dtype=float32))
     """
 
     @api_boundary
@@ -190,12 +190,12 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> @jnp.custom_batching.sequential_vmap
-        ... def f(x):
-        ...     return x + 1
-        >>> jnp.vmap(f)(jnp.array([1.0, 2.0]))
-        Array([2., 3.], dtype=float32)
+    >>> import accnp as jnp
+    >>> @jnp.custom_batching.sequential_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> jnp.vmap(f)(jnp.array([1.0, 2.0]))
+    Array([2., 3.], dtype=float32)
     """
     function = custom_vmap(f)
 

@@ -174,10 +174,10 @@ def pmap(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> f = jnp.pmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")
-        >>> f(jnp.array([5.0]))
-        Array([1.], dtype=float32)
+    >>> import accnp as jnp
+    >>> f = jnp.pmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")
+    >>> f(jnp.array([5.0]))
+    Array([1.], dtype=float32)
     """
     if not callable(fun):
         raise TypeError(f"pmap: Expected a callable value, got {fun!r}; pass a function")

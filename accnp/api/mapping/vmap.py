@@ -456,9 +456,9 @@ def vmap(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.vmap(jnp.dot, (0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
-        Array([3., 3.], dtype=float32)
+    >>> import accnp as jnp
+    >>> jnp.vmap(jnp.dot, (0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
     """
     mapping = Mapping("vmap", fun, in_axes, out_axes, axis_name, axis_size)
 

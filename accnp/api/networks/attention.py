@@ -150,10 +150,10 @@ def dot_product_attention(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> x = jnp.arange(4.0).reshape(2, 1, 2)
-        >>> jnp.nn.dot_product_attention(x, x, x, is_causal=True).shape
-        (2, 1, 2)
+    >>> import accnp as jnp
+    >>> x = jnp.arange(4.0).reshape(2, 1, 2)
+    >>> jnp.nn.dot_product_attention(x, x, x, is_causal=True).shape
+    (2, 1, 2)
     """
     name = "dot_product_attention"
     if implementation not in (None, "xla"):
@@ -290,9 +290,9 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.nn.get_scaled_dot_general_config("mxfp8").block_size
-        32
+    >>> import accnp as jnp
+    >>> jnp.nn.get_scaled_dot_general_config("mxfp8").block_size
+    32
     """
     if mode == "nvfp4":
         scale = wrap(as_node(np.ones(1, np.float32))) if global_scale is None else global_scale
@@ -359,10 +359,10 @@ def scaled_matmul(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> x = jnp.ones((1, 1, 4))
-        >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 2)))
-        Array([[[8.]]], dtype=float32)
+    >>> import accnp as jnp
+    >>> x = jnp.ones((1, 1, 4))
+    >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 2)))
+    Array([[[8.]]], dtype=float32)
     """
     given = (lhs, rhs, lhs_scales, rhs_scales)
     x, y, a, b = (_array(v, "scaled_matmul") for v in given)
@@ -468,11 +468,11 @@ def scaled_dot_general(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> x = jnp.ones((1, 2, 32))
-        >>> formats = [jnp.nn.get_scaled_dot_general_config("mxfp8")] * 3
-        >>> jnp.nn.scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=formats)[0, 0, 0]
-        Array(32., dtype=float32)
+    >>> import accnp as jnp
+    >>> x = jnp.ones((1, 2, 32))
+    >>> formats = [jnp.nn.get_scaled_dot_general_config("mxfp8")] * 3
+    >>> jnp.nn.scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=formats)[0, 0, 0]
+    Array(32., dtype=float32)
     """
     name = "scaled_dot_general"
     x, y = _array(lhs, name), _array(rhs, name)

@@ -84,12 +84,12 @@ def Dense(
 
     Examples
     --------
-        >>> import accnp as jax
-        >>> from accnp.example_libraries import stax
-        >>> init, apply = stax.serial(stax.Dense(8), stax.Relu, stax.Dense(2))
-        >>> shape, params = init(jax.random.PRNGKey(0), (-1, 3))
-        >>> shape, apply(params, jax.numpy.ones((5, 3))).shape
-        ((-1, 2), (5, 2))
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> init, apply = stax.serial(stax.Dense(8), stax.Relu, stax.Dense(2))
+    >>> shape, params = init(jax.random.PRNGKey(0), (-1, 3))
+    >>> shape, apply(params, jax.numpy.ones((5, 3))).shape
+    ((-1, 2), (5, 2))
     """
 
     def init_fun(rng: Any, input_shape: Shape) -> Any:

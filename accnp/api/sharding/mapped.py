@@ -323,11 +323,11 @@ def shard_map(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> mesh = jnp.make_mesh((1,), ("x",))
-        >>> total = lambda x: jnp.lax.psum(jnp.sum(x), "x")
-        >>> jnp.shard_map(total, mesh=mesh, in_specs=jnp.P("x"), out_specs=jnp.P())(jnp.ones(4))
-        Array(4., dtype=float32)
+    >>> import accnp as jnp
+    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> total = lambda x: jnp.lax.psum(jnp.sum(x), "x")
+    >>> jnp.shard_map(total, mesh=mesh, in_specs=jnp.P("x"), out_specs=jnp.P())(jnp.ones(4))
+    Array(4., dtype=float32)
     """
     if f is None:
         return lambda g: shard_map(
@@ -398,10 +398,10 @@ def smap(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
-        ...     jnp.smap(lambda x: x + 1, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
-        Array([1, 2], dtype=int32)
+    >>> import accnp as jnp
+    >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+    ...     jnp.smap(lambda x: x + 1, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
+    Array([1, 2], dtype=int32)
     """
 
     def spec(axis: int | None) -> PartitionSpec:

@@ -228,9 +228,9 @@ class Mesh(_Grid):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> dict(jnp.sharding.Mesh(jnp.devices()[:1], "x").shape)
-        {'x': 1}
+    >>> import accnp as jnp
+    >>> dict(jnp.sharding.Mesh(jnp.devices()[:1], "x").shape)
+    {'x': 1}
     """
 
     devices: np.ndarray
@@ -436,9 +436,9 @@ def make_mesh(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.make_mesh((1,), ("x",)).size
-        1
+    >>> import accnp as jnp
+    >>> jnp.make_mesh((1,), ("x",)).size
+    1
     """
     shape = tuple(int(n) for n in axis_shapes)
     if axis_types is None:
@@ -489,10 +489,10 @@ class set_mesh:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))) as mesh:
-        ...     print(jnp.sharding.get_mesh() is mesh)
-        True
+    >>> import accnp as jnp
+    >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))) as mesh:
+    ...     print(jnp.sharding.get_mesh() is mesh)
+    True
     """
 
     @api_boundary
@@ -545,10 +545,10 @@ class use_abstract_mesh(within):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> with jnp.sharding.use_abstract_mesh(jnp.sharding.AbstractMesh((4,), ("x",))):
-        ...     print(jnp.sharding.get_abstract_mesh().size)
-        4
+    >>> import accnp as jnp
+    >>> with jnp.sharding.use_abstract_mesh(jnp.sharding.AbstractMesh((4,), ("x",))):
+    ...     print(jnp.sharding.get_abstract_mesh().size)
+    4
     """
 
 
@@ -582,9 +582,9 @@ def get_mesh() -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.sharding.get_mesh().empty
-        True
+    >>> import accnp as jnp
+    >>> jnp.sharding.get_mesh().empty
+    True
     """
     found = [m for m in _in_use.stack if isinstance(m, Mesh)]
     return found[-1] if found else _EMPTY
@@ -604,9 +604,9 @@ def get_abstract_mesh() -> AbstractMesh:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.sharding.get_abstract_mesh().axis_names
-        ()
+    >>> import accnp as jnp
+    >>> jnp.sharding.get_abstract_mesh().axis_names
+    ()
     """
     mesh = mesh_in_use()
     return NO_MESH if mesh is None else mesh.abstract_mesh

@@ -42,9 +42,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.device_set))
-        {CpuDevice(id=0)}
+    >>> import accnp as jnp
+    >>> jnp.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.device_set))
+    {CpuDevice(id=0)}
     """
     needs_function("debug.inspect_array_sharding", callback)
     for leaf in tree_leaves(value):
@@ -92,12 +92,12 @@ def visualize_sharding(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
-        >>> jnp.debug.visualize_sharding((4,), s)
-        +--------------------+
-        |       CPU 0        |
-        +--------------------+
+    >>> import accnp as jnp
+    >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+    >>> jnp.debug.visualize_sharding((4,), s)
+    +--------------------+
+    |       CPU 0        |
+    +--------------------+
     """
     if len(shape) not in (1, 2):
         raise ValueError(
@@ -149,11 +149,11 @@ def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.debug.visualize_array_sharding(jnp.ones((2, 2)))
-        +--------------------+
-        |       CPU 0        |
-        +--------------------+
+    >>> import accnp as jnp
+    >>> jnp.debug.visualize_array_sharding(jnp.ones((2, 2)))
+    +--------------------+
+    |       CPU 0        |
+    +--------------------+
     """
     where = _sharding("debug.visualize_array_sharding", arr)
     visualize_sharding(arr.shape, where, **kwargs)

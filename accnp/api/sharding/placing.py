@@ -95,10 +95,10 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
-        >>> jnp.reshard(jnp.arange(2), s).sharding.spec
-        P('x',)
+    >>> import accnp as jnp
+    >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+    >>> jnp.reshard(jnp.arange(2), s).sharding.spec
+    P('x',)
     """
     return put_tree("reshard", xs, _given("reshard", out_shardings))
 
@@ -173,11 +173,11 @@ def auto_axes(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> f = jnp.sharding.auto_axes(lambda x: x + 1, out_sharding=jnp.P("x"))
-        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
-        ...     print(f(jnp.arange(2)).sharding.spec)
-        P('x',)
+    >>> import accnp as jnp
+    >>> f = jnp.sharding.auto_axes(lambda x: x + 1, out_sharding=jnp.P("x"))
+    >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+    ...     print(f(jnp.arange(2)).sharding.spec)
+    P('x',)
     """
     return _typed("auto_axes", f, AxisType.Auto, axes, None, out_sharding)
 
@@ -212,11 +212,11 @@ def explicit_axes(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> f = jnp.sharding.explicit_axes(lambda x: x + 1, in_sharding=(jnp.P("x"),))
-        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
-        ...     print(f(jnp.arange(2)).sharding.spec)
-        P('x',)
+    >>> import accnp as jnp
+    >>> f = jnp.sharding.explicit_axes(lambda x: x + 1, in_sharding=(jnp.P("x"),))
+    >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+    ...     print(f(jnp.arange(2)).sharding.spec)
+    P('x',)
     """
     return _typed("explicit_axes", f, AxisType.Explicit, axes, in_sharding, None)
 

@@ -74,9 +74,9 @@ class Shard:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.arange(3).addressable_shards[0].index
-        (slice(None, None, None),)
+    >>> import accnp as jnp
+    >>> jnp.arange(3).addressable_shards[0].index
+    (slice(None, None, None),)
     """
 
     __slots__ = ("_data", "device", "global_shape", "index", "replica_id", "sharding")
@@ -155,10 +155,10 @@ def make_array_from_callback(
 
     Examples
     --------
-        >>> import accnp as jnp, numpy as np
-        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
-        >>> jnp.make_array_from_callback((3,), s, lambda i: np.arange(3.0, dtype=np.float32)[i])
-        Array([0., 1., 2.], dtype=float32)
+    >>> import accnp as jnp, numpy as np
+    >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+    >>> jnp.make_array_from_callback((3,), s, lambda i: np.arange(3.0, dtype=np.float32)[i])
+    Array([0., 1., 2.], dtype=float32)
     """
     function = "make_array_from_callback"
     parts: dict[str, Any] = {}
@@ -220,10 +220,10 @@ def make_array_from_single_device_arrays(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
-        >>> jnp.make_array_from_single_device_arrays((3,), s, [jnp.arange(3)])
-        Array([0, 1, 2], dtype=int32)
+    >>> import accnp as jnp
+    >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+    >>> jnp.make_array_from_single_device_arrays((3,), s, [jnp.arange(3)])
+    Array([0, 1, 2], dtype=int32)
     """
     function = "make_array_from_single_device_arrays"
     found = sharding.devices_indices_map(tuple(shape))
@@ -269,10 +269,10 @@ def make_array_from_process_local_data(
 
     Examples
     --------
-        >>> import accnp as jnp, numpy as np
-        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
-        >>> jnp.make_array_from_process_local_data(s, np.arange(3, dtype=np.int32))
-        Array([0, 1, 2], dtype=int32)
+    >>> import accnp as jnp, numpy as np
+    >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+    >>> jnp.make_array_from_process_local_data(s, np.arange(3, dtype=np.int32))
+    Array([0, 1, 2], dtype=int32)
     """
     if not isinstance(sharding, Sharding):
         raise ValueError(

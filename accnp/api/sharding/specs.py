@@ -63,9 +63,9 @@ class PartitionSpec:
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.P("data", None)
-        P('data', None)
+    >>> import accnp as jnp
+    >>> jnp.P("data", None)
+    P('data', None)
     """
 
     __slots__ = ("partitions", "reduced", "unreduced")
@@ -269,9 +269,9 @@ class SingleDeviceSharding(Sharding):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.ones(3).sharding
-        SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    >>> import accnp as jnp
+    >>> jnp.ones(3).sharding
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
@@ -330,9 +330,9 @@ def make_single_device_sharding(
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> jnp.sharding.make_single_device_sharding(jnp.devices()[0]).num_devices
-        1
+    >>> import accnp as jnp
+    >>> jnp.sharding.make_single_device_sharding(jnp.devices()[0]).num_devices
+    1
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
@@ -361,10 +361,10 @@ class NamedSharding(Sharding):
 
     Examples
     --------
-        >>> import accnp as jnp
-        >>> mesh = jnp.make_mesh((1,), ("x",))
-        >>> jnp.NamedSharding(mesh, jnp.P("x")).shard_shape((4, 3))
-        (4, 3)
+    >>> import accnp as jnp
+    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> jnp.NamedSharding(mesh, jnp.P("x")).shard_shape((4, 3))
+    (4, 3)
     """
 
     @api_boundary

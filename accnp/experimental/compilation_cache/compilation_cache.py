@@ -27,9 +27,9 @@ def set_cache_dir(path: str) -> None:
 
     Examples
     --------
-        >>> import accnp
-        >>> from accnp.experimental.compilation_cache import compilation_cache
-        >>> compilation_cache.set_cache_dir(accnp.config.cache_dir)
+    >>> import accnp
+    >>> from accnp.experimental.compilation_cache import compilation_cache
+    >>> compilation_cache.set_cache_dir(accnp.config.cache_dir)
     """
     config.update("cache_dir", path)
 
