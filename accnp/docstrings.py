@@ -316,6 +316,9 @@ ValueError
 TypeError
     If `segment_ids` is not of an integer dtype, `num_segments` is not an integer, or `data` is
     a list.""",
+    "raises_grid": """\
+ValueError
+    If it is called outside of a kernel, or the grid has no such axis.""",
     "raises_keys": """\
 ValueError
     If the keys of a dictionary cannot be sorted.""",

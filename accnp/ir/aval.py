@@ -46,8 +46,10 @@ class Cut(tuple):
 
 
 class AbstractValue:
-    """What all types of values are instances of: those of arrays, references and tokens.
+    """Base class of all types of values: those of arrays, references and tokens.
 
+    Examples
+    --------
     >>> import accnp as jax
     >>> isinstance(jax.typeof(jax.numpy.ones(2)), jax.core.AbstractValue)
     True
@@ -57,11 +59,33 @@ class AbstractValue:
 
 
 class Aval(AbstractValue):
-    """Shape, dtype, weak_type and devices of a value; interned, so compare with `is`.
+    """Type of an array: shape, dtype, weak-type flag and devices.
 
-    Raises:
-        TypeError: what is given as a dtype is none.
+    Avals are interned, so equal ones are identical. The last three parameters are accepted for
+    compatibility with JAX: what they say follows from the devices here.
 
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes.
+    dtype : dtype_like
+        Type of the elements.
+    weak_type : bool, optional
+        Whether the dtype is weak, as that of a Python number. The default is False.
+    sharding : Sharding, optional
+        Layout over devices.
+    memory_space : object, optional
+        Ignored; present for compatibility with JAX.
+    manual_axis_type : ManualAxisType, optional
+        Ignored; present for compatibility with JAX.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.ShapedArray((2, 3), "float32")
     ShapedArray(float32[2,3])

@@ -25,8 +25,15 @@ no_effects: frozenset[Any] = frozenset()
 
 
 class Var:
-    """A variable of a jaxpr: something with an aval; another one is never equal.
+    """Variable of a jaxpr, with a type; it is equal only to itself.
 
+    Parameters
+    ----------
+    aval : ShapedArray
+        Type of the value it stands for.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr.invars[0].aval
     ShapedArray(float32[], weak_type=True)
@@ -42,8 +49,15 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nobody uses.
+    """Variable of a jaxpr for a result that is not used, printed as an underscore.
 
+    Parameters
+    ----------
+    aval : ShapedArray
+        Type that the value would have.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.DropVar(jax.core.ShapedArray((), "float32"))
     _
@@ -56,8 +70,17 @@ class DropVar(Var):
 
 
 class Literal:
-    """A scalar written into an equation; `val` has its type, a weak one too.
+    """Scalar that is written into an equation; `val` has its type, which may be weak.
 
+    Parameters
+    ----------
+    val : array_like
+        Scalar to write into the equation.
+    aval : ShapedArray
+        Its dtype, and whether it is weak.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].invars[1]
     Literal(2.0)
@@ -134,8 +157,21 @@ class SourceInfo(NamedTuple):
 
 
 class DebugInfo(NamedTuple):
-    """What a program was made of: the transformation, the function, the names of its arguments.
+    """Origin of a program: the transformation, the function, and the names of its arguments.
 
+    Parameters
+    ----------
+    traced_for : str
+        Name of the transformation.
+    func_src_info : str
+        Function with its file and line.
+    arg_names : tuple of str, optional
+        Names of the leaves of the arguments.
+    result_paths : tuple of str, optional
+        Places of the leaves of the result in its pytree.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr.debug_info.arg_names
     ('x',)
@@ -148,11 +184,30 @@ class DebugInfo(NamedTuple):
 
 
 class JaxprEqn:
-    """One equation: `outvars = primitive[params] invars`.
+    """Equation of a jaxpr: `outvars = primitive[params] invars`.
 
-    Raises:
-        ValueError: (by `replace`) there is no such field.
+    Parameters
+    ----------
+    invars : sequence of Var or Literal
+        Operands of the primitive.
+    outvars : sequence of Var
+        Variables that hold the results.
+    primitive : Primitive
+        Operation of the equation.
+    params : dict
+        Parameters of the operation.
+    effects : set, optional
+        Side effects of the operation.
+    source_info : SourceInfo, optional
+        Line that recorded the equation.
 
+    Raises
+    ------
+    ValueError
+        From `replace`, if there is no such field.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].primitive
     mul
@@ -193,8 +248,36 @@ def new_jaxpr_eqn(
     source_info: SourceInfo | None = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """Return a new equation; equations have no context of their own.
+    """Make an equation of a jaxpr.
 
+    Parameters
+    ----------
+    invars : sequence of Var or Literal
+        Operands of the equation.
+    outvars : sequence of Var
+        Results of the equation.
+    primitive : Primitive
+        Operation to apply.
+    params : dict
+        Parameters of the operation.
+    effects : set
+        Side effects of the operation.
+    source_info : SourceInfo, optional
+        Line that recorded the equation.
+    ctx : object, optional
+        Ignored; present for compatibility with JAX.
+
+    Returns
+    -------
+    extend.core.JaxprEqn
+        New equation.
+
+    See Also
+    --------
+    extend.core.JaxprEqn : Class of equations.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> eqn = jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0]
     >>> args = (eqn.invars, eqn.outvars, jax.lax.add_p, {}, eqn.effects)
@@ -244,11 +327,30 @@ class Pretty:
 
 
 class Jaxpr(Pretty):
-    """Inputs, constants, equations in order, and outputs.
+    """Program: constants, arguments, equations in order, and results.
 
-    Raises:
-        ValueError: (by `replace`) there is no such field.
+    Parameters
+    ----------
+    constvars : sequence of Var
+        Variables of the constants.
+    invars : sequence of Var
+        Variables of the arguments.
+    outvars : sequence of Var or Literal
+        Results of the program.
+    eqns : sequence of JaxprEqn
+        Equations in the order of evaluation.
+    effects : set, optional
+        Side effects of the program.
+    debug_info : DebugInfo, optional
+        Origin of the program.
 
+    Raises
+    ------
+    ValueError
+        From `replace`, if there is no such field.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
@@ -298,11 +400,22 @@ class Jaxpr(Pretty):
 
 
 class ClosedJaxpr(Pretty):
-    """A jaxpr and the values of its constants.
+    """Jaxpr together with the values of its constants.
 
-    Raises:
-        ValueError: there are more or fewer values than constants.
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Program without values.
+    consts : sequence of array_like, optional
+        Contents of the constant variables, in order.
 
+    Raises
+    ------
+    ValueError
+        If there are more or fewer values than constants.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.make_jaxpr(lambda x: x + jax.numpy.ones(2))(1.0).out_avals
     [ShapedArray(float32[2])]
@@ -385,8 +498,24 @@ def _updated(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """Yield the programs among an equation's parameters, also those in tuples.
+    """Iterate over the jaxprs among the parameters of an equation, also those in tuples.
 
+    Parameters
+    ----------
+    params : dict
+        Parameters of the equation.
+
+    Returns
+    -------
+    iterator of Jaxpr
+        Programs in their order.
+
+    See Also
+    --------
+    extend.core.JaxprEqn : Equation of a jaxpr.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> outer = jax.make_jaxpr(jax.jit(lambda x: x * 2))(1.0)
     >>> list(jax.core.jaxprs_in_params(outer.eqns[0].params))
@@ -409,6 +538,17 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 def gensym() -> Callable[[Aval], Var]:
     """Return a function that makes new variables.
 
+    Returns
+    -------
+    callable
+        Function from a type to a variable.
+
+    See Also
+    --------
+    extend.core.Var : Variable of a jaxpr.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> new = jax.core.gensym()
     >>> new(jax.core.ShapedArray((3,), "float32")).aval

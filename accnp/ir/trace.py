@@ -61,8 +61,17 @@ tracing: list[Trace] = []
 
 
 class Trace:
-    """One recording in progress; a context manager.
+    """Trace in progress; a context manager.
 
+    Parameters
+    ----------
+    kind : str
+        What traces the function, such as "jit" or "vmap".
+    info : object, optional
+        Name of the function, for error messages.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> kinds = []
     >>> _ = jax.jit(lambda x: kinds.append(jax.core.find_top_trace([x]).kind))(1)

@@ -74,8 +74,10 @@ array_types: set[type] = {np.ndarray, *(np.dtype(k).type for k in "?bhilBHILefdF
 
 
 class Effect:
-    """What an equation does beside computing; a base class of the user's own.
+    """Side effect of an equation; a base class for your own.
 
+    Examples
+    --------
     >>> import accnp as jax
     >>> class Prints(jax.core.Effect):
     ...     pass
@@ -88,8 +90,23 @@ Effects = Set[Effect]
 
 
 class JaxprPpSettings(NamedTuple):
-    """What the text of a jaxpr shows.
+    """Settings of the text of a jaxpr.
 
+    Parameters
+    ----------
+    print_shapes : bool, optional
+        Whether to print the types of variables. The default is True.
+    source_info : bool, optional
+        Whether to print the line of each equation. The default is False.
+    name_stack : bool, optional
+        Whether to print the named scopes of each equation. The default is False.
+    custom_pp_eqn_rules : bool, optional
+        Whether to use the printing rules of primitives. The default is True.
+    print_effects : bool, optional
+        Whether to show side effects. The default is False.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.JaxprPpSettings(source_info=True).print_shapes
     True
@@ -103,8 +120,15 @@ class JaxprPpSettings(NamedTuple):
 
 
 class JaxprPpContext:
-    """The names of variables in the text of a jaxpr.
+    """Names of the variables in the text of a jaxpr.
 
+    Parameters
+    ----------
+    var_names : dict, optional
+        Name of each variable that is already named.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.JaxprPpContext().var_names
     {}
@@ -146,12 +170,27 @@ pytype_aval_mappings: dict[type, Callable[[Any], Aval]] = dict.fromkeys(
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether a value can be looked at now.
+    """Return whether a value is known now, and not traced.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.core.is_concrete(3)
-        True
+    Parameters
+    ----------
+    x : object
+        Object to test, such as a traced array.
+
+    Returns
+    -------
+    bool
+        False for a traced array.
+
+    See Also
+    --------
+    core.concrete_or_error : Get the value or raise an error.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.core.is_concrete(3)
+    True
     """
     return not (type(x) is Array and isinstance(x, Tracer) and is_traced(x._node))
 
@@ -159,11 +198,31 @@ def is_concrete(x: Any) -> bool:
 def concretization_function_error(
     fun: Callable[..., Any], suggest_astype: bool = False
 ) -> Callable[[Any], Any]:
-    """Make a function that refuses a traced value that `fun` would have to look at.
+    """Make a function that raises the error for a traced value whose content `fun` needs.
 
-    Raises:
-        ConcretizationTypeError: (by that function) always.
+    Parameters
+    ----------
+    fun : callable
+        Function that needs the value, such as `int`.
+    suggest_astype : bool, optional
+        Ignored; present for compatibility with JAX.
 
+    Returns
+    -------
+    callable
+        Function of the traced value that always raises.
+
+    Raises
+    ------
+    ConcretizationTypeError
+        From the returned function, always.
+
+    See Also
+    --------
+    core.concrete_or_error : Convert a value that must not be traced.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> refuse = jax.core.concretization_function_error(int)
     >>> refuse("x")  # doctest: +IGNORE_EXCEPTION_DETAIL
@@ -185,8 +244,25 @@ def concretization_function_error(
 
 
 def is_constant_dim(d: Any) -> bool:
-    """Whether a size is a number.
+    """Return whether a size is a number, and not symbolic.
 
+    Parameters
+    ----------
+    d : int or symbolic expression
+        Length of an axis.
+
+    Returns
+    -------
+    bool
+        True for integers.
+
+    See Also
+    --------
+    export.is_symbolic_dim : The opposite question.
+    core.is_constant_shape : The same for a whole shape.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> n, = jax.export.symbolic_shape("n")
     >>> jax.core.is_constant_dim(3), jax.core.is_constant_dim(n)
@@ -196,8 +272,24 @@ def is_constant_dim(d: Any) -> bool:
 
 
 def is_constant_shape(s: Any) -> bool:
-    """Whether all sizes of a shape are numbers.
+    """Return whether all sizes of a shape are numbers, and not symbolic.
 
+    Parameters
+    ----------
+    s : sequence
+        Lengths of the axes.
+
+    Returns
+    -------
+    bool
+        True if all are integers.
+
+    See Also
+    --------
+    core.is_constant_dim : The same for one size.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.is_constant_shape((3, 4))
     True
@@ -207,20 +299,55 @@ def is_constant_shape(s: Any) -> bool:
 
 @api_boundary
 def max_dim(d1: Any, d2: Any) -> Any:
-    """The larger one of two sizes.
+    """Return the larger of two sizes, which may be symbolic.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.core.max_dim(3, 4)
-        4
+    Parameters
+    ----------
+    d1 : int or symbolic expression
+        Length of an axis.
+    d2 : int or symbolic expression
+        Length of another axis.
+
+    Returns
+    -------
+    int or symbolic expression
+        Maximum of both.
+
+    See Also
+    --------
+    core.min_dim : The smaller of two sizes.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.core.max_dim(3, 4)
+    4
     """
     return d1.max_with(d2) if hasattr(d1, "max_with") else max(d1, d2)
 
 
 @api_boundary
 def min_dim(d1: Any, d2: Any) -> Any:
-    """The smaller one of two sizes.
+    """Return the smaller of two sizes, which may be symbolic.
 
+    Parameters
+    ----------
+    d1 : int or symbolic expression
+        Length of an axis.
+    d2 : int or symbolic expression
+        Length of another axis.
+
+    Returns
+    -------
+    int or symbolic expression
+        Minimum of both.
+
+    See Also
+    --------
+    core.max_dim : The larger of two sizes.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.min_dim(3, 4)
     3
@@ -236,8 +363,19 @@ def _kinds() -> list[str]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether a program is being recorded, by anything but `vmap` and derivatives.
+    """Return whether a program is being traced, by anything but `vmap` and differentiation.
 
+    Returns
+    -------
+    bool
+        True inside `jit`, loops and branches.
+
+    See Also
+    --------
+    core.unsafe_am_i_under_a_vmap_DO_NOT_USE : The same for `vmap`.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> inside = []
     >>> _ = jax.jit(lambda x: inside.append(jax.core.unsafe_am_i_under_a_jit_DO_NOT_USE()))(1)
@@ -248,8 +386,19 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether a function is being mapped.
+    """Return whether a function is being mapped by `vmap`.
 
+    Returns
+    -------
+    bool
+        True inside `vmap`.
+
+    See Also
+    --------
+    core.unsafe_am_i_under_a_jit_DO_NOT_USE : The same for `jit`.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
     False
@@ -258,8 +407,19 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of mapped axes that collectives may name here.
+    """Return the names of mapped axes that collectives may use here.
 
+    Returns
+    -------
+    list
+        Names of the axes.
+
+    See Also
+    --------
+    core.nonempty_axis_env_DO_NOT_USE : Whether there is any.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> names = []
     >>> def f(x):
@@ -273,8 +433,19 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether any mapped axis has a name here.
+    """Return whether any mapped axis has a name here.
 
+    Returns
+    -------
+    bool
+        True inside `vmap` and `pmap` with an axis name.
+
+    See Also
+    --------
+    core.unsafe_get_axis_names_DO_NOT_USE : The names.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.nonempty_axis_env_DO_NOT_USE()
     False
@@ -298,20 +469,48 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
-    """What is being traced now; equal to itself as long as that is so.
+    """Return an object that stands for what is being traced now.
 
-    Example:
-        >>> import accnp as jax
-        >>> before = jax.core.get_opaque_trace_state()
-        >>> jax.jit(lambda x: x if jax.core.get_opaque_trace_state() == before else x + 1)(1)
-        Array(2, dtype=int32, weak_type=True)
+    Two of them are equal if the same function is being traced.
+
+    Parameters
+    ----------
+    convention : str, optional
+        Ignored; present for compatibility with JAX.
+
+    Returns
+    -------
+    OpaqueTraceState
+        Object to compare with a later one.
+
+    See Also
+    --------
+    core.find_top_trace : Innermost trace.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> before = jax.core.get_opaque_trace_state()
+    >>> jax.jit(lambda x: x if jax.core.get_opaque_trace_state() == before else x + 1)(1)
+    Array(2, dtype=int32, weak_type=True)
     """
     return OpaqueTraceState(innermost())
 
 
 def find_top_trace(_: Any) -> Trace | None:
-    """The innermost trace of this thread, or None.
+    """Return the innermost trace of this thread.
 
+    Returns
+    -------
+    core.Trace or None
+        Trace in progress; None if there is none.
+
+    See Also
+    --------
+    core.get_opaque_trace_state : State to compare.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.find_top_trace([]) is None
     True
@@ -337,8 +536,10 @@ trace_ctx = _Context()
 
 
 class TraceTag:
-    """A mark for traces of the user's own: the same as itself only.
+    """Tag for your own traces, which is equal only to itself.
 
+    Examples
+    --------
     >>> import accnp as jax
     >>> tag = jax.extend.core.TraceTag()
     >>> tag == tag, tag == jax.extend.core.TraceTag()
@@ -352,11 +553,24 @@ _NOT_OPEN = "what is being traced cannot be exchanged here; use jax.make_jaxpr a
 # Names that haiku, for one, looks up when it is imported; it calls them to draw a function only.
 @api_boundary
 def take_current_trace() -> NoReturn:
-    """Refused: suspend what is being traced.
+    """Raise an error: accnp cannot suspend the trace in progress.
 
-    Raises:
-        NotImplementedError: always.
+    Returns
+    -------
+    NoReturn
+        It never returns.
 
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ensure_compile_time_eval : Compute values during tracing.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.extend.core.take_current_trace()
     Traceback (most recent call last):
@@ -367,11 +581,31 @@ def take_current_trace() -> NoReturn:
 
 @api_boundary
 def set_current_trace(trace: Any, check_leaks: bool = False) -> NoReturn:
-    """Refused: have what follows traced by a trace of the user's own.
+    """Raise an error: accnp cannot replace the trace in progress.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    trace : object
+        Replacement for the trace in progress.
+    check_leaks : bool, optional
+        Whether to look for tracers that outlive it.
 
+    Returns
+    -------
+    NoReturn
+        It never returns.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    ensure_compile_time_eval : Compute values during tracing.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.extend.core.set_current_trace(None)
     Traceback (most recent call last):
@@ -384,11 +618,20 @@ def set_current_trace(trace: Any, check_leaks: bool = False) -> NoReturn:
 
 
 class CallPrimitive(Primitive):
-    """A primitive whose first parameter is a function, which it applies to the others.
+    """Primitive whose first operand is a function, which it applies to the others.
 
-    Raises:
-        TypeError: (by `bind`) the first argument is no function.
+    Parameters
+    ----------
+    name : str
+        Label in jaxprs.
 
+    Raises
+    ------
+    TypeError
+        From `bind`, if the first operand is not callable.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.CallPrimitive("twice").bind(lambda x: 2 * x, 3)
     6
@@ -399,11 +642,31 @@ class CallPrimitive(Primitive):
 
     @api_boundary
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the function.
+        """Apply the function to its arguments.
 
-        Raises:
-            TypeError: the first argument is no function.
+        Parameters
+        ----------
+        *args : object
+            Function, followed by its arguments.
+        **params : object
+            Parameters of the equation; the function does not get them.
 
+        Returns
+        -------
+        object
+            Result of the function.
+
+        Raises
+        ------
+        TypeError
+            If the first argument is not callable.
+
+        See Also
+        --------
+        closed_call : Another call of a function.
+
+        Examples
+        --------
         >>> import accnp as jax
         >>> jax.core.call(lambda x: x + 1, 3)
         4
@@ -423,8 +686,28 @@ call = call_p.bind
 
 
 def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
-    """Call a function of flat arguments; parameters are those of the call, not the function's.
+    """Call a wrapped function of flat arguments.
 
+    Parameters
+    ----------
+    f : WrappedFun
+        Function made by `linear_util.wrap_init`.
+    *args : array_like
+        Arguments of the function.
+    **params : object
+        Parameters of the call; the function does not get them.
+
+    Returns
+    -------
+    object
+        Result of the function.
+
+    See Also
+    --------
+    extend.linear_util.wrap_init : Wrap a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> about = jax.api_util.debug_info("example", max, (), {})
     >>> jax.extend.core.call_impl(jax.extend.linear_util.wrap_init(max, debug_info=about), 3, 5)

@@ -25,16 +25,40 @@ __all__ = ["eval_jaxpr", "jaxpr_as_fun", "programs_of"]
 def eval_jaxpr(
     jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
 ) -> list[Any]:
-    """Evaluate a program: bind each equation's primitive to the values of its operands.
+    """Evaluate a jaxpr: bind the primitive of each equation to the values of its operands.
 
-    Raises:
-        TypeError: there are more or fewer values than constants or arguments.
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Program to evaluate.
+    consts : sequence of array_like
+        Contents of the constant variables, in order.
+    *args : array_like
+        Operands of the program, in order.
+    propagate_source_info : bool, optional
+        Ignored; present for compatibility with JAX.
 
-    Example:
-        >>> import accnp as jax
-        >>> closed = jax.make_jaxpr(lambda x: x * 2)(1.0)
-        >>> jax.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
-        [Array(6., dtype=float32, weak_type=True)]
+    Returns
+    -------
+    list of Array
+        Values of the outputs.
+
+    Raises
+    ------
+    TypeError
+        If there are more or fewer values than constants or arguments.
+
+    See Also
+    --------
+    make_jaxpr : Trace a function to a jaxpr.
+    extend.core.jaxpr_as_fun : Turn a jaxpr into a function.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> closed = jax.make_jaxpr(lambda x: x * 2)(1.0)
+    >>> jax.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
+    [Array(6., dtype=float32, weak_type=True)]
     """
     for what, names, values in (
         ("constants", jaxpr.constvars, consts),
@@ -69,11 +93,29 @@ def eval_jaxpr(
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """Return a program as a function from flat arguments to a list of results.
+    """Turn a closed jaxpr into a function of flat arguments.
 
-    Raises:
-        TypeError: (by that function) there are more or fewer arguments than the program has.
+    Parameters
+    ----------
+    closed_jaxpr : ClosedJaxpr
+        Program with the values of its constants.
 
+    Returns
+    -------
+    callable
+        Function that returns a list of results.
+
+    Raises
+    ------
+    TypeError
+        From the returned function, if there are more or fewer arguments than the program has.
+
+    See Also
+    --------
+    core.eval_jaxpr : Evaluate a jaxpr once.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: x * 2)(1.0))(3.0)
     [Array(6., dtype=float32, weak_type=True)]

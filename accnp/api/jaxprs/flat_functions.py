@@ -63,19 +63,39 @@ def _run(gen: Callable[..., Generator], before: Sequence[Any], f: Any, args: Any
 def transformation(
     gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: Any
 ) -> Any:
-    """Make a transformation of wrapped functions of a generator function.
+    """Make a transformation of wrapped functions from a generator function.
 
-    The generator gets `before` and the arguments, yields `(args, kwargs)` for the function, gets
-    its result and yields its own. Usable as a decorator.
+    The generator gets `before` and the arguments, yields `(args, kwargs)` for the function,
+    receives its result and yields its own. This also works as a decorator.
 
-    Example:
-        >>> from accnp.extend import linear_util as lu
-        >>> @lu.transformation
-        ... def doubled(x):
-        ...     out = yield (x,), {}
-        ...     yield 2 * out
-        >>> doubled(lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
-        8
+    Parameters
+    ----------
+    gen : callable
+        Generator function.
+    fun : WrappedFun, optional
+        Function to transform. Without it, return the transformation.
+    *before : object
+        First arguments of the generator.
+
+    Returns
+    -------
+    WrappedFun or callable
+        Transformed function, or the transformation.
+
+    See Also
+    --------
+    extend.linear_util.transformation_with_aux : Version with further output.
+    extend.linear_util.wrap_init : Wrap a function.
+
+    Examples
+    --------
+    >>> from accnp.extend import linear_util as lu
+    >>> @lu.transformation
+    ... def doubled(x):
+    ...     out = yield (x,), {}
+    ...     yield 2 * out
+    >>> doubled(lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
+    8
     """
     if fun is None:
         return functools.partial(transformation, gen)
@@ -85,12 +105,35 @@ def transformation(
 def transformation_with_aux(
     gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: Any
 ) -> Any:
-    """Make a transformation that yields `(result, aux)` at last; it returns the wrapped function
-    and a function that returns what was left as `aux`.
+    """Make a transformation of wrapped functions that also returns auxiliary data.
 
-    Raises:
-        StoreException: aux is asked for before the function was called.
+    The generator yields `(result, aux)` in the end.
 
+    Parameters
+    ----------
+    gen : callable
+        Generator function.
+    fun : WrappedFun, optional
+        Function to transform. Without it, return the transformation.
+    *before : object
+        First arguments of the generator.
+
+    Returns
+    -------
+    (WrappedFun, callable) or callable
+        Transformed function and a function that returns the auxiliary data, or the transformation.
+
+    Raises
+    ------
+    StoreException
+        If the data is read before the function was called.
+
+    See Also
+    --------
+    extend.linear_util.transformation : Version without auxiliary data.
+
+    Examples
+    --------
     >>> from accnp.extend import linear_util as lu
     >>> @lu.transformation_with_aux
     ... def counted(*xs):
@@ -131,11 +174,31 @@ def transformation_with_aux2(
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """Of two functions only one of which has something to return: whether it is the first; that.
+    """Return the data of that one of two functions that has any.
 
-    Raises:
-        StoreException: neither has, or both have.
+    Parameters
+    ----------
+    aux1 : callable
+        First function made by `transformation_with_aux`.
+    aux2 : callable
+        Second function made by `transformation_with_aux`.
 
+    Returns
+    -------
+    (bool, object)
+        Whether it is the first function, and its data.
+
+    Raises
+    ------
+    StoreException
+        If neither or both have data.
+
+    See Also
+    --------
+    extend.linear_util.transformation_with_aux : Make such functions.
+
+    Examples
+    --------
     >>> from accnp.extend import linear_util as lu
     >>> @lu.transformation_with_aux
     ... def counted(*xs):
@@ -174,19 +237,34 @@ def _flat_results(fun: WrappedFun, call: Callable[..., Any]) -> tuple[WrappedFun
 
 
 def flatten_fun(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
-    """Make a function of leaves of one that takes `(args, kwargs)` of the structure `in_tree`.
+    """Make a function of leaves from one that takes `(args, kwargs)` as a pytree.
 
-    Returns:
-        The wrapped function, from leaves to a list of leaves; a function that returns the
-        structure of the result.
+    Parameters
+    ----------
+    fun : WrappedFun
+        Function of pytrees.
+    in_tree : PyTreeDef
+        Structure of `(args, kwargs)`.
 
-    Example:
-        >>> import accnp as jax
-        >>> from accnp.extend import linear_util as lu
-        >>> leaves, tree = jax.tree.flatten(((1, {"a": 2}), {}))
-        >>> flat, out_tree = jax.api_util.flatten_fun(lu.wrap_init(lambda x, d: (x, d["a"])), tree)
-        >>> flat.call_wrapped(*leaves), out_tree()
-        ([1, 2], PyTreeDef((*, *)))
+    Returns
+    -------
+    flat : WrappedFun
+        Function from leaves to a list of leaves.
+    out_tree : callable
+        Function that returns the structure of the result after a call.
+
+    See Also
+    --------
+    api_util.flatten_fun_nokwargs : Version without keyword arguments.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.extend import linear_util as lu
+    >>> leaves, tree = jax.tree.flatten(((1, {"a": 2}), {}))
+    >>> flat, out_tree = jax.api_util.flatten_fun(lu.wrap_init(lambda x, d: (x, d["a"])), tree)
+    >>> flat.call_wrapped(*leaves), out_tree()
+    ([1, 2], PyTreeDef((*, *)))
     """
 
     def call(*leaves: Any) -> Any:
@@ -197,8 +275,28 @@ def flatten_fun(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedF
 
 
 def flatten_fun_nokwargs(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
-    """Do as `flatten_fun` does, for positional arguments of the structure `in_tree` only.
+    """Make a function of leaves from one that takes positional arguments as a pytree.
 
+    Parameters
+    ----------
+    fun : WrappedFun
+        Function of pytrees.
+    in_tree : PyTreeDef
+        Structure of the tuple of arguments.
+
+    Returns
+    -------
+    flat : WrappedFun
+        Function from leaves to a list of leaves.
+    out_tree : callable
+        Function that returns the structure of the result after a call.
+
+    See Also
+    --------
+    api_util.flatten_fun : Version with keyword arguments.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.extend import linear_util as lu
     >>> leaves, tree = jax.tree.flatten(((1, 2),))
@@ -212,11 +310,35 @@ def flatten_fun_nokwargs(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple
 def argnums_partial(
     f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], **_: Any
 ) -> tuple[WrappedFun, list[Any]]:
-    """Fix all arguments but those numbered; returns the function of these, and their values.
+    """Fix all arguments of a function except those with the given positions.
 
-    Raises:
-        ValueError: a number is not that of an argument.
+    Parameters
+    ----------
+    f : WrappedFun
+        Function of positional arguments.
+    dyn_argnums : int or sequence of int
+        Positions of the arguments that stay free.
+    args : sequence
+        All arguments.
 
+    Returns
+    -------
+    fixed : WrappedFun
+        Function of the free arguments.
+    values : list
+        Their values in `args`.
+
+    Raises
+    ------
+    ValueError
+        If a position is out of range.
+
+    See Also
+    --------
+    extend.linear_util.wrap_init : Wrap a function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.extend import linear_util as lu
     >>> f, given = jax.api_util.argnums_partial(lu.wrap_init(pow), 0, [2, 3])
@@ -244,11 +366,37 @@ def argnums_partial(
 def flatten_axes(
     name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list[Any]:
-    """Spread a prefix of a structure, such as `in_axes`, over all of its leaves; None is a leaf.
+    """Repeat a pytree prefix of axes, such as `in_axes`, over all leaves; None is a leaf.
 
-    Raises:
-        ValueError: axis_tree is no prefix of the structure.
+    Parameters
+    ----------
+    name : str
+        What the prefix is, for error messages.
+    treedef : PyTreeDef
+        Structure of the arguments.
+    axis_tree : pytree
+        Prefix of the structure.
+    kws : bool, optional
+        Whether the structure has keyword arguments. The default is False.
+    tupled_args : bool, optional
+        Whether the structure is a tuple of arguments. The default is False.
 
+    Returns
+    -------
+    list
+        One axis for each leaf.
+
+    Raises
+    ------
+    ValueError
+        If `axis_tree` is not a prefix of the structure.
+
+    See Also
+    --------
+    tree.broadcast : Repeat a prefix over a pytree.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.api_util.flatten_axes("in_axes", jax.tree.structure((1, (2, 3))), (0, None))
     [0, None, None]
@@ -272,15 +420,34 @@ def flatten_axes(
 
 
 def safe_map(f: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
-    """Apply a function to the elements of sequences of one length.
+    """Apply a function to the elements of sequences of equal length, and return a list.
 
-    Raises:
-        ValueError: the lengths differ.
+    Parameters
+    ----------
+    f : callable
+        Function of one element of each sequence.
+    *lists : sequence
+        Arguments of the calls.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.api_util.safe_map(max, [1, 5], [3, 2])
-        [3, 5]
+    Returns
+    -------
+    list
+        Results.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    See Also
+    --------
+    tree.map : Apply a function to leaves.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.api_util.safe_map(max, [1, 5], [3, 2])
+    [3, 5]
     """
     columns = [list(x) for x in lists]
     lengths = [len(x) for x in columns]
@@ -292,15 +459,32 @@ def safe_map(f: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
 
 
 def shaped_abstractify(x: Any) -> Aval:
-    """Return the type of an array, a number, or anything with a shape and a dtype.
+    """Return the type of an array, a number, or any object with a shape and a dtype.
 
-    Raises:
-        TypeError: x is none of these.
+    Parameters
+    ----------
+    x : array_like
+        Value whose type to return.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.api_util.shaped_abstractify(jax.numpy.ones(3))
-        ShapedArray(float32[3])
+    Returns
+    -------
+    ShapedArray
+        Shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `x` has neither.
+
+    See Also
+    --------
+    typeof : Type of an array.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.api_util.shaped_abstractify(jax.numpy.ones(3))
+    ShapedArray(float32[3])
     """
     return aval_of(x, "shaped_abstractify")
 
@@ -308,13 +492,33 @@ def shaped_abstractify(x: Any) -> Aval:
 def debug_info(
     traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], **_: Any
 ) -> DebugInfo:
-    """Say what a program is made of: for what it is traced, the function and its place, the names
-    of its arguments' leaves.
+    """Describe what is traced: its purpose, the function and its line, and the argument names.
 
-    Example:
-        >>> import accnp as jax
-        >>> jax.api_util.debug_info("jit", lambda x, y: x, (1, 2), {}).arg_names
-        ('x', 'y')
+    Parameters
+    ----------
+    traced_for : str
+        Name of the transformation.
+    fun : callable
+        Function to describe.
+    args : sequence
+        Positional arguments.
+    kwargs : dict
+        Keyword arguments.
+
+    Returns
+    -------
+    core.DebugInfo
+        Description for error messages.
+
+    See Also
+    --------
+    core.DebugInfo : Class of the result.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.api_util.debug_info("jit", lambda x, y: x, (1, 2), {}).arg_names
+    ('x', 'y')
     """
     name, file, line = function_place(fun)
     try:

@@ -31,8 +31,26 @@ class Lowering:
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowering:
-    """Make a lowering of a function of arrays that can be traced.
+    """Make a lowering rule from a function of arrays that can be traced.
 
+    Parameters
+    ----------
+    fun : callable
+        Function of the operands and parameters of the primitive.
+    multiple_results : bool, optional
+        Whether it returns a sequence of arrays. The default is True.
+
+    Returns
+    -------
+    Lowering
+        Rule for `register_lowering`.
+
+    See Also
+    --------
+    interpreters.mlir.register_lowering : Set the rule of a primitive.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.interpreters import mlir
     >>> square_p = jax.extend.core.Primitive("square_of")
@@ -48,15 +66,40 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowerin
 def register_lowering(
     primitive: Primitive, lowering: Any, platform: str | None = None, **_: Any
 ) -> Any:
-    """Set how a primitive is compiled: a lowering made by `lower_fun`; returns it.
+    """Set how a primitive is compiled.
 
-    There is no MLIR here: of a primitive with a lowering that builds it, the implementation (see
-    `Primitive.def_impl`) is recorded, or called on the host where it needs values.
+    Parameters
+    ----------
+    primitive : Primitive
+        Operation to compile.
+    lowering : Lowering or callable
+        Rule made by `lower_fun`, or a function that builds MLIR.
+    platform : str, optional
+        Platform of the rule. Rules for others than "cpu" are ignored.
 
-    Raises:
-        TypeError: the lowering is no function.
-        ValueError: it has other `multiple_results` than the primitive.
+    Returns
+    -------
+    Lowering or callable
+        `lowering` itself.
 
+    Raises
+    ------
+    TypeError
+        If the rule is not callable.
+    ValueError
+        If it has another `multiple_results` than the primitive.
+
+    See Also
+    --------
+    interpreters.mlir.lower_fun : Make a rule.
+
+    Notes
+    -----
+    There is no MLIR in accnp. For a rule that builds MLIR, the implementation
+    (`Primitive.def_impl`) is traced instead, or called on the host if it needs values.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.interpreters import mlir
     >>> half_p = jax.extend.core.Primitive("half_of")
@@ -85,11 +128,33 @@ def register_lowering(
 
 
 def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
-    """Compute a primitive by its lowering.
+    """Evaluate a primitive by its lowering rule.
 
-    Raises:
-        NotImplementedError: it has none.
+    Parameters
+    ----------
+    primitive : Primitive
+        Operation to evaluate.
+    *args : array_like
+        Operands of the primitive.
+    **params : object
+        Parameters of the operation.
 
+    Returns
+    -------
+    Array or list of Array
+        Results.
+
+    Raises
+    ------
+    NotImplementedError
+        If the primitive has no rule.
+
+    See Also
+    --------
+    interpreters.mlir.register_lowering : Set the rule.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.interpreters import mlir, xla
     >>> next_p = jax.extend.core.Primitive("next_of")

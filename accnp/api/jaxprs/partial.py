@@ -30,12 +30,20 @@ __all__ = ["PartialVal", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
 
 
 class PartialVal(NamedTuple):
-    """A value that is known, `(None, value)`, or only its type, `(aval, None)`.
+    """Value that is known, `(None, value)`, or of which only the type is known, `(aval, None)`.
 
-    Example:
-        >>> from accnp.interpreters import partial_eval as pe
-        >>> pe.PartialVal.known(3.0).is_known()
-        True
+    Parameters
+    ----------
+    pval : ShapedArray or None
+        Type of an unknown value.
+    const : array_like or None
+        Content of a known value.
+
+    Examples
+    --------
+    >>> from accnp.interpreters import partial_eval as pe
+    >>> pe.PartialVal.known(3.0).is_known()
+    True
     """
 
     pval: Aval | None
@@ -43,8 +51,24 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def known(cls, const: Any) -> PartialVal:
-        """Return a value that is known.
+        """Make a partial value with known content.
 
+        Parameters
+        ----------
+        const : array_like
+            Content to hold.
+
+        Returns
+        -------
+        PartialVal
+            Known value.
+
+        See Also
+        --------
+        interpreters.partial_eval.PartialVal.unknown : Value of a known type.
+
+        Examples
+        --------
         >>> from accnp.interpreters import partial_eval as pe
         >>> pe.PartialVal.known(3.0).get_known()
         3.0
@@ -53,8 +77,24 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def unknown(cls, aval: Aval) -> PartialVal:
-        """Return a value of which the type is known.
+        """Make a partial value of which only the type is known.
 
+        Parameters
+        ----------
+        aval : ShapedArray
+            Type of the missing content.
+
+        Returns
+        -------
+        PartialVal
+            Unknown value.
+
+        See Also
+        --------
+        interpreters.partial_eval.PartialVal.known : Value with known content.
+
+        Examples
+        --------
         >>> import accnp as jax
         >>> from accnp.interpreters import partial_eval as pe
         >>> pe.PartialVal.unknown(jax.core.ShapedArray((3,), "float32")).is_known()
@@ -104,11 +144,30 @@ def _keys(dtype: ExtendedDType | None, x: Any) -> Any:
 def trace_to_jaxpr_dynamic(
     fun: WrappedFun, in_avals: Sequence[Aval], **_: Any
 ) -> tuple[Jaxpr, list[Aval], list[Any]]:
-    """Record a function of flat arguments, all of them unknown.
+    """Trace a function of flat arguments whose values are all unknown.
 
-    Returns:
-        The jaxpr, the types of its results, the values of its constants.
+    Parameters
+    ----------
+    fun : WrappedFun
+        Function that returns a list of arrays.
+    in_avals : sequence of ShapedArray
+        Types of its arguments.
 
+    Returns
+    -------
+    jaxpr : Jaxpr
+        Program of the function.
+    out_avals : list of ShapedArray
+        Types of its results.
+    consts : list
+        Values of its constants.
+
+    See Also
+    --------
+    make_jaxpr : Trace a function of pytrees.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.extend import linear_util as lu
     >>> from accnp.interpreters import partial_eval as pe
@@ -125,17 +184,33 @@ def trace_to_jaxpr_dynamic(
 def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Evaluate a function of flat arguments as far as its known ones allow.
+    """Evaluate a function of flat arguments as far as the known ones allow, and trace the rest.
 
-    Args:
-        fun: the function; it returns a list of arrays.
-        pvals: its arguments, known or not.
-        instantiate: of which results, or of all, to make a part of the program though known.
+    Parameters
+    ----------
+    fun : WrappedFun
+        Function that returns a list of arrays.
+    pvals : sequence of PartialVal
+        Its arguments, known or unknown.
+    instantiate : bool or sequence of bool, optional
+        For which results, or for all, to make known values outputs of the program. The default is
+        False.
 
-    Returns:
-        A jaxpr from the unknown arguments to the results that hang on them; the results as partial
-        values; the values of the jaxpr's constants.
+    Returns
+    -------
+    jaxpr : Jaxpr
+        Program from the unknown arguments to the results that depend on them.
+    out_pvals : list of PartialVal
+        All results.
+    consts : list
+        Values of the constants of the program.
 
+    See Also
+    --------
+    interpreters.partial_eval.trace_to_jaxpr_dynamic : Version without known arguments.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.extend import linear_util as lu
     >>> from accnp.interpreters import partial_eval as pe

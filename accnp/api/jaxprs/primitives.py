@@ -41,17 +41,23 @@ _primitives: dict[Op, Primitive] = {}
 
 
 class Primitive:
-    """An operation with a name: what it computes, and rules by which programs transform it.
+    """Operation with a name, an implementation, and rules by which programs are transformed.
 
-    Example:
-        >>> import accnp as jax
-        >>> double_p = jax.extend.core.Primitive("double")
-        >>> _ = double_p.def_impl(lambda x: 2 * x)
-        >>> _ = double_p.def_abstract_eval(lambda x: x)
-        >>> jax.make_jaxpr(double_p.bind)(1.0)
-        { lambda ; a:f32[]. let b:f32[] = double a in (b,) }
-        >>> double_p.bind(jax.numpy.float32(3))
-        Array(6., dtype=float32)
+    Parameters
+    ----------
+    name : str
+        Label in jaxprs.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> double_p = jax.extend.core.Primitive("double")
+    >>> _ = double_p.def_impl(lambda x: 2 * x)
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> jax.make_jaxpr(double_p.bind)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = double a in (b,) }
+    >>> double_p.bind(jax.numpy.float32(3))
+    Array(6., dtype=float32)
     """
 
     multiple_results = False

@@ -64,8 +64,15 @@ axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
 
 
 class Zero:
-    """A tangent or cotangent that is zero everywhere; nothing is computed for it.
+    """Tangent or cotangent that is zero everywhere, for which nothing is computed.
 
+    Parameters
+    ----------
+    aval : ShapedArray
+        Shape and dtype of the zeros.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.interpreters.ad.Zero.from_primal_value(jax.numpy.ones(3))
     Zero(float32[3])
@@ -86,8 +93,15 @@ class Zero:
 
 
 class UndefinedPrimal:
-    """An operand that has a type and no value: the one in which an operation is transposed.
+    """Operand of a transpose rule with a type and no value: the one that needs a cotangent.
 
+    Parameters
+    ----------
+    aval : ShapedArray
+        Type of the missing operand.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.interpreters.ad.UndefinedPrimal(jax.core.ShapedArray((3,), "float32"))
     UndefinedPrimal(float32[3])
@@ -103,8 +117,24 @@ class UndefinedPrimal:
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether an operand of a transpose rule is the one that wants a cotangent.
+    """Return whether an operand of a transpose rule is one that needs a cotangent.
 
+    Parameters
+    ----------
+    x : object
+        Operand that the rule got.
+
+    Returns
+    -------
+    bool
+        True for an `UndefinedPrimal`.
+
+    See Also
+    --------
+    interpreters.ad.UndefinedPrimal : Class of such operands.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.interpreters.ad.is_undefined_primal(jax.numpy.ones(3))
     False
@@ -118,10 +148,24 @@ def zeros_like_aval(aval: Aval) -> Any:
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """Return a tangent as an array.
+    """Return a tangent as an array, replacing a symbolic zero by an array of zeros.
 
-    One that is zero has the shape and the dtype of its type; others are returned as they are.
+    Parameters
+    ----------
+    tangent : Array or Zero
+        Derivative that may be a symbolic zero.
 
+    Returns
+    -------
+    Array
+        Zeros of the shape and dtype of the type, or the tangent itself.
+
+    See Also
+    --------
+    interpreters.ad.Zero : Symbolic zero.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.interpreters import ad
     >>> ad.instantiate_zeros(ad.Zero(jax.core.ShapedArray((2,), "float32")))
@@ -162,8 +206,21 @@ def _sum_of(primitive: Any, rules: Any) -> Callable[..., Any]:
 
 
 def deflinear(primitive: Any, transpose: Callable[..., Any]) -> None:
-    """Say that a primitive is linear, with a rule (cotangent, **params) -> cotangents.
+    """Declare that a primitive is linear, with a transpose rule.
 
+    Parameters
+    ----------
+    primitive : Primitive
+        Linear operation.
+    transpose : callable
+        Rule `(cotangent, **params)` that returns the cotangents of the operands.
+
+    See Also
+    --------
+    interpreters.ad.defjvp : Rules for operations that are not linear.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.interpreters import ad
     >>> double_p = jax.extend.core.Primitive("double")

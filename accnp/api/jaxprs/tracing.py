@@ -43,11 +43,15 @@ class _TracerType(type):
 
 
 class Tracer(metaclass=_TracerType):
-    """The arrays and references that stand for values of a function being traced: for `isinstance`.
+    """Class of arrays and references that are being traced, for `isinstance`.
 
-    Raises:
-        TypeError: one is to be made.
+    Raises
+    ------
+    TypeError
+        If it is called: users do not make tracers.
 
+    Examples
+    --------
     >>> import accnp as jax
     >>> seen = []
     >>> _ = jax.jit(lambda x: seen.append(isinstance(x, jax.core.Tracer)))(1)
@@ -60,8 +64,12 @@ class Tracer(metaclass=_TracerType):
 
 
 class JVPTracer(Tracer):
-    """The same, where a function is differentiated: derivatives are made of what was traced.
+    """Class of traced arrays inside a function that is being differentiated, for `isinstance`.
 
+    Derivatives are made from what was traced.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.interpreters.ad import JVPTracer
     >>> seen = []
@@ -73,19 +81,35 @@ class JVPTracer(Tracer):
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute what can be computed while a function is being traced, instead of recording it.
+    """Context manager that computes values during tracing instead of recording operations.
 
-    For arrays of any shape and dtype; values that depend on traced arguments raise as ever.
+    For arrays of any shape and dtype that do not depend on traced arguments.
 
-    Example:
-        >>> import accnp as jax
-        >>> @jax.jit
-        ... def f(x):
-        ...     with jax.ensure_compile_time_eval():
-        ...         n = int(jax.numpy.arange(4).sum())
-        ...     return x + n
-        >>> float(f(1.0))
-        7.0
+    Returns
+    -------
+    context manager
+        Operations inside are computed immediately.
+
+    Raises
+    ------
+    ConcretizationTypeError
+        If the content of a value that depends on traced arguments is needed.
+
+    See Also
+    --------
+    jit : Trace and compile a function.
+    disable_jit : Run jitted functions without tracing.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> @jax.jit
+    ... def f(x):
+    ...     with jax.ensure_compile_time_eval():
+    ...         n = int(jax.numpy.arange(4).sum())
+    ...     return x + n
+    >>> float(f(1.0))
+    7.0
     """
     before = state.abstract
     state.abstract = None
@@ -96,11 +120,33 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """Return `force(val)`, such as `int(val)`; a traced value raises, with `context`.
+    """Convert a value by `force`, such as `int`, and raise an error if it is traced.
 
-    Raises:
-        ConcretizationTypeError: the value is traced.
+    Parameters
+    ----------
+    force : callable or None
+        Conversion to apply.
+    val : array_like
+        Object to convert.
+    context : str, optional
+        Explanation for the error message.
 
+    Returns
+    -------
+    object
+        `force(val)`.
+
+    Raises
+    ------
+    ConcretizationTypeError
+        If the value is traced.
+
+    See Also
+    --------
+    core.is_concrete : Whether a value is known.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.concrete_or_error(int, 3.0)
     3
@@ -116,8 +162,24 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether a value is an array or a number that functions take.
+    """Return whether a value is an array or a number that functions accept.
 
+    Parameters
+    ----------
+    x : object
+        Candidate operand to test.
+
+    Returns
+    -------
+    bool
+        False for lists, strings and other objects.
+
+    See Also
+    --------
+    typeof : Type of a valid value.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.valid_jaxtype(1.0), jax.core.valid_jaxtype("one")
     (True, False)
@@ -133,13 +195,33 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
-    """Return the type of one example of a batch.
+    """Return the type of one example of a batch: the shape loses the mapped axis.
 
-    The shape loses its axis `axis`; the dtype stays. None is an operand that has no such axis.
+    Parameters
+    ----------
+    size : int
+        Length of the mapped axis.
+    axis : int or None
+        Position of the axis; None for an operand that is not mapped.
+    aval : ShapedArray
+        Type of the batch. The dtype is kept.
 
-    Raises:
-        TypeError: that axis has another size.
+    Returns
+    -------
+    ShapedArray
+        Type of one example.
 
+    Raises
+    ------
+    TypeError
+        If the axis has another length.
+
+    See Also
+    --------
+    extend.core.unmapped_aval : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.extend.core import mapped_aval
     >>> mapped_aval(4, 0, jax.core.ShapedArray((4, 2), "float32"))
@@ -159,10 +241,28 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
-    """Return the type of a batch of examples.
+    """Return the type of a batch of examples: the shape gets a mapped axis.
 
-    The shape gets an axis of that size, unless `axis` is None; the dtype stays; nothing raises.
+    Parameters
+    ----------
+    size : int
+        Length of the new axis.
+    axis : int or None
+        Position of the new axis; None for an operand that is not mapped.
+    aval : ShapedArray
+        Type of one example. The dtype is kept.
 
+    Returns
+    -------
+    ShapedArray
+        Type of the batch.
+
+    See Also
+    --------
+    extend.core.mapped_aval : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.extend.core import unmapped_aval
     >>> unmapped_aval(4, 0, jax.core.ShapedArray((2,), "float32"))
@@ -175,8 +275,24 @@ def unmapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """Return the dtype of the tangents of values: float0 where these have none.
+    """Return the dtype of the tangents of values of a dtype: float0 for integers and bools.
 
+    Parameters
+    ----------
+    primal_dtype : dtype
+        Type of the elements of a primal.
+
+    Returns
+    -------
+    dtype
+        Type of their tangents.
+
+    See Also
+    --------
+    jvp : Forward-mode derivative.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.primal_dtype_to_tangent_dtype(jax.numpy.dtype("int32"))
     dtype([('float0', 'V')])
@@ -189,11 +305,24 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
 
 @api_boundary
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Check that each variable is defined once before its uses, and each equation's types.
+    """Check that each variable is defined once before it is used, and the types of each equation.
 
-    Raises:
-        JaxprTypeError: the program is not well formed; the text has the equation.
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Program to check.
 
+    Raises
+    ------
+    JaxprTypeError
+        If the program is not well formed. The message has the equation.
+
+    See Also
+    --------
+    make_jaxpr : Trace a function to a jaxpr.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.core.check_jaxpr(jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr)
     """

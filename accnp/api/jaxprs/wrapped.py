@@ -44,13 +44,28 @@ class WrappedFun:
 def wrap_init(
     f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None
 ) -> WrappedFun:
-    """Wrap a function.
+    """Wrap a function so that transformations of `linear_util` apply to it.
 
-    Args:
-        f: the function.
-        params: keyword arguments that every call of it gets.
-        debug_info: kept beside it.
+    Parameters
+    ----------
+    f : callable
+        Function of flat arguments.
+    params : dict, optional
+        Keyword arguments of each call.
+    debug_info : DebugInfo, optional
+        Description of the function.
 
+    Returns
+    -------
+    WrappedFun
+        Function to be called by `call_wrapped`.
+
+    See Also
+    --------
+    extend.linear_util.transformation : Make a transformation.
+
+    Examples
+    --------
     >>> from accnp.extend import linear_util as lu
     >>> lu.wrap_init(lambda x, by: x * by, {"by": 2}).call_wrapped(3)
     6

@@ -243,50 +243,84 @@ def pallas_call(
     cost_estimate: Any = None,
     metadata: dict[str, str] | None = None,
 ) -> Callable[..., Any]:
-    """Make a function of arrays of a kernel, which is run for every step of a grid.
+    """Make a function of arrays from a kernel that runs for each step of a grid.
 
     The kernel gets a reference to a block of each operand, then of each result, then to scratch
-    memory, and returns nothing. Steps run one after the other, the last axis of the grid the
-    fastest, so that a block of a result may be added to in several steps, and scratch memory keeps
-    what the last step left. The grid is a loop of accnp's as any other: it works under `jit`,
-    `vmap`, and derivatives of both modes.
+    memory, and returns nothing.
 
-    Args:
-        kernel: (references) -> None.
-        out_shape: the types of the results, `jax.ShapeDtypeStruct`s in a tree.
-        grid_spec: the next four in one.
-        grid: the number of steps along each axis.
-        in_specs: for each operand a BlockSpec; the whole array without.
-        out_specs: for each result, likewise.
-        scratch_shapes: types of memory that the kernel has for itself, in a tuple or a dict.
-        input_output_aliases: which operand (by number) a result begins as.
-        debug: accepted for jax's sake, as are the following.
-        interpret: jax needs it on a CPU.
-        name: of the kernel.
-        compiler_params: hints to jax's compilers.
-        cost_estimate: a hint.
-        metadata: texts.
+    Parameters
+    ----------
+    kernel : callable
+        Function of references that writes the results.
+    out_shape : pytree of ShapeDtypeStruct
+        Types of the results.
+    grid_spec : GridSpec, optional
+        Replaces the next four parameters.
+    grid : int or tuple of int, optional
+        Number of steps along each axis.
+    in_specs : pytree of BlockSpec, optional
+        Block of each operand. The default is the whole array.
+    out_specs : pytree of BlockSpec, optional
+        Block of each result. The default is the whole array.
+    scratch_shapes : tuple or dict, optional
+        Types of memory that belongs to the kernel.
+    input_output_aliases : dict, optional
+        Number of an operand, and the number of the result that starts with its value.
+    debug : bool, optional
+        Ignored; present for compatibility with JAX.
+    interpret : bool, optional
+        Ignored: kernels always run on this device. JAX needs it on a CPU.
+    name : str, optional
+        Label of the kernel.
+    compiler_params : object, optional
+        Ignored hints to the compilers of JAX.
+    cost_estimate : CostEstimate, optional
+        Ignored hint.
+    metadata : dict, optional
+        Ignored texts.
 
-    Elements of results that no step writes are NaN, or the least integer, as are those beyond the
-    end of an array that a block overhangs; nothing is written there.
+    Returns
+    -------
+    callable
+        Function of the operands that returns the results.
 
-    Raises:
-        ValueError: a block has not the rank of its array, an index map not as many results, trees
-            of specs do not fit those of arrays, or an operand and its result differ in type.
-        TypeError: the kernel or an index map takes another number of arguments.
-        NotImplementedError: blocks at places other than computed starts.
+    Raises
+    ------
+    ValueError
+        If a block has another rank than its array, an index map returns another number of results,
+        the pytrees of specs and arrays differ, or an operand and its aliased result have different
+        types.
+    TypeError
+        If the kernel or an index map takes another number of arguments.
+    NotImplementedError
+        If blocks are not at computed starts.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> def double(x_ref, o_ref):
-        ...     o_ref[...] = x_ref[...] * 2
-        >>> rows = pl.BlockSpec((1, 3), lambda i: (i, 0))
-        >>> shape = jnp.ShapeDtypeStruct((2, 3), jnp.int32)
-        >>> f = pl.pallas_call(double, shape, grid=(2,), in_specs=[rows], out_specs=rows)
-        >>> f(jnp.arange(6).reshape(2, 3))
-        Array([[ 0,  2,  4],
-               [ 6,  8, 10]], dtype=int32)
+    See Also
+    --------
+    experimental.pallas.BlockSpec : Block of an array.
+    lax.fori_loop : Loop without blocks.
+
+    Notes
+    -----
+    Steps run one after the other, the last axis of the grid fastest, so several steps may add to
+    the same block of a result, and scratch memory keeps what the last step wrote. The grid is an
+    ordinary loop: it works under `jit`, `vmap`, and derivatives of both modes.
+
+    Elements that no step writes are nan, or the least integer, as are those beyond the end of an
+    array that a block overhangs; nothing is written there.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> rows = pl.BlockSpec((1, 3), lambda i: (i, 0))
+    >>> shape = jnp.ShapeDtypeStruct((2, 3), jnp.int32)
+    >>> f = pl.pallas_call(double, shape, grid=(2,), in_specs=[rows], out_specs=rows)
+    >>> f(jnp.arange(6).reshape(2, 3))
+    Array([[ 0,  2,  4],
+           [ 6,  8, 10]], dtype=int32)
     """
     if grid_spec is None:
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)

@@ -40,8 +40,29 @@ __all__ = [
 class TpuMemorySpace(enum.Enum):
     """Kinds of memory of TPUs, all of them the one memory here: `VMEM(shape, dtype)` is a type.
 
-    A TypeError if the dtype is none.
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes of scratch memory.
+    dtype : dtype_like
+        Type of its elements.
 
+    Returns
+    -------
+    MemoryRef
+        Type of scratch memory.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+
+    See Also
+    --------
+    experimental.pallas.pallas_call : Run a kernel with scratch memory.
+
+    Examples
+    --------
     >>> from accnp.experimental.pallas import tpu as pltpu
     >>> pltpu.VMEM((8, 128), "float32").shape
     (8, 128)
@@ -66,12 +87,32 @@ class TpuMemorySpace(enum.Enum):
 
 
 class SemaphoreType(enum.Enum):
-    """Semaphores among scratch memory: integers that nothing waits for, since copies are done when
-    they start.
+    """Types of semaphores in scratch memory, which nothing waits for here.
 
-    A member is the type of one, of shape () and dtype int16, as in jax's interpreter; called with a
-    shape it is that of several. Nothing is raised.
+    A member is the type of one semaphore, of shape () and dtype int16, as in the interpreter of
+    JAX. Called with a shape, it is the type of several. Copies are done when they start.
 
+    Parameters
+    ----------
+    shape : sequence of int
+        How many semaphores there are along each axis.
+
+    Returns
+    -------
+    MemoryRef
+        Type of scratch memory.
+
+    Raises
+    ------
+    TypeError
+        If the shape is not iterable.
+
+    See Also
+    --------
+    experimental.pallas.pallas_call : Run a kernel with scratch memory.
+
+    Examples
+    --------
     >>> from accnp.experimental.pallas import tpu as pltpu
     >>> pltpu.SemaphoreType.DMA((2,)).shape
     (2,)
@@ -117,14 +158,53 @@ class SideEffectType(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class CompilerParams:
-    """Hints to the compiler for TPUs: a record, which changes no shape, dtype or value here.
+    """Hints to the compiler for TPUs, which change no shape, dtype or value here.
 
-    Any words are taken for jax's names of hints; a TypeError for others.
+    Parameters
+    ----------
+    dimension_semantics : sequence, optional
+        Whether steps along each axis of the grid are independent.
+    allow_input_fusion : sequence of bool, optional
+        Which operands may be fused.
+    vmem_limit_bytes : int, optional
+        Largest memory of a kernel.
+    collective_id : int, optional
+        Number of the barrier semaphore.
+    has_side_effects : bool or SideEffectType, optional
+        Whether the kernel may be removed.
+    flags : dict, optional
+        Options of the compiler.
+    internal_scratch_in_bytes : int, optional
+        Memory for the compiler.
+    serialization_format : int, optional
+        Version of the kernel's format.
+    disable_bounds_checks : bool, optional
+        Whether to omit checks of bounds.
+    disable_semaphore_checks : bool, optional
+        Whether to omit checks of semaphores.
+    skip_device_barrier : bool, optional
+        Whether to omit the barrier at the start.
+    allow_collective_id_without_custom_barrier : bool, optional
+        Whether `collective_id` may be given without a barrier.
+    shape_invariant_numerics : bool, optional
+        Whether results must not depend on shapes.
+    use_tc_tiling_on_sc : bool, optional
+        Layout of tiles on sparse cores.
+    needs_layout_passes : bool, optional
+        Whether layouts are inferred.
+    fuse_transposed_lhs_in_matmul : bool, optional
+        Whether transposed operands are fused into products.
 
-    Example:
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> pltpu.CompilerParams(dimension_semantics=("parallel",)).dimension_semantics
-        ('parallel',)
+    Raises
+    ------
+    TypeError
+        If a keyword is not the name of a hint in JAX.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.CompilerParams(dimension_semantics=("parallel",)).dimension_semantics
+    ('parallel',)
     """
 
     dimension_semantics: Sequence[Any] | None = None
@@ -149,14 +229,25 @@ class CompilerParams:
 
 @dataclasses.dataclass(frozen=True)
 class TritonParams:
-    """Hints to the compiler for GPUs: a record, which changes no shape, dtype or value here.
+    """Hints to the compiler for GPUs, which change no shape, dtype or value here.
 
-    A TypeError for other names than these two.
+    Parameters
+    ----------
+    num_warps : int, optional
+        Number of warps of a block of threads.
+    num_stages : int, optional
+        Depth of software pipelines.
 
-    Example:
-        >>> from accnp.experimental.pallas import triton as plgpu
-        >>> plgpu.CompilerParams(num_warps=4).num_warps
-        4
+    Raises
+    ------
+    TypeError
+        If a keyword is not the name of a hint in JAX.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> plgpu.CompilerParams(num_warps=4).num_warps
+    4
     """
 
     num_warps: int | None = None
@@ -167,10 +258,15 @@ class TritonParams:
 
 
 class ChipVersion(enum.Enum):
-    """Names of TPUs, as programs compare them; there is none here, and no array lies on one.
+    """Versions of TPUs, for programs that compare them; no array has a shape or dtype for one here.
 
-    It has no shape or dtype; a ValueError for another name.
+    Raises
+    ------
+    ValueError
+        If there is no such version.
 
+    Examples
+    --------
     >>> from accnp.experimental.pallas import tpu as pltpu
     >>> str(pltpu.ChipVersion.TPU_V5E)
     'v5e'
@@ -199,12 +295,27 @@ def is_tpu_device() -> bool:
 
 @api_boundary
 def get_tpu_info() -> Any:
-    """Raise a ValueError, as jax does without a TPU; of whatever shapes and dtypes arrays are.
+    """Raise a ValueError, as JAX does on a machine without a TPU.
 
-    Example:
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> pltpu.is_tpu_device() and pltpu.get_tpu_info()
-        False
+    Returns
+    -------
+    object
+        Never returned, whatever the shapes and dtypes of arrays.
+
+    Raises
+    ------
+    ValueError
+        Always.
+
+    See Also
+    --------
+    experimental.pallas.tpu.is_tpu_device : Whether there is a TPU.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.is_tpu_device() and pltpu.get_tpu_info()
+    False
     """
     raise ValueError(
         "get_tpu_info: Unsupported TPU device kind: cpu; there is no TPU; ask is_tpu_device() first"
@@ -230,18 +341,34 @@ def _copy(source: Any, target: Any, add: bool) -> None:
 
 @api_boundary
 def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
-    """Copy what references hold, or parts of them, to others of the same shapes and dtypes.
+    """Copy the content of references to others of the same shapes and dtypes.
 
-    Trees of references are copied leaf by leaf; `add` adds. A ValueError if types differ, or
-    something is no reference.
+    Parameters
+    ----------
+    src_ref : pytree of Ref
+        References, or parts of them, to read.
+    dst_ref : pytree of Ref
+        References, or parts of them, to write.
+    add : bool, optional
+        Whether to accumulate into the destination instead of replacing it. The default is False.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> a, b = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(2, int))
-        >>> pltpu.sync_copy(a.at[2:], b)
-        >>> b[...]
-        Array([2, 3], dtype=int32)
+    Raises
+    ------
+    ValueError
+        If types differ, or a leaf is not a reference.
+
+    See Also
+    --------
+    experimental.pallas.tpu.make_async_copy : Copy in two steps.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> a, b = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(2, int))
+    >>> pltpu.sync_copy(a.at[2:], b)
+    >>> b[...]
+    Array([2, 3], dtype=int32)
     """
     map_arrays(lambda x, y: _copy(x, y, add), src_ref, dst_ref)
 
@@ -269,24 +396,41 @@ class AsyncCopyDescriptor:
 
 @api_boundary
 def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
-    """Describe a copy between references of one shape and dtype; its `start` copies at once.
+    """Describe a copy between references; its method `start` copies immediately.
 
-    Args:
-        src_ref: what to copy: a reference, or a part of one.
-        dst_ref: where to.
-        sem: a semaphore, which nobody waits for here.
+    Parameters
+    ----------
+    src_ref : Ref
+        Reference, or part of one, to read.
+    dst_ref : Ref
+        Reference, or part of one, to write, of the same shape and dtype.
+    sem : Ref or None
+        Semaphore, which nothing waits for here.
 
-    `start` raises a ValueError if types differ.
+    Returns
+    -------
+    AsyncCopyDescriptor
+        Object with the methods `start` and `wait`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> a, b = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(2, int))
-        >>> copy = pltpu.make_async_copy(a.at[2:], b, None)
-        >>> copy.start()
-        >>> copy.wait()
-        >>> b[...]
-        Array([2, 3], dtype=int32)
+    Raises
+    ------
+    ValueError
+        From `start`, if types differ.
+
+    See Also
+    --------
+    experimental.pallas.tpu.sync_copy : Copy in one step.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> a, b = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(2, int))
+    >>> copy = pltpu.make_async_copy(a.at[2:], b, None)
+    >>> copy.start()
+    >>> copy.wait()
+    >>> b[...]
+    Array([2, 3], dtype=int32)
     """
     return AsyncCopyDescriptor(src_ref, dst_ref, sem)
 
@@ -319,35 +463,59 @@ def emit_pipeline(
     no_pipelining: bool = False,
     _explicit_indices: bool = False,
 ) -> Callable[..., None]:
-    """Make a function of references of a body, which is run for every step of a grid on blocks of
-    them: `pallas_call` within a kernel.
+    """Make a function of references that runs a body for each step of a grid, on their blocks.
 
-    Args:
-        body: (references to blocks of what is read, then of what is written) -> None.
-        grid: the number of steps along each axis.
-        in_specs: a BlockSpec for each reference that is read.
-        out_specs: a BlockSpec for each that is written; of any dtype.
-        tiling: accepted for jax's sake, as are the following.
-        core_axis: a hint.
-        core_axis_name: a hint.
-        dimension_semantics: a hint.
-        trace_scopes: a hint.
-        no_pipelining: a hint.
+    It is `pallas_call` inside a kernel.
 
-    Raises:
-        ValueError: specs do not fit the references; as `pallas_call`.
+    Parameters
+    ----------
+    body : callable
+        Function of references to blocks of what is read, then of what is written.
+    grid : int or tuple of int
+        Number of steps along each axis.
+    in_specs : sequence of BlockSpec, optional
+        Block of each reference that is read.
+    out_specs : sequence of BlockSpec, optional
+        Block of each reference that is written, of any dtype.
+    tiling : object, optional
+        Ignored; present for compatibility with JAX.
+    core_axis : int, optional
+        Ignored hint.
+    core_axis_name : str, optional
+        Ignored hint.
+    dimension_semantics : sequence, optional
+        Ignored hint.
+    trace_scopes : bool, optional
+        Ignored hint.
+    no_pipelining : bool, optional
+        Ignored hint.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> def double(x_ref, o_ref):
-        ...     o_ref[...] = x_ref[...] * 2
-        >>> two = pl.BlockSpec((2,), lambda i: i)
-        >>> x, y = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(4, int))
-        >>> pltpu.emit_pipeline(double, grid=(2,), in_specs=[two], out_specs=[two])(x, y)
-        >>> y[...]
-        Array([0, 2, 4, 6], dtype=int32)
+    Returns
+    -------
+    callable
+        Function of the references.
+
+    Raises
+    ------
+    ValueError
+        If the specs do not match the references.
+
+    See Also
+    --------
+    experimental.pallas.pallas_call : Run a kernel on arrays.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> two = pl.BlockSpec((2,), lambda i: i)
+    >>> x, y = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(4, int))
+    >>> pltpu.emit_pipeline(double, grid=(2,), in_specs=[two], out_specs=[two])(x, y)
+    >>> y[...]
+    Array([0, 2, 4, 6], dtype=int32)
     """
     sizes = [grid] if isinstance(grid, int) else list(grid)
     specs = [*flatten_arrays(in_specs)[0], *flatten_arrays(out_specs)[0]]
@@ -395,18 +563,36 @@ def roll(
 
 @api_boundary
 def bitcast(x: Any, ty: Any) -> Array:
-    """The same bits as another dtype: the last axis but one becomes shorter or longer.
+    """Reinterpret the bits of an array as another dtype along the second-to-last axis.
 
-    A larger dtype takes neighbours along that axis, the first as its lowest bits.
+    Parameters
+    ----------
+    x : array_like
+        Array of rank 2 or more.
+    ty : dtype_like
+        Type of the result.
 
-    Raises:
-        ValueError: the rank is less than 2, or the axis is no multiple.
+    Returns
+    -------
+    Array
+        Array with a shorter or longer second-to-last axis. A larger dtype combines neighbors along
+        that axis, the first one as its lowest bits.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> pltpu.bitcast(jnp.array([[1], [2]], jnp.int16), jnp.int32)
-        Array([[131073]], dtype=int32)
+    Raises
+    ------
+    ValueError
+        If the rank is less than 2, or the length of the axis is not a multiple.
+
+    See Also
+    --------
+    lax.bitcast_convert_type : Version for the last axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.bitcast(jnp.array([[1], [2]], jnp.int16), jnp.int32)
+    Array([[131073]], dtype=int32)
     """
     a, dtype = wrap(as_node(x, "bitcast")), np.dtype(canonicalize_dtype(ty))
     if a.ndim < 2:

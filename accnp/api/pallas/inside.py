@@ -62,34 +62,68 @@ def _along(which: int, axis: Any, function: str) -> Any:
 
 @api_boundary
 def program_id(axis: int) -> Array:
-    """Where in the grid this step of the kernel is, along an axis: an int32 scalar.
+    """Return the index of this step of the kernel along an axis of the grid.
 
-    A ValueError outside of kernels, or if the grid has no such axis.
+    Parameters
+    ----------
+    axis : int
+        Position of the axis in the grid.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> def kernel(o_ref):
-        ...     o_ref[pl.program_id(0)] = pl.program_id(0) * 10
-        >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
-        Array([ 0, 10, 20], dtype=int32)
+    Returns
+    -------
+    Array
+        int32 scalar.
+
+    Raises
+    ------
+    {raises_grid}
+
+    See Also
+    --------
+    experimental.pallas.num_programs : Number of steps.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def kernel(o_ref):
+    ...     o_ref[pl.program_id(0)] = pl.program_id(0) * 10
+    >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
+    Array([ 0, 10, 20], dtype=int32)
     """
     return _along(0, axis, "program_id")
 
 
 @api_boundary
 def num_programs(axis: int) -> Any:
-    """How many steps the grid has along an axis: an integer, or an int32 scalar if it is traced.
+    """Return the number of steps of the kernel along an axis of the grid.
 
-    A ValueError outside of kernels, or if the grid has no such axis.
+    Parameters
+    ----------
+    axis : int
+        Position of the axis in the grid.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> def kernel(o_ref):
-        ...     o_ref[pl.program_id(0)] = pl.num_programs(0)
-        >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
-        Array([3, 3, 3], dtype=int32)
+    Returns
+    -------
+    int or Array
+        Integer, or an int32 scalar if it is traced.
+
+    Raises
+    ------
+    {raises_grid}
+
+    See Also
+    --------
+    experimental.pallas.program_id : Index of this step.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def kernel(o_ref):
+    ...     o_ref[pl.program_id(0)] = pl.num_programs(0)
+    >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
+    Array([3, 3, 3], dtype=int32)
     """
     return _along(1, axis, "num_programs")
 
@@ -99,21 +133,38 @@ def num_programs(axis: int) -> Any:
 
 @api_boundary
 def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
-    """Run the decorated function where a condition holds: a boolean scalar, traced or not.
+    """Decorator that runs a function only if a condition is true.
 
-    It takes and returns nothing; it writes to references. A TypeError if the condition is no
-    scalar, or it returns something.
+    Parameters
+    ----------
+    condition : bool or Array
+        Boolean scalar, which may be traced.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> def kernel(o_ref):
-        ...     @pl.when(pl.program_id(0) == 0)
-        ...     def first():
-        ...         o_ref[...] = jnp.zeros(2)
-        ...     o_ref[...] += 1
-        >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((2,), jnp.float32), grid=(3,))()
-        Array([3., 3.], dtype=float32)
+    Returns
+    -------
+    callable
+        Decorator of a function without arguments and results, which writes to references.
+
+    Raises
+    ------
+    TypeError
+        If the condition is not a scalar, or the function returns something.
+
+    See Also
+    --------
+    lax.cond : Choose between two functions.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def kernel(o_ref):
+    ...     @pl.when(pl.program_id(0) == 0)
+    ...     def first():
+    ...         o_ref[...] = jnp.zeros(2)
+    ...     o_ref[...] += 1
+    >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((2,), jnp.float32), grid=(3,))()
+    Array([3., 3.], dtype=float32)
     """
 
     def decorated(f: Callable[[], None]) -> None:
@@ -130,26 +181,47 @@ def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
 def loop(
     lower: Any, upper: Any, *, init_carry: Any = None, step: Any = 1, unroll: Any = None
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Run the decorated function for each i from `lower` to `upper`: a `fori_loop`.
+    """Decorator that runs a function for each index of a range, as `fori_loop` does.
 
-    Args:
-        lower: the first i, an integer scalar.
-        upper: one more than the last i.
-        init_carry: the first carry, arrays of any shapes and dtypes; without one, the function
-            takes i alone and returns nothing.
-        step: from one i to the next.
-        unroll: as of `fori_loop`, whose errors it raises.
+    The name of the function is bound to the last carry.
 
-    The name of the function becomes the last carry.
+    Parameters
+    ----------
+    lower : int or Array
+        First index.
+    upper : int or Array
+        End of the range, which is not included.
+    init_carry : pytree of array_like, optional
+        First carry, of any shapes and dtypes. Without it, the function takes only the index and
+        returns nothing.
+    step : int or Array, optional
+        Distance between indices. The default is 1.
+    unroll : int or bool, optional
+        Number of iterations to unroll, as for `fori_loop`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> @pl.loop(0, 6, step=2, init_carry=1)
-        ... def product(i, carry):
-        ...     return carry * (i + 1)
-        >>> product
-        Array(15, dtype=int32, weak_type=True)
+    Returns
+    -------
+    callable
+        Decorator.
+
+    Raises
+    ------
+    TypeError
+        If the carry changes its type, as for `fori_loop`.
+
+    See Also
+    --------
+    lax.fori_loop : Loop as a function call.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> @pl.loop(0, 6, step=2, init_carry=1)
+    ... def product(i, carry):
+    ...     return carry * (i + 1)
+    >>> product
+    Array(15, dtype=int32, weak_type=True)
     """
 
     def decorated(body: Callable[..., Any]) -> Any:
@@ -256,14 +328,34 @@ def empty_ref_like(x: Any) -> Ref:
 
 @api_boundary
 def cdiv(a: Any, b: Any) -> Any:
-    """Divide and round up: of integers, or of integer arrays of any shape, whose dtype stays.
+    """Divide integers and round up.
 
-    A ZeroDivisionError for the integer 0.
+    Parameters
+    ----------
+    a : int or array_like
+        Dividend of any shape and integer dtype, which is kept.
+    b : int or array_like
+        Divisor, which broadcasts against the dividend.
 
-    Example:
-        >>> from accnp.experimental import pallas as pl
-        >>> pl.cdiv(9, 2)
-        5
+    Returns
+    -------
+    int or Array
+        Quotient, rounded towards infinity.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If the divisor is the integer 0.
+
+    See Also
+    --------
+    numpy.floor_divide : Divide and round down.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.cdiv(9, 2)
+    5
     """
     if isinstance(a, int) and isinstance(b, int):
         return (a + b - 1) // b

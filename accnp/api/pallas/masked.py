@@ -119,26 +119,46 @@ def load(
     eviction_policy: str | None = None,
     volatile: bool = False,
 ) -> Array:
-    """Read a reference, or a part of one (`ref.at[i]`), where a mask says so.
+    """Read a reference, or a part of one (`ref.at[i]`), where a mask is True.
 
-    Args:
-        ref: what to read.
-        mask: booleans that broadcast to its shape.
-        other: what stands where the mask is False; without it, whatever lies there.
-        cache_modifier: accepted for jax's sake, as are the other two.
-        eviction_policy: a hint.
-        volatile: a hint.
+    Parameters
+    ----------
+    ref : Ref
+        Reference, or part of one, to read.
+    mask : array_like of bool, optional
+        Elements to read; it broadcasts to the shape of the reference.
+    other : array_like, optional
+        Result where the mask is False. The default is whatever the memory holds.
+    cache_modifier : str, optional
+        Ignored hint.
+    eviction_policy : str, optional
+        Ignored hint.
+    volatile : bool, optional
+        Ignored hint.
 
-    The dtype is the reference's. A ValueError if it is none, or the mask does not broadcast.
+    Returns
+    -------
+    Array
+        Content, of the dtype of the reference.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> from accnp.experimental.pallas import triton as plgpu
-        >>> ref = jnp.new_ref(jnp.arange(5))
-        >>> i = jnp.int32(3)
-        >>> plgpu.load(ref.at[pl.ds(i, 4)], mask=i + jnp.arange(4) < 5, other=0)
-        Array([3, 4, 0, 0], dtype=int32)
+    Raises
+    ------
+    ValueError
+        If it is not a reference, or the mask does not broadcast.
+
+    See Also
+    --------
+    experimental.pallas.triton.store : Write with a mask.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.arange(5))
+    >>> i = jnp.int32(3)
+    >>> plgpu.load(ref.at[pl.ds(i, 4)], mask=i + jnp.arange(4) < 5, other=0)
+    Array([3, 4, 0, 0], dtype=int32)
     """
     out = _loaded(ref, "load")
     if mask is None:
@@ -156,24 +176,37 @@ def load(
 
 @api_boundary
 def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
-    """Write to a reference, or to a part of one (`ref.at[i]`), where a mask says so.
+    """Write to a reference, or to a part of one (`ref.at[i]`), where a mask is True.
 
-    Args:
-        ref: where to write.
-        val: broadcast to its shape, and of its dtype.
-        mask: booleans that broadcast to its shape.
-        eviction_policy: accepted for jax's sake.
+    Parameters
+    ----------
+    ref : Ref
+        Reference, or part of one, to write to.
+    val : array_like
+        Value of the dtype of the reference; it broadcasts to its shape.
+    mask : array_like of bool, optional
+        Elements to write; it broadcasts to the shape of the reference.
+    eviction_policy : str, optional
+        Ignored hint.
 
-    A ValueError if it is no reference, or the dtype or a shape does not fit.
+    Raises
+    ------
+    ValueError
+        If it is not a reference, or the dtype or a shape does not match.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> from accnp.experimental.pallas import triton as plgpu
-        >>> ref = jnp.new_ref(jnp.zeros(4))
-        >>> plgpu.store(ref.at[pl.ds(1, 2)], jnp.ones(2), mask=jnp.array([True, False]))
-        >>> ref[...]
-        Array([0., 1., 0., 0.], dtype=float32)
+    See Also
+    --------
+    experimental.pallas.triton.load : Read with a mask.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.zeros(4))
+    >>> plgpu.store(ref.at[pl.ds(1, 2)], jnp.ones(2), mask=jnp.array([True, False]))
+    >>> ref[...]
+    Array([0., 1., 0., 0.], dtype=float32)
     """
     _stored(ref, val, mask, "store")
 
@@ -223,24 +256,45 @@ def _atomic(
 
 @api_boundary
 def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Add to a part of a reference, and return what was there; places named twice get both.
+    """Add to a part of a reference, and return its previous content.
 
-    Args:
-        x_ref_or_view: the reference, or a part of it.
-        idx: which part of that.
-        val: broadcast to the part, and of its dtype.
-        mask: where to add; a boolean array that broadcasts to the part's shape.
+    Elements that are indexed twice are added to twice.
 
-    A ValueError if it is no reference, or the dtype differs.
+    Parameters
+    ----------
+    x_ref_or_view : Ref
+        Reference, or part of one, to modify.
+    idx : index
+        Elements to add to.
+    val : array_like
+        Value of the dtype of the reference; it broadcasts to the part.
+    mask : array_like of bool, optional
+        Elements to modify; it broadcasts to the shape of the part.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental.pallas import triton as plgpu
-        >>> ref = jnp.new_ref(jnp.arange(3))
-        >>> plgpu.atomic_add(ref, 1, 5)
-        Array(1, dtype=int32)
-        >>> ref[...]
-        Array([0, 6, 2], dtype=int32)
+    Returns
+    -------
+    Array
+        Previous content.
+
+    Raises
+    ------
+    ValueError
+        If it is not a reference, or the dtype differs.
+
+    See Also
+    --------
+    experimental.pallas.triton.store : Replace the content.
+    ref.addupdate : Add without reading.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.arange(3))
+    >>> plgpu.atomic_add(ref, 1, 5)
+    Array(1, dtype=int32)
+    >>> ref[...]
+    Array([0, 6, 2], dtype=int32)
     """
     return _atomic(x_ref_or_view, idx, val, mask, "add", lambda x, y: x + y)
 

@@ -63,9 +63,22 @@ class Squeezed:
 
 @dataclasses.dataclass(frozen=True)
 class BoundedSlice:
-    """An axis whose blocks are slices of computed size: `pallas_call` refuses it with a
-    NotImplementedError, since shapes are static here; of any dtype.
+    """Axis whose blocks are slices of computed size, which `pallas_call` rejects.
 
+    Shapes are static in accnp, for arrays of any dtype.
+
+    Parameters
+    ----------
+    block_size : int
+        Upper limit of the length of a slice.
+
+    Raises
+    ------
+    NotImplementedError
+        From `pallas_call`.
+
+    Examples
+    --------
     >>> from accnp.experimental import pallas as pl
     >>> pl.BoundedSlice(4)
     BoundedSlice(block_size=4)
@@ -76,9 +89,22 @@ class BoundedSlice:
 
 @dataclasses.dataclass(frozen=True)
 class Indirect:
-    """An axis whose blocks are gathered by arrays of indices: `pallas_call` refuses it with a
-    NotImplementedError; a block may be indexed by an integer array in the kernel instead.
+    """Axis whose blocks are gathered by arrays of indices, which `pallas_call` rejects.
 
+    Index the reference by an integer array in the kernel instead.
+
+    Parameters
+    ----------
+    block_size : int
+        Number of elements that are gathered.
+
+    Raises
+    ------
+    NotImplementedError
+        From `pallas_call`.
+
+    Examples
+    --------
     >>> from accnp.experimental import pallas as pl
     >>> pl.Indirect(4)
     Indirect(block_size=4)
@@ -99,9 +125,19 @@ class RevisitMode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Buffered:
-    """How many copies of a block a pipeline keeps: a hint, which changes no shape, dtype or value,
-    and raises nothing.
+    """Number of copies of a block that a pipeline keeps: a hint without effect on shape or dtype.
 
+    Parameters
+    ----------
+    buffer_count : int
+        How many copies to keep.
+    use_lookahead : bool, optional
+        Whether to fetch blocks before they are needed.
+    revisit : RevisitMode, optional
+        What happens to blocks that are used again.
+
+    Examples
+    --------
     >>> from accnp.experimental import pallas as pl
     >>> pl.Buffered(2).buffer_count
     2
@@ -114,22 +150,32 @@ class Buffered:
 
 @dataclasses.dataclass
 class BlockSpec:
-    """Which block of an array each step of a grid gets.
+    """Block of an array that each step of a grid gets, for arrays of any dtype.
 
-    Args:
-        block_shape: for each axis of the array a size, `Element(size)`, or None for an axis of
-            which a block has one element and the reference none; None for the whole array.
-        index_map: (a number for each axis of the grid, references to the prefetched scalars) -> for
-            each axis of the array, which block it is, as an int32 scalar; None for the first.
-        memory_space: where the block lies; it changes nothing here.
-        pipeline_mode: a hint, likewise.
+    Parameters
+    ----------
+    block_shape : sequence, optional
+        For each axis of the array a size, `Element(size)`, or None for an axis along which a block
+        has one element and the reference has no axis. The default is the whole array.
+    index_map : callable, optional
+        Function of the step along each axis of the grid, followed by references to prefetched
+        scalars, that returns the number of the block along each axis of the array. The default is
+        the first block.
+    memory_space : object, optional
+        Ignored hint.
+    pipeline_mode : Buffered, optional
+        Ignored hint.
 
-    Arrays of all dtypes. Errors in it are raised where the array is known, by `pallas_call`.
+    Raises
+    ------
+    ValueError
+        From `pallas_call`, if the spec does not match the array.
 
-    Example:
-        >>> from accnp.experimental import pallas as pl
-        >>> pl.BlockSpec((8, None), lambda i, j: (i, j)).block_shape
-        (8, None)
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.BlockSpec((8, None), lambda i, j: (i, j)).block_shape
+    (8, None)
     """
 
     block_shape: Sequence[Any] | None = None
@@ -207,16 +253,34 @@ class GridSpec:
 
 
 class PrefetchScalarGridSpec(GridSpec):
-    """A grid whose index maps read the first operands, small integer arrays that say which blocks.
+    """Grid whose index maps read the first operands, integer arrays that select blocks.
 
-    The first `num_scalar_prefetch` operands are handed whole to index maps (after the numbers of
-    the step) and to the kernel (before the others), as references of any shape and integer dtype.
-    Otherwise as GridSpec, also in what it raises.
+    These operands, of any shape, are passed as references to index maps (after the indices of the
+    step) and to the kernel (before the others).
 
-    Example:
-        >>> from accnp.experimental.pallas import tpu as pltpu
-        >>> pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=4).num_scalar_prefetch
-        1
+    Parameters
+    ----------
+    num_scalar_prefetch : int
+        How many operands are prefetched, of an integer dtype.
+    grid : int or tuple of int, optional
+        Number of steps along each axis.
+    in_specs : pytree of BlockSpec, optional
+        Block of each further operand.
+    out_specs : pytree of BlockSpec, optional
+        Block of each result.
+    scratch_shapes : tuple or dict, optional
+        Types of memory that belongs to the kernel.
+
+    Raises
+    ------
+    ValueError
+        From `pallas_call`, if the specs do not match the arrays.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=4).num_scalar_prefetch
+    1
     """
 
     def __init__(
@@ -233,17 +297,31 @@ class PrefetchScalarGridSpec(GridSpec):
 
 @dataclasses.dataclass(frozen=True)
 class CostEstimate:
-    """What a kernel costs, as somebody has estimated it: numbers of operations and bytes.
+    """Estimated cost of a kernel, which changes no shape, dtype or value here.
 
-    A record for compilers, which changes no shape, dtype or value here. `estimate_cost` makes one.
+    `estimate_cost` makes one.
 
-    Raises:
-        ValueError: one of them is no integer.
+    Parameters
+    ----------
+    flops : int
+        Number of floating-point operations.
+    transcendentals : int
+        Number of evaluations of functions such as exp.
+    bytes_accessed : int
+        Memory that is read and written, in bytes.
+    remote_bytes_transferred : int, optional
+        Amount of data sent to other devices, in bytes.
 
-    Example:
-        >>> from accnp.experimental import pallas as pl
-        >>> pl.CostEstimate(flops=200, transcendentals=0, bytes_accessed=1200).flops
-        200
+    Raises
+    ------
+    ValueError
+        If a number is not an integer.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.CostEstimate(flops=200, transcendentals=0, bytes_accessed=1200).flops
+    200
     """
 
     flops: int
