@@ -517,6 +517,46 @@ padding : str or sequence of (int, int)
     Name of a padding, or how many places to add before and after each spatial axis.
 dimension_numbers : None, tuple of str or ConvDimensionNumbers
     Roles of the axes, as in `conv_general_dilated`.""",
+    # --- statistics
+    "dirichlet_params": """\
+x : array_like
+    Points of the simplex, of shape (k, ...), or (k - 1, ...) without the last coordinate.
+alpha : array_like
+    Concentrations, positive, of shape (k,).""",
+    "multinomial_params": """\
+x : array_like of int
+    Counts of the outcomes, of shape (..., k).
+n : array_like of int
+    Number of trials, the sum of the counts.
+p : array_like
+    Probabilities of the outcomes, of shape (..., k).""",
+    "multivariate_normal_params": """\
+x : array_like
+    Points to evaluate it at, of shape (..., k).
+mean : array_like
+    Mean of shape (k,), or a number for k = 1.
+cov : array_like
+    Covariance matrix of shape (k, k), or a number, which is multiplied by the identity.""",
+    "raises_dirichlet": """\
+ValueError
+    If `alpha` is not a vector, or `x` does not have k or k - 1 coordinates.
+TypeError
+    If an argument is a list or complex.""",
+    "raises_multinomial": """\
+ValueError
+    If `x` or `n` does not have an integer dtype.
+TypeError
+    If shapes do not broadcast, or an argument is a list.""",
+    "raises_multivariate_normal": """\
+ValueError
+    If `x` or `cov` does not fit the mean.
+TypeError
+    If an argument is a list.""",
+    "raises_samples_axis": """\
+ValueError
+    If `axis` is out of bounds, or an option is unknown.
+TypeError
+    If `a` is a list.""",
 }
 _LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 

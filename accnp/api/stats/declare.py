@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
@@ -25,7 +25,7 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
-from accnp.api.stats.examples import EXAMPLES
+from accnp.api.stats.descriptions import describe
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.missing import install_getattr
@@ -36,19 +36,6 @@ __all__ = ["declare"]
 Function = Callable[..., Any]
 EMPTY: Mapping[str, Sequence[str]] = {}
 
-_WHAT = {
-    "pdf": "The density",
-    "logpdf": "The logarithm of the density",
-    "pmf": "The probability of a whole number",
-    "logpmf": "The logarithm of the probability of a whole number",
-    "cdf": "The probability of at most this value",
-    "logcdf": "The logarithm of the probability of at most this value",
-    "sf": "The probability of more than this value",
-    "logsf": "The logarithm of the probability of more than this value",
-    "ppf": "The value that is exceeded with probability 1 - q",
-    "isf": "The value that is exceeded with probability q",
-    "entropy": "The entropy in nats",
-}
 _DERIVED = {"pdf": "logpdf", "pmf": "logpmf", "cdf": "logcdf", "sf": "logsf"}
 _INVERSE = ("ppf", "isf")
 
@@ -85,6 +72,7 @@ def declare(
     for derived, log in _DERIVED.items():
         if log in given and derived not in given:
             given[derived] = lambda *xs, f=given[log]: uf.exp(f(*xs))
+    keys = [key for key, function in given.items() if function is not None]
     for key, function in given.items():
         if function is not None:
             head = first if key not in _INVERSE else inverse
@@ -95,7 +83,7 @@ def declare(
             its = "" if key in plain else place
             weak_where = () if key in loose else (*names[:1], *shaped.get(key, ()))
             flags = (never, weak_where, pieces, positive)
-            setattr(module, key, _make(name, key, what, names, its, flags, function))
+            setattr(module, key, _make(name, key, what, names, its, flags, function, keys))
     sys.modules[module.__name__] = module
     install_getattr(module.__name__, given)
     return module
@@ -127,7 +115,7 @@ def _above(x: Array) -> Array:
 
 def _make(
     name: str, key: str, what: str, names: list[str], place: str,
-    flags: tuple[bool, Sequence[str], bool, bool], function: Function,
+    flags: tuple[bool, Sequence[str], bool, bool], function: Function, keys: Collection[str],
 ) -> Function:  # fmt: skip
     strong, shaped, pieces, positive = flags
     label = f"{name}.{key}"
@@ -197,23 +185,5 @@ def _make(
     made.__name__ = made.__qualname__ = key
     made.__module__ = f"accnp.scipy.stats.{name}"
     made.__signature__ = signature
-    arguments = ", ".join(str(p) for p in signature.parameters.values())
-    operands, values = _example(name, key)
-    made.__doc__ = (
-        f"{_WHAT[key]} of {what}, elementwise.\n\n    {key}({arguments}): real arrays, which are "
-        "promoted and broadcast.\n    The result is floating: integers and bools give float32 "
-        "(float64 with jax_enable_x64).\n\n    Differs from SciPy: a function, no method of a "
-        "distribution; no lists; float32 stays float32;\n    parameters that are none give nan.\n\n"
-        "    Raises:\n        TypeError: something is no array or number, or shapes do not "
-        "broadcast.\n\n    >>> import accnp as jnp\n"
-        f"    >>> jnp.round(jnp.scipy.stats.{name}.{key}({operands}), 4)\n"
-        f"    Array({values}, dtype=float32)\n    "
-    )
+    made.__doc__ = describe(name, key, what, list(signature.parameters), keys)
     return made
-
-
-def _example(name: str, key: str) -> tuple[str, str]:
-    """The operands of an example, and the values there."""
-    lines = dict(line.strip().split(": ") for line in EXAMPLES[name].strip().splitlines())
-    operands, values = lines[key].split(" -> ")
-    return operands.replace("[", "jnp.array([").replace("]", "])"), values

@@ -26,6 +26,7 @@ from accnp.api.folds.reductions import sum as total
 from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
 from accnp.array import Array
+from accnp.docstrings import fill
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
@@ -127,19 +128,29 @@ poisson = declare(
 
 @api_boundary
 def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
-    """The logarithm of the density of the Dirichlet distribution.
+    """Compute the log of the probability density function of the Dirichlet distribution.
 
-    Args:
-        x: points of the simplex: [k, ...], or [k - 1, ...] with the last entry left out.
-        alpha: concentrations [k].
+    Parameters
+    ----------
+    {dirichlet_params}
 
-    Returns:
-        Array [...]; -inf outside the simplex, nan for concentrations that are not positive.
+    Returns
+    -------
+    Array
+        Values of shape (...) and floating dtype; -inf outside of the simplex, nan for
+        concentrations that are not positive.
 
-    Raises:
-        ValueError: alpha is no vector, or x has not k or k - 1 entries.
-        TypeError: an argument is a list or complex.
+    Raises
+    ------
+    {raises_dirichlet}
 
+    See Also
+    --------
+    pdf : The density itself.
+    random.dirichlet : Samples of the distribution.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.stats.dirichlet.logpdf(jnp.array([0.2, 0.8]), jnp.array([1.0, 2.0]))
     Array(0.47000366, dtype=float32)
@@ -172,22 +183,28 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
 @api_boundary
 @promotes_inside
 def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
-    """The logarithm of the probability of counts under the multinomial distribution.
+    """Compute the log of the probability mass function of the multinomial distribution.
 
-    Args:
-        x: counts [..., k].
-        n: their sum.
-        p: probabilities [..., k].
+    Parameters
+    ----------
+    {multinomial_params}
 
-    Returns:
-        Array [...]; -inf where counts do not add up to n.
+    Returns
+    -------
+    Array
+        Values of shape (...) and floating dtype; -inf where counts do not add up to `n`.
 
-    The dtype is floating.
+    Raises
+    ------
+    {raises_multinomial}
 
-    Raises:
-        ValueError: x or n is not of an integer type.
-        TypeError: shapes do not broadcast, or an argument is a list.
+    See Also
+    --------
+    pmf : The probability itself.
+    random.multinomial : Samples of the distribution.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
     Array(-0.6931472, dtype=float32)
@@ -223,24 +240,32 @@ def _solved(factor: Array, off: Array) -> Array:
 
 @api_boundary
 def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
-    """The logarithm of the density of the multivariate normal distribution.
+    """Compute the log of the probability density function of the multivariate normal distribution.
 
-    Args:
-        x: points [..., k].
-        mean: [k], broadcast; a number for k = 1.
-        cov: covariance [k, k], or a number: that times the identity.
-        allow_singular: not supported.
+    Parameters
+    ----------
+    {multivariate_normal_params}
+    allow_singular : None, optional
+        Whether to allow singular covariances. Not supported.
 
-    Returns:
-        Array [...].
+    Returns
+    -------
+    Array
+        Values of shape (...) and floating dtype.
 
-    The dtype is floating.
+    Raises
+    ------
+    {raises_multivariate_normal}
+    NotImplementedError
+        If `allow_singular` is given.
 
-    Raises:
-        ValueError: points or cov do not fit the mean.
-        TypeError: an argument is a list.
-        NotImplementedError: allow_singular is given.
+    See Also
+    --------
+    pdf : The density itself.
+    random.multivariate_normal : Samples of the distribution.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.stats.multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
     Array(-1.837877, dtype=float32)
@@ -278,10 +303,13 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     return -0.5 * (total(y * y, axis=-1) + k * math.log(2 * math.pi)) - log_root
 
 
+_CALLED = {"pdf": "the probability density function", "pmf": "the probability mass function"}
+
+
 def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
     """The module of a distribution of vectors: the logarithm, and what it is the logarithm of."""
     module = ModuleType(f"accnp.scipy.stats.{name}", f"The distribution {name}.")
-    plain = log.removeprefix("log")
+    plain, what = log.removeprefix("log"), name.replace("_", " ").replace("dir", "Dir")
 
     parameters = signature(function).parameters.values()
     taken = Signature([p for p in parameters if p.name != "allow_singular"])
@@ -297,11 +325,16 @@ def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
 
     density.__signature__ = taken  # pyright: ignore[reportFunctionMemberAccess]
     density.__name__ = density.__qualname__ = plain
-    density.__doc__ = documented(
-        f"exp({log}), with the same arguments, shapes, dtypes and errors.",
-        f"scipy.stats.{name}.{plain}",
-        example,
+    text = fill(
+        f"Compute {_CALLED[plain]} of the {what} distribution.\n\n"
+        f"    Parameters\n    ----------\n    {{{name}_params}}\n\n"
+        "    Returns\n    -------\n"
+        "    Array\n        Values of floating dtype, one for each point.\n\n"
+        f"    Raises\n    ------\n    {{raises_{name}}}\n\n"
+        f"    See Also\n    --------\n    {log} : Its logarithm, which does not underflow.\n"
+        f"    random.{name} : Samples of the distribution."
     )
+    density.__doc__ = documented(text, f"scipy.stats.{name}.{plain}", example)
     setattr(module, log, function)
     setattr(module, plain, density)
     sys.modules[module.__name__] = module

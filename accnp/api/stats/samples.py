@@ -39,7 +39,7 @@ __all__ = ["ModeResult", "gaussian_kde", "mode", "rankdata", "sem"]
 
 
 class ModeResult(NamedTuple):
-    """What `mode` returns: the values, and how often they occur."""
+    """Values and counts, the result of `mode`."""
 
     mode: Array
     count: Array
@@ -61,15 +61,36 @@ def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
-    """The standard error of the mean: the standard deviation over the root of the count, floating.
+    """Compute the standard error of the mean.
 
-    Args:
-        a: samples.
-        axis: along which; None takes all.
-        ddof: the deviation divides by n - ddof.
-        nan_policy: "propagate", or "omit" nans.
-        keepdims: keep the axis with length 1.
+    Parameters
+    ----------
+    a : array_like
+        Samples of any shape.
+    axis : int or None, optional
+        Axis along which the samples are. None takes all elements. The default is 0.
+    ddof : int, optional
+        Delta degrees of freedom: the standard deviation divides by N - ddof. The default is 1.
+    nan_policy : {"propagate", "omit"}, optional
+        Whether nan gives nan, the default, or is ignored.
+    {keepdims}
 
+    Returns
+    -------
+    Array
+        Standard deviation over the square root of the number of samples, of floating dtype.
+
+    Raises
+    ------
+    {raises_samples_axis}
+
+    See Also
+    --------
+    numpy.std : Standard deviation.
+    numpy.mean : Arithmetic mean.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.stats.sem(jnp.array([1.0, 2.0, 3.0]))), 5)
     0.57735
@@ -103,23 +124,42 @@ def _same_as_before(x: Array) -> Array:
 def mode(
     a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The most frequent value along an axis, the smallest of several, and how often it occurs.
+    """Find the most frequent value along an axis, and how often it occurs.
 
-    Args:
-        a: real samples.
-        axis: along which; None takes all.
-        nan_policy: only "propagate": nans are equal, and greater than everything.
-        keepdims: keep the axis with length 1.
+    Parameters
+    ----------
+    a : array_like
+        Real samples of any shape.
+    axis : int or None, optional
+        Axis along which the samples are. None takes all elements. The default is 0.
+    nan_policy : {"propagate"}, optional
+        All nan are equal, and greater than any number. Other policies are not supported.
+    {keepdims}
 
-    Returns:
-        `ModeResult`: the values, of the dtype of `a`, and the counts, int32 (int64 with
-        jax_enable_x64). The slope is that of the first of the equal values.
+    Returns
+    -------
+    mode : Array
+        Most frequent values, of the dtype of `a`; the smallest of several.
+    count : Array
+        How often they occur, of dtype int32 (int64 with `jax_enable_x64`).
 
-    Raises:
-        ValueError: there is no such axis.
-        TypeError: a is a list.
-        NotImplementedError: nan_policy is another.
+    Raises
+    ------
+    {raises_samples_axis}
+    NotImplementedError
+        If `nan_policy` is not "propagate".
 
+    See Also
+    --------
+    numpy.unique_counts : All values and their counts.
+    numpy.median : Middle value.
+
+    Notes
+    -----
+    The derivative is that of the first of the equal values.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.stats.mode(jnp.array([3, 1, 1, 2])).count
     Array(2, dtype=int32)
@@ -153,23 +193,37 @@ def mode(
 def rankdata(
     a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
-    """The ranks of values, from 1 on.
+    """Rank the values of samples, from 1.
 
-    Args:
-        a: samples.
-        method: what equal values get: "average", "min", "max", "dense" (min, without gaps) or
-            "ordinal" (by place).
-        axis: along which; None takes the flattened array.
-        nan_policy: only "propagate": a line with a nan has nan ranks.
+    Parameters
+    ----------
+    a : array_like
+        Samples of any shape.
+    method : {"average", "min", "max", "dense", "ordinal"}, optional
+        Ranks of equal values: their average, the default, least or greatest rank, the least without
+        gaps, or different ranks in the order of their places.
+    axis : int or None, optional
+        Axis along which to rank. None, the default, ranks all elements.
+    nan_policy : {"propagate"}, optional
+        Lines with a nan have ranks of nan. Other policies are not supported.
 
-    Returns:
-        Floating numbers, of the shape of `a` (flat if axis is None).
+    Returns
+    -------
+    Array
+        Ranks of floating dtype, of the shape of `a`, which is flattened if `axis` is None.
 
-    Raises:
-        ValueError: there is no such method or axis.
-        TypeError: a is a list.
-        NotImplementedError: nan_policy is another.
+    Raises
+    ------
+    {raises_samples_axis}
+    NotImplementedError
+        If `nan_policy` is not "propagate".
 
+    See Also
+    --------
+    numpy.argsort : Indices that sort an array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.stats.rankdata(jnp.array([10, 30, 20, 20]))
     Array([1. , 4. , 2.5, 2.5], dtype=float32)
@@ -218,19 +272,25 @@ def _ranks(x: Array, method: str) -> Array:
 class gaussian_kde:
     """An estimate of a density by a sum of normal densities around the points of a sample.
 
-    Args:
-        dataset: points [d, n], or [n] in one dimension.
-        bw_method: bandwidth: "scott" (the default), "silverman", a number, or a function of this
-            object.
-        weights: of the points [n].
+    Parameters
+    ----------
+    dataset : array_like
+        Points of shape (d, n), or (n,) in one dimension. Integers give float32.
+    bw_method : str, scalar or callable, optional
+        Bandwidth: "scott", the default, "silverman", a number, or a function of this object.
+    weights : array_like, optional
+        Weights of the points, of shape (n,). By default all are equal.
 
-    Integers become float32.
+    Raises
+    ------
+    ValueError
+        If the sample has one point or too many axes, weights or points do not fit it, or the
+        bandwidth is unknown.
+    TypeError
+        If a sample is a list.
 
-    Raises:
-        ValueError: the sample has one point or too many axes; weights or points do not fit it; no
-            such bandwidth.
-        TypeError: a sample is a list.
-
+    Examples
+    --------
     >>> import accnp as jnp
     >>> kde = jnp.scipy.stats.gaussian_kde(jnp.array([0.0, 1.0, 2.0]))
     >>> kde(jnp.array([1.0])).shape
@@ -306,7 +366,7 @@ class gaussian_kde:
 
     @api_boundary
     def logpdf(self, x: Any) -> Array:
-        """The logarithm of the density at points [d, m]; shape [m]."""
+        """Compute the log of the density at points of shape (d, m); the result has shape (m,)."""
         points = self._points(x, "gaussian_kde.logpdf")
         root = cholesky(self.inv_cov)
         ours, theirs = root.T @ self.dataset, root.T @ points
@@ -317,14 +377,14 @@ class gaussian_kde:
 
     @api_boundary
     def pdf(self, x: Any) -> Array:
-        """The density at points [d, m]; shape [m]."""
+        """Compute the density at points of shape (d, m); the result has shape (m,)."""
         return uf.exp(self.logpdf(x))
 
     evaluate = __call__ = pdf
 
     @api_boundary
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
-        """The probability between two bounds, in one dimension."""
+        """Compute the probability between two bounds, in one dimension."""
         if self.d != 1:
             raise ValueError(f"gaussian_kde.integrate_box_1d: the data have {self.d} dimensions")
         sigma = uf.sqrt(self.covariance[0, 0])
@@ -333,7 +393,7 @@ class gaussian_kde:
 
     @api_boundary
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
-        """The integral of the product with a normal density of mean [d] and covariance [d, d]."""
+        """Integrate the product with a normal density of mean (d,) and covariance (d, d)."""
         name = "gaussian_kde.integrate_gaussian"
         given, spread = (wrap(x) for x in promote_inexact(name, mean, cov))
         given, spread = given.reshape(-1), spread.reshape(spread.shape or (1, 1))
@@ -347,7 +407,7 @@ class gaussian_kde:
 
     @api_boundary
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """The integral of the product with another estimate, of points of as many dimensions."""
+        """Integrate the product with another estimate, of points of the same dimension."""
         if other.d != self.d:
             raise ValueError(
                 f"gaussian_kde.integrate_kde: the points have {self.d} and {other.d} dimensions"
@@ -359,7 +419,7 @@ class gaussian_kde:
 
     @api_boundary
     def resample(self, key: Any, shape: Any = ()) -> Array:
-        """Draw points by the estimated density, of shape (d, *shape); the numbers are jax's."""
+        """Sample points from the estimated density, of shape (d, *shape), as JAX does."""
         places, noise = split(key)
         drawn = choice(places, self.n, shape=shape, p=self.weights)
         origin = full(self.d, 0.0, self.covariance.dtype)
