@@ -557,6 +557,27 @@ ValueError
     If `axis` is out of bounds, or an option is unknown.
 TypeError
     If `a` is a list.""",
+    # --- special functions
+    "returns_special": """\
+Array
+    Values of the function, with the shape to which the arguments broadcast. The dtype is floating
+    or complex: integers give float32 (float64 with `jax_enable_x64`).""",
+    "raises_special": """\
+TypeError
+    If an argument is not an array or a number, or shapes do not broadcast.""",
+    "raises_real": """\
+TypeError
+    If the argument is not an array or a number, or is complex.""",
+    "raises_real_broadcast": """\
+TypeError
+    If an argument is not an array or a number, or is complex, or shapes do not broadcast.""",
+    "raises_lpmn": """\
+TypeError
+    If `z` has another dtype.
+ValueError
+    If `z` is not a vector.
+NotImplementedError
+    If `m` and `n` differ.""",
 }
 _LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 

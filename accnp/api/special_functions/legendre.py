@@ -192,21 +192,35 @@ def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
 @api_boundary
 @promotes_inside
 def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
-    """The associated Legendre functions of the first kind, and their derivatives.
+    """Compute associated Legendre functions of the first kind and their derivatives.
 
-    Args:
-        m: the largest order; static.
-        n: the largest degree, the same number; static.
-        z: points from -1 to 1, [k], float32 or float64.
+    Parameters
+    ----------
+    m : int
+        Largest order, static.
+    n : int
+        Largest degree, the same number; static.
+    z : array_like
+        Points from -1 to 1, of shape (k,) and dtype float32 or float64.
 
-    Returns:
-        Values and derivatives, [order, degree, k] each; 0 where the order is larger.
+    Returns
+    -------
+    p : Array
+        Values of shape (m + 1, n + 1, k); 0 where the order is larger than the degree.
+    dp : Array
+        Derivatives, likewise.
 
-    Raises:
-        TypeError: another dtype.
-        ValueError: another rank.
-        NotImplementedError: m and n differ.
+    Raises
+    ------
+    {raises_lpmn}
 
+    See Also
+    --------
+    lpmn_values : The values only, normalized if wanted.
+    sph_harm_y : Spherical harmonics.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.lpmn(1, 1, jnp.array([0.0]))[0][:, :, 0]
     Array([[ 1.,  0.],
@@ -224,22 +238,35 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
 @api_boundary
 @promotes_inside
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
-    """The associated Legendre functions of the first kind.
+    """Compute associated Legendre functions of the first kind.
 
-    Args:
-        m: the largest order; static.
-        n: the largest degree, the same number; static.
-        z: points from -1 to 1, [k], float32 or float64.
-        is_normalized: with the factors that make spherical harmonics orthonormal.
+    Parameters
+    ----------
+    m : int
+        Largest order, static.
+    n : int
+        Largest degree, the same number; static.
+    z : array_like
+        Points from -1 to 1, of shape (k,) and dtype float32 or float64.
+    is_normalized : bool
+        Whether to multiply by the factors that make spherical harmonics orthonormal.
 
-    Returns:
-        Values, [order, degree, k]; 0 where the order is larger.
+    Returns
+    -------
+    Array
+        Values of shape (m + 1, n + 1, k); 0 where the order is larger than the degree.
 
-    Raises:
-        TypeError: another dtype.
-        ValueError: another rank.
-        NotImplementedError: m and n differ.
+    Raises
+    ------
+    {raises_lpmn}
 
+    See Also
+    --------
+    lpmn : Values and derivatives.
+    sph_harm_y : Spherical harmonics.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.lpmn_values(2, 2, jnp.array([0.5]), False)[0, :, 0]
     Array([ 1.   ,  0.5  , -0.125], dtype=float32)
@@ -264,24 +291,42 @@ def sph_harm_y(
     diff_n: None = None,
     n_max: int | None = None,
 ) -> Array:
-    """Spherical harmonics: orthonormal functions on the sphere.
+    """Compute spherical harmonics, orthonormal functions on the sphere.
 
-    Args:
-        n: degrees, integers from 0 on.
-        m: orders, integers from -n to n.
-        theta: angles from the pole, 0 to pi.
-        phi: angles around it, 0 to 2 pi. All four broadcast.
-        diff_n: None, nothing else.
-        n_max: the largest degree; static. It is read from `n` where that is known. Degrees and
-            orders beyond count as this one.
+    Parameters
+    ----------
+    n : array_like of int
+        Degrees, not negative. All four arrays broadcast.
+    m : array_like of int
+        Orders from -n to n.
+    theta : array_like
+        Polar angles, from 0 to pi.
+    phi : array_like
+        Azimuthal angles, from 0 to 2 pi.
+    diff_n : None, optional
+        Order of derivatives. Not supported.
+    n_max : int, optional
+        Largest degree, static; larger degrees and orders count as this one. By default it is read
+        from `n`, which must then be concrete.
 
-    Returns:
-        Complex array of rank 1 at least.
+    Returns
+    -------
+    Array
+        Complex values, in an array of at least one axis.
 
-    Raises:
-        NotImplementedError: `diff_n` is given.
-        ConcretizationTypeError: neither `n_max` nor the degrees are known.
+    Raises
+    ------
+    NotImplementedError
+        If `diff_n` is given.
+    ConcretizationTypeError
+        If `n_max` is missing and the degrees are traced.
 
+    See Also
+    --------
+    lpmn_values : Associated Legendre functions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> y = jnp.scipy.special.sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.zeros(1), jnp.zeros(1))
     >>> jnp.round(y.real, 4)

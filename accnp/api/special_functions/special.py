@@ -90,17 +90,30 @@ __all__ = [
 
 @api_boundary
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """Hurwitz's zeta function: the sum of 1 / (k + q)**x over k from 0 on, elementwise.
+    """Compute the Hurwitz zeta function, the sum of (k + q)**-x for k >= 0, elementwise.
 
-    Args:
-        x: exponents.
-        q: where the sum begins; Riemann's function is q=1.
+    Parameters
+    ----------
+    x : array_like
+        Exponents, greater than 1.
+    q : array_like, optional
+        Start of the summation. The default, 1, gives the Riemann zeta function.
 
-    The result is floating: float32 of integers.
+    Returns
+    -------
+    {returns_special}
 
-    Raises:
-        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+    Raises
+    ------
+    {raises_real_broadcast}
 
+    See Also
+    --------
+    bernoulli : Values at whole numbers, up to factors.
+    polygamma : Derivatives of the digamma function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.zeta(2.0, 1.0)), 5)
     1.64493
@@ -110,13 +123,31 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
 @api_boundary
 def loggamma(x: ArrayLike) -> Array:
-    """log(gamma(x)), elementwise; nan from 0 down, where gamma has no real logarithm everywhere.
+    """Compute the logarithm of the gamma function, elementwise.
 
-    The result is floating: float32 of integers. Of complex numbers it is the principal branch.
+    Parameters
+    ----------
+    x : array_like
+        Real or complex array or number, of any shape.
 
-    Raises:
-        TypeError: `x` is no array or number.
+    Returns
+    -------
+    Array
+        Values of the shape of `x`, of floating or complex dtype: the principal branch for complex
+        numbers, nan for real ones that are not positive.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or a number.
+
+    See Also
+    --------
+    gammaln : Logarithm of the absolute value, also for negative numbers.
+    gamma : The gamma function itself.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.loggamma(5.0)), 5)
     3.17805
@@ -129,13 +160,29 @@ def loggamma(x: ArrayLike) -> Array:
 
 @api_boundary
 def gammasgn(x: ArrayLike) -> Array:
-    """The sign of gamma(x), elementwise; nan at negative integers.
+    """Compute the sign of the gamma function, elementwise.
 
-    The result is floating: float32 of integers.
+    Parameters
+    ----------
+    x : array_like
+        Real array or number, of any shape.
 
-    Raises:
-        TypeError: no array or number is given, or a complex one.
+    Returns
+    -------
+    Array
+        Values -1 or 1 of floating dtype, of the shape of `x`; nan at negative integers.
 
+    Raises
+    ------
+    {raises_real}
+
+    See Also
+    --------
+    gammaln : Logarithm of the absolute value.
+    gamma : The gamma function itself.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.gammasgn(-0.5))
     -1.0
@@ -150,13 +197,30 @@ def gammasgn(x: ArrayLike) -> Array:
 
 @api_boundary
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(y), 0 where x is 0 and y is no nan, elementwise.
+    """Compute x log(y), which is 0 where x is 0, elementwise.
 
-    The arguments promote, to float32 at least, and broadcast.
+    Parameters
+    ----------
+    x : array_like
+        Factor, real or complex.
+    y : array_like
+        Argument of the logarithm, real or complex; it broadcasts against `x`.
 
-    Raises:
-        TypeError: something is no array or number, or shapes do not broadcast.
+    Returns
+    -------
+    {returns_special}
 
+    Raises
+    ------
+    {raises_special}
+
+    See Also
+    --------
+    xlog1py : The same with log(1 + y).
+    entr : Entropy -x log(x).
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.xlogy(0.0, 0.0))
     0.0
@@ -166,13 +230,30 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
 @api_boundary
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(1 + y), 0 where x is 0 and y is no nan, elementwise.
+    """Compute x log(1 + y), which is 0 where x is 0, elementwise.
 
-    The arguments promote, to float32 at least, and broadcast.
+    Parameters
+    ----------
+    x : array_like
+        Factor, real or complex.
+    y : array_like
+        Argument of the logarithm less 1, real or complex; it broadcasts against `x`.
 
-    Raises:
-        TypeError: something is no array or number, or shapes do not broadcast.
+    Returns
+    -------
+    {returns_special}
 
+    Raises
+    ------
+    {raises_special}
+
+    See Also
+    --------
+    xlogy : The same with log(y).
+    numpy.log1p : The logarithm.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.xlog1py(0.0, -1.0))
     0.0
@@ -205,13 +286,28 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
 
 @api_boundary
 def entr(x: ArrayLike) -> Array:
-    """-x log(x); 0 at 0, -inf below, elementwise.
+    """Compute the entropy -x log(x) of a probability, elementwise.
 
-    The result is floating: float32 of integers.
+    Parameters
+    ----------
+    x : array_like
+        Real array or number, of any shape.
 
-    Raises:
-        TypeError: no array or number is given, or a complex one.
+    Returns
+    -------
+    Array
+        Values of floating dtype, of the shape of `x`; 0 at 0, and -inf for negative numbers.
 
+    Raises
+    ------
+    {raises_real}
+
+    See Also
+    --------
+    rel_entr, kl_div : Relative entropies.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.entr(1.0))
     -0.0
@@ -221,13 +317,32 @@ def entr(x: ArrayLike) -> Array:
 
 @api_boundary
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q); 0 where p is 0 and q >= 0, inf where either is below 0, elementwise.
+    """Compute the relative entropy p log(p / q), elementwise.
 
-    The arguments are real, promote, to float32 at least, and broadcast.
+    Parameters
+    ----------
+    p : array_like
+        First probability, real.
+    q : array_like
+        Second probability, real; it broadcasts against `p`.
 
-    Raises:
-        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Values of the shape to which the arguments broadcast and of floating dtype; 0 where `p` is 0
+        and `q` is not negative, and inf where an argument is negative.
 
+    Raises
+    ------
+    {raises_real_broadcast}
+
+    See Also
+    --------
+    kl_div : The same with linear terms.
+    entr : Entropy of one probability.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.rel_entr(1.0, 1.0))
     0.0
@@ -241,13 +356,31 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 @api_boundary
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q) - p + q, as `rel_entr` at the borders, elementwise.
+    """Compute the Kullback-Leibler divergence p log(p / q) - p + q, elementwise.
 
-    The arguments are real, promote, to float32 at least, and broadcast.
+    Parameters
+    ----------
+    p : array_like
+        First probability, real.
+    q : array_like
+        Second probability, real; it broadcasts against `p`.
 
-    Raises:
-        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Values of the shape to which the arguments broadcast and of floating dtype; borders are
+        treated as by `rel_entr`.
 
+    Raises
+    ------
+    {raises_real_broadcast}
+
+    See Also
+    --------
+    rel_entr : The same without linear terms.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.kl_div(1.0, 1.0))
     0.0
@@ -259,13 +392,29 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
 @api_boundary
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """(x**lmbda - 1) / lmbda; log(x) where lmbda is 0, elementwise.
+    """Compute the Box-Cox transformation (x**lmbda - 1) / lmbda, elementwise.
 
-    The arguments are real or complex, promote, to float32 at least, and broadcast.
+    Parameters
+    ----------
+    x : array_like
+        Real or complex array or number to transform.
+    lmbda : array_like
+        Exponent, real or complex; it broadcasts against `x`. 0 gives log(x).
 
-    Raises:
-        TypeError: something is no array or number, or shapes do not broadcast.
+    Returns
+    -------
+    {returns_special}
 
+    Raises
+    ------
+    {raises_special}
+
+    See Also
+    --------
+    boxcox1p : The transformation of 1 + x.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.boxcox(2.0, 0.5)), 5)
     0.82843
@@ -282,13 +431,29 @@ def _box_cox(name: str, f: Callable[..., Node], x: Any, lmbda: Any) -> Array:
 
 @api_boundary
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """((1 + x)**lmbda - 1) / lmbda; log(1 + x) where lmbda is 0, elementwise.
+    """Compute the Box-Cox transformation of 1 + x, accurately for small x, elementwise.
 
-    The arguments are real or complex, promote, to float32 at least, and broadcast.
+    Parameters
+    ----------
+    x : array_like
+        Real or complex array or number to transform.
+    lmbda : array_like
+        Exponent, real or complex; it broadcasts against `x`. 0 gives log(1 + x).
 
-    Raises:
-        TypeError: something is no array or number, or shapes do not broadcast.
+    Returns
+    -------
+    {returns_special}
 
+    Raises
+    ------
+    {raises_special}
+
+    See Also
+    --------
+    boxcox : The transformation of x.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.boxcox1p(2.0, 0.5)), 5)
     1.4641
@@ -298,16 +463,37 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 @api_boundary
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """n!, by the gamma function, elementwise; 0 for negative n.
+    """Compute the factorial n! by the gamma function, elementwise.
 
-    The result is floating, float32 of integers: exact up to 2**24 only.
+    Parameters
+    ----------
+    n : array_like
+        Real array or number, of any shape.
+    exact : bool, optional
+        Whether to return exact integers. Only False, the default, is supported.
 
-    Differs from SciPy: no exact integers.
+    Returns
+    -------
+    Array
+        Factorials of floating dtype, of the shape of `n`; 0 for negative numbers.
 
-    Raises:
-        TypeError: no array or number is given, or a complex one.
-        NotImplementedError: exact=True.
+    Raises
+    ------
+    {raises_real}
+    NotImplementedError
+        If `exact` is True.
 
+    See Also
+    --------
+    gamma : The gamma function.
+    comb : Binomial coefficients.
+
+    Notes
+    -----
+    Unlike SciPy, there are no exact integers: float32 is exact up to 2**24 only.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.factorial(5))
     120.0
@@ -322,15 +508,35 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 @api_boundary
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """The number of ways to choose k of N, elementwise; with repetition if asked for.
+    """Compute the number of ways to choose k of N elements, elementwise.
 
-    The arguments broadcast; the result is floating, float32 of integers.
+    Parameters
+    ----------
+    N : array_like
+        Number of elements to choose from.
+    k : array_like
+        How many of them are chosen; it broadcasts against `N`.
+    repetition : bool, optional
+        Whether an element may be chosen several times. The default is False.
 
-    Differs from SciPy: no `exact`.
+    Returns
+    -------
+    {returns_special}
 
-    Raises:
-        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+    Raises
+    ------
+    {raises_real_broadcast}
 
+    See Also
+    --------
+    factorial : Factorials.
+
+    Notes
+    -----
+    Unlike SciPy, there is no argument `exact`.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.comb(5, 2)), 3)
     10.0
@@ -345,18 +551,33 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 @api_boundary
 def multigammaln(a: ArrayLike, d: int) -> Array:
-    """The logarithm of the multivariate gamma function of dimension d, elementwise.
+    """Compute the logarithm of the multivariate gamma function, elementwise.
 
-    Args:
-        a: real numbers above (d - 1) / 2.
-        d: dimension, a static integer.
+    Parameters
+    ----------
+    a : array_like
+        Real numbers greater than (d - 1) / 2, in an array of any shape.
+    d : int
+        Dimension, a static integer.
 
-    The result is floating: float32 of integers.
+    Returns
+    -------
+    Array
+        Values of floating dtype, of the shape of `a`.
 
-    Raises:
-        TypeError: a is complex or no array, or d is no static integer.
-        ValueError: d is negative.
+    Raises
+    ------
+    TypeError
+        If `a` is complex or not an array, or `d` is not a static integer.
+    ValueError
+        If `d` is negative.
 
+    See Also
+    --------
+    gammaln : The function for dimension 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.multigammaln(5.0, 2)), 4)
     6.2042
@@ -371,12 +592,31 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
 @api_boundary
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers B0 to Bn, float32 [n + 1]; B1 is -1/2.
+    """Compute the Bernoulli numbers B0 to Bn.
 
-    Raises:
-        TypeError: n is no static integer.
-        ValueError: n is negative.
+    Parameters
+    ----------
+    n : int
+        Index of the last number, a static integer.
 
+    Returns
+    -------
+    Array
+        Bernoulli numbers, float32 of shape (n + 1,); B1 is -1/2.
+
+    Raises
+    ------
+    TypeError
+        If `n` is not a static integer.
+    ValueError
+        If `n` is negative.
+
+    See Also
+    --------
+    zeta : Zeta function, whose values at even numbers have these as factors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
@@ -390,20 +630,35 @@ def bernoulli(n: int) -> Array:
 
 @api_boundary
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
-    """The Bessel functions of the first kind of orders 0 to v.
+    """Compute the Bessel functions of the first kind of orders 0 to v.
 
-    Args:
-        z: real numbers, of any shape.
-        v: the highest order, a static integer.
-        n_iter: accepted for the sake of jax's signature; SciPy's function needs none.
+    Parameters
+    ----------
+    z : array_like
+        Real array or number, of any shape.
+    v : int
+        Highest order, a static integer.
+    n_iter : int, optional
+        Number of iterations in JAX. It is accepted and has no effect.
 
-    Returns:
-        Array [v + 1, ...], floating.
+    Returns
+    -------
+    Array
+        Values of shape (v + 1, ...) and floating dtype.
 
-    Raises:
-        TypeError: z is complex or no array, or v is no static integer.
-        ValueError: v is negative.
+    Raises
+    ------
+    TypeError
+        If `z` is complex or not an array, or `v` is not a static integer.
+    ValueError
+        If `v` is negative.
 
+    See Also
+    --------
+    i0, i1 : Modified Bessel functions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.bessel_jn(jnp.array([0.0]), v=1)
     Array([[1.],
@@ -421,15 +676,35 @@ def _strong(node: Node) -> Array:
 
 @api_boundary
 def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """The integrals of sin(t) / t from 0 to x, and of cos(t) / t from infinity, elementwise.
+    """Compute the sine and cosine integrals, elementwise.
 
-    Both are floating, of the shape of x: float32 of integers.
+    Parameters
+    ----------
+    x : array_like
+        Real array or number, of any shape.
 
-    Differs from SciPy: no complex arguments.
+    Returns
+    -------
+    si : Array
+        Integral of sin(t) / t from 0 to x, of floating dtype.
+    ci : Array
+        Integral of cos(t) / t from infinity to x, of floating dtype.
 
-    Raises:
-        TypeError: no array or number is given, or a complex one.
+    Raises
+    ------
+    {raises_real}
 
+    See Also
+    --------
+    fresnel : Fresnel integrals.
+    expi : Exponential integral.
+
+    Notes
+    -----
+    Unlike SciPy, there are no complex arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> [round(float(v), 5) for v in jnp.scipy.special.sici(1.0)]
     [0.94608, 0.3374]
@@ -440,15 +715,34 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 
 @api_boundary
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """The integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x, elementwise.
+    """Compute the Fresnel sine and cosine integrals, elementwise.
 
-    Both are floating, of the shape of x: float32 of integers.
+    Parameters
+    ----------
+    x : array_like
+        Real array or number, of any shape.
 
-    Differs from SciPy: no complex arguments.
+    Returns
+    -------
+    s : Array
+        Integral of sin(pi t**2 / 2) from 0 to x, of floating dtype.
+    c : Array
+        Integral of cos(pi t**2 / 2) from 0 to x, of floating dtype.
 
-    Raises:
-        TypeError: no array or number is given, or a complex one.
+    Raises
+    ------
+    {raises_real}
 
+    See Also
+    --------
+    sici : Sine and cosine integrals.
+
+    Notes
+    -----
+    Unlike SciPy, there are no complex arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> [round(float(v), 5) for v in jnp.scipy.special.fresnel(1.0)]
     [0.43826, 0.77989]
@@ -459,13 +753,30 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
 
 @api_boundary
 def wofz(z: ArrayLike) -> Array:
-    """Faddeeva's function exp(-z**2) erfc(-i z), elementwise; the result is complex.
+    """Compute the Faddeeva function exp(-z**2) erfc(-i z), elementwise.
 
-    complex64, or complex128 of doubles.
+    Parameters
+    ----------
+    z : array_like
+        Real or complex array or number, of any shape.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    Array
+        Values of the shape of `z`, of dtype complex64 (complex128 for 64-bit numbers).
 
+    Raises
+    ------
+    TypeError
+        If `z` is not an array or a number.
+
+    See Also
+    --------
+    erfcx : Scaled complementary error function.
+    dawsn : Dawson's integral.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> complex(jnp.scipy.special.wofz(0j))
     (1+0j)

@@ -24,13 +24,31 @@ __all__ = ["expit", "log_ndtr", "logit", "ndtr"]
 
 @api_boundary
 def expit(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)), elementwise.
+    """Compute the logistic sigmoid 1 / (1 + exp(-x)), elementwise.
 
-    The result is floating, or complex: float32 of integers, which SciPy makes double.
+    Parameters
+    ----------
+    x : array_like
+        Real or complex array or number, of any shape.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    Array
+        Values of the shape of `x`, of floating or complex dtype. Integers give float32, where SciPy
+        gives float64.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or a number.
+
+    See Also
+    --------
+    logit : The inverse.
+    nn.sigmoid : The same as an activation function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.expit(0.0))
     0.5
@@ -41,13 +59,30 @@ def expit(x: ArrayLike) -> Array:
 
 @api_boundary
 def logit(x: ArrayLike) -> Array:
-    """log(x / (1 - x)), elementwise.
+    """Compute log(x / (1 - x)), the inverse of the logistic sigmoid, elementwise.
 
-    The result is floating, or complex: float32 of integers; nan outside of [0, 1].
+    Parameters
+    ----------
+    x : array_like
+        Real or complex array or number, of any shape.
 
-    Raises:
-        TypeError: no array or number is given.
+    Returns
+    -------
+    Array
+        Values of the shape of `x`, of floating or complex dtype; nan for real numbers outside of
+        [0, 1]. Integers give float32.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or a number.
+
+    See Also
+    --------
+    expit : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.logit(0.5))
     0.0
@@ -81,13 +116,35 @@ def _logit(p: Node) -> Node:
 
 @api_boundary
 def ndtr(x: ArrayLike) -> Array:
-    """The distribution function of the standard normal law, elementwise.
+    """Compute the distribution function of the standard normal distribution, elementwise.
 
-    Differs from SciPy: float32 and float64 alone; the dtype stays.
+    Parameters
+    ----------
+    x : array_like
+        Array or number of dtype float32 or float64, of any shape.
 
-    Raises:
-        TypeError: `x` has another dtype.
+    Returns
+    -------
+    Array
+        Probabilities of the shape and dtype of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` has another dtype.
+
+    See Also
+    --------
+    log_ndtr : Its logarithm.
+    ndtri : The inverse.
+    scipy.stats.norm.cdf : The same with location and scale.
+
+    Notes
+    -----
+    Unlike SciPy, there are no other dtypes than float32 and float64, and they are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.ndtr(0.0))
     0.5
@@ -98,18 +155,37 @@ def ndtr(x: ArrayLike) -> Array:
 
 @api_boundary
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """The logarithm of `ndtr`, accurate far to the left as well, elementwise.
+    """Compute the logarithm of `ndtr`, accurate far to the left, elementwise.
 
-    Args:
-        x: float32 or float64, a list as well.
-        series_order: accepted for the sake of jax's signature; SciPy's function needs none.
+    Parameters
+    ----------
+    x : array_like
+        Array, number or list of dtype float32 or float64, of any shape.
+    series_order : int, optional
+        Order of a series in JAX. It is checked and has no effect.
 
-    Differs from SciPy: float32 and float64 alone; the dtype stays.
+    Returns
+    -------
+    Array
+        Logarithms of the shape and dtype of `x`.
 
-    Raises:
-        TypeError: x has another dtype.
-        ValueError: series_order is not from 0 to 30.
+    Raises
+    ------
+    TypeError
+        If `x` has another dtype.
+    ValueError
+        If `series_order` is not between 0 and 30.
 
+    See Also
+    --------
+    ndtr : The distribution function itself.
+
+    Notes
+    -----
+    Unlike SciPy, there are no other dtypes than float32 and float64, and they are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.log_ndtr(-30.0)), 3)
     -454.321

@@ -67,17 +67,88 @@ _LISTS = {"expn", "hyp1f1", "hyp2f1"}
 _FLOATS = {"ndtri", "spence"}
 
 
-def _taken(arguments: str) -> str:
-    """What the docstring of a function of real arrays says of shapes, dtypes and errors."""
-    many = "," in arguments
-    given = "real arrays, which are promoted and broadcast" if many else "a real array"
-    return (
-        f"{arguments}: {given}. The result is floating: integers and bools give float32\n"
-        "    (float64 with jax_enable_x64).\n\n"
-        "    Differs from SciPy: no complex arguments, no lists; float32 stays float32.\n\n"
-        "    Raises:\n        TypeError: no array or number is given, or a complex one"
-        + (", or shapes do not broadcast." if many else ".")
-    )
+# What operands mean, by function and name.
+_ROLES = {
+    "beta": {"a": "First real argument, of any shape.", "b": "Second one, which broadcasts."},
+    "betaln": {"a": "First real argument, of any shape.", "b": "Second one, which broadcasts."},
+    "betainc": {
+        "a": "First parameter, positive.",
+        "b": "Second parameter, positive.",
+        "x": "Upper limit of the integral, between 0 and 1.",
+    },
+    "expi": {"x": "Upper limit of the integral."},
+    "exp1": {"x": "Lower limit of the integral."},
+    "expn": {"n": "Order, a whole number.", "x": "Factor in the exponent."},
+    "gammainc": {"a": "Order, positive.", "x": "Upper limit of the integral, not negative."},
+    "gammaincc": {"a": "Order, positive.", "x": "Lower limit of the integral, not negative."},
+    "hyp1f1": {
+        "a": "Parameter in the numerators of the series.",
+        "b": "Parameter in the denominators of the series.",
+        "x": "Variable of the power series.",
+    },
+    "hyp2f1": {
+        "a": "First parameter in the numerators of the series.",
+        "b": "Second parameter in the numerators.",
+        "c": "Parameter in the denominators of the series.",
+        "x": "Variable of the power series.",
+    },
+    "ndtri": {"p": "Probability, between 0 and 1."},
+    "owens_t": {
+        "h": "Distance of the region from the origin.",
+        "a": "Slope of the border of the region.",
+    },
+    "poch": {
+        "z": "Base of the rising factorial.",
+        "m": "Distance to its upper end.",
+    },
+    "polygamma": {
+        "n": "Order of the derivative, an integer.",
+        "x": "Points to evaluate it at.",
+    },
+    "spence": {"x": "Upper limit of the integral, not negative."},
+}
+
+
+def _described(name: str, names: list[str], what: str, related: str, complexes: bool) -> str:
+    """Return the docstring of a function of these operands, without its example."""
+    kind = "Real or complex" if complexes else "Real"
+    roles = _ROLES.get(name, {})
+    lines = [f"Compute {what}, elementwise.", "", "Parameters", "----------"]
+    for parameter in names:
+        role = roles.get(parameter)
+        lines += [f"{parameter} : array_like"]
+        lines += [f"    {role or f'{kind} array or number, of any shape.'}"]
+    shape = "to which the arguments broadcast" if names[1:] else f"of `{names[0]}`"
+    lines += [
+        "",
+        "Returns",
+        "-------",
+        "Array",
+        f"    Values of the function, with the shape {shape}.",
+    ]
+    if name in _FLOATS:
+        lines += ["    The dtype is float32 or float64, as that of the argument."]
+    else:
+        lines += [
+            "    The dtype is floating: integers and bools give float32 (float64 with",
+            "    `jax_enable_x64`).",
+        ]
+    refused = "is not an array or a number"
+    if name in _FLOATS:
+        refused += ", or is neither float32 nor float64"
+    elif not complexes:
+        refused += ", or is complex"
+    lines += ["", "Raises", "------", "TypeError", f"    If an argument {refused}."]
+    lines += ["    Also if shapes do not broadcast."] if names[1:] else []
+    if name in _ORDERED:
+        lines += ["ValueError", f"    If `{names[0]}` does not have an integer dtype."]
+    differs = [] if complexes else ["there are no complex arguments"]
+    differs += [] if name in _LISTS | _FLOATS else ["lists are not accepted"]
+    differs += ["float32 stays float32"]
+    text = ", and ".join([", ".join(differs[:-1]), differs[-1]] if differs[1:] else differs)
+    lines += ["", "See Also", "--------", related]
+    lines += ["", "Notes", "-----", f"Unlike SciPy, {text}."]
+    return "\n    ".join(lines).replace("\n    \n", "\n\n")
 
 
 def complex_node(name: str, x: Any) -> Node | None:
@@ -91,10 +162,16 @@ def _function(
     op: str,
     arguments: str,
     what: str,
-    example: str = "",
+    example: str,
+    related: str,
     wide: Callable[[Node], Node] | None = None,
 ) -> Any:
-    """Declare a function that is one op; `wide` records it for complex numbers."""
+    """Declare a function that is one op; `wide` records it for complex numbers.
+
+    The docstring says `what` it computes, has an `example` "call -> value", and the names of
+    `related` functions.
+    """
+    called, value = example.split(" -> ")
     plain: Callable[..., Node] = getattr(o, op)
 
     def strong(*xs: Node) -> Node:
@@ -128,107 +205,106 @@ def _function(
     made: Any = api_boundary(call)
     made.__name__ = made.__qualname__ = name
     made.__module__ = "accnp.scipy.special"
-    taken = _taken(arguments)
-    if name in _LISTS | _FLOATS:
-        taken = taken.replace(", no lists", "")
-    if name in _FLOATS:
-        taken = taken.replace(
-            "The result is floating: integers and bools give float32\n"
-            "    (float64 with jax_enable_x64).",
-            "float32 and float64 stay, other dtypes are refused.",
-        )
-    if wide is not None:
-        taken = (
-            taken.replace("a real array", "a real or complex array")
-            .replace(
-                "no complex arguments, no lists; float32 stays float32",
-                "no lists; float32 stays float32",
-            )
-            .replace(" is given, or a complex one.", " is given.")
-        )
-    made.__doc__ = f"{what}, elementwise.\n\n    {taken}\n"
-    if example:
-        call_text, value = example.split(" -> ")
-        made.__doc__ += f"""
-    >>> import accnp as jnp
-    >>> round(float(jnp.scipy.special.{call_text}), 5)
-    {value}
-    """
+    made.__doc__ = _described(name, arguments.split(", "), what, related, wide is not None) + (
+        "\n\n    Examples\n    --------\n    >>> import accnp as jnp\n"
+        f"    >>> round(float(jnp.scipy.special.{called}), 5)\n    {value}\n    "
+    )
     return made
 
 
 beta = _function(
-    "beta", "beta", "a, b", "gamma(a) gamma(b) / gamma(a + b)", "beta(2.0, 3.0) -> 0.08333"
-)
-betaln = _function("betaln", "betaln", "a, b", "log |beta(a, b)|", "betaln(2.0, 3.0) -> -2.48491")
+    "beta", "beta", "a, b", "the beta function gamma(a) gamma(b) / gamma(a + b)",
+    "beta(2.0, 3.0) -> 0.08333", "betaln, betainc, gamma",
+)  # fmt: skip
+betaln = _function(
+    "betaln", "betaln", "a, b", "the logarithm of the absolute value of the beta function",
+    "betaln(2.0, 3.0) -> -2.48491", "beta, gammaln",
+)  # fmt: skip
 betainc = _function(
     "betainc", "regularized_incomplete_beta", "a, b, x",
-    "The regularised incomplete beta function", "betainc(2.0, 3.0, 0.5) -> 0.6875",
+    "the regularized incomplete beta function", "betainc(2.0, 3.0, 0.5) -> 0.6875",
+    "beta, gammainc",
 )  # fmt: skip
-dawsn = _function("dawsn", "dawsn", "x", "Dawson's integral", "dawsn(1.0) -> 0.53808")
+dawsn = _function("dawsn", "dawsn", "x", "Dawson's integral", "dawsn(1.0) -> 0.53808", "erf, wofz")
 digamma = _function(
-    "digamma", "digamma", "x", "The derivative of log gamma", "digamma(1.0) -> -0.57722"
-)
-erf = _function("erf", "erf", "x", "The error function", "erf(1.0) -> 0.8427")
-erfc = _function("erfc", "erfc", "x", "1 - erf(x)", "erfc(1.0) -> 0.1573")
+    "digamma", "digamma", "x", "the derivative of the logarithm of the gamma function",
+    "digamma(1.0) -> -0.57722", "gammaln, polygamma",
+)  # fmt: skip
+erf = _function("erf", "erf", "x", "the error function", "erf(1.0) -> 0.8427", "erfc, erfinv, ndtr")
+erfc = _function(
+    "erfc", "erfc", "x", "the complementary error function 1 - erf(x)", "erfc(1.0) -> 0.1573",
+    "erf, erfcx",
+)  # fmt: skip
 erfcx = _function(
-    "erfcx", "erfcx", "x", "exp(x**2) erfc(x)", "erfcx(1.0) -> 0.42758", complex_gamma.erfcx
-)
-erfinv = _function("erfinv", "erf_inv", "x", "The inverse of erf", "erfinv(0.5) -> 0.47694")
+    "erfcx", "erfcx", "x", "the scaled complementary error function exp(x**2) erfc(x)",
+    "erfcx(1.0) -> 0.42758", "erfc, wofz", complex_gamma.erfcx,
+)  # fmt: skip
+erfinv = _function(
+    "erfinv", "erf_inv", "x", "the inverse of the error function", "erfinv(0.5) -> 0.47694",
+    "erf, ndtri",
+)  # fmt: skip
 exp1 = _function(
-    "exp1", "exp1", "x", "The integral of exp(-t) / t from x on", "exp1(1.0) -> 0.21938"
-)
+    "exp1", "exp1", "x", "the integral of exp(-t) / t from x to infinity", "exp1(1.0) -> 0.21938",
+    "expi, expn",
+)  # fmt: skip
 expi = _function(
-    "expi", "expi", "x", "The integral of exp(t) / t up to x, a principal value",
-    "expi(1.0) -> 1.89512",
+    "expi", "expi", "x", "the principal value of the integral of exp(t) / t up to x",
+    "expi(1.0) -> 1.89512", "exp1, expn",
 )  # fmt: skip
 expn = _function(
-    "expn", "expn", "n, x", "The integral of exp(-x t) / t**n from 1 on", "expn(2, 1.0) -> 0.1485"
-)
+    "expn", "expn", "n, x", "the integral of exp(-x t) / t**n from 1 to infinity",
+    "expn(2, 1.0) -> 0.1485", "exp1, expi",
+)  # fmt: skip
 gamma = _function(
-    "gamma", "gamma", "x", "The gamma function", "gamma(5.0) -> 24.0", complex_gamma.gamma
-)
+    "gamma", "gamma", "x", "the gamma function", "gamma(5.0) -> 24.0",
+    "gammaln, loggamma, factorial", complex_gamma.gamma,
+)  # fmt: skip
 gammainc = _function(
-    "gammainc", "igamma", "a, x", "The regularised lower incomplete gamma function",
-    "gammainc(2.0, 1.0) -> 0.26424",
+    "gammainc", "igamma", "a, x", "the regularized lower incomplete gamma function",
+    "gammainc(2.0, 1.0) -> 0.26424", "gammaincc, gamma",
 )  # fmt: skip
 gammaincc = _function(
-    "gammaincc", "igammac", "a, x", "The regularised upper incomplete gamma function",
-    "gammaincc(2.0, 1.0) -> 0.73576",
+    "gammaincc", "igammac", "a, x", "the regularized upper incomplete gamma function",
+    "gammaincc(2.0, 1.0) -> 0.73576", "gammainc, gamma",
 )  # fmt: skip
-gammaln = _function("gammaln", "lgamma", "x", "log |gamma(x)|", "gammaln(5.0) -> 3.17805")
+gammaln = _function(
+    "gammaln", "lgamma", "x", "the logarithm of the absolute value of the gamma function",
+    "gammaln(5.0) -> 3.17805", "gamma, loggamma, gammasgn",
+)  # fmt: skip
 hyp1f1 = _function(
     "hyp1f1", "hyp1f1", "a, b, x", "Kummer's confluent hypergeometric function",
-    "hyp1f1(1.0, 2.0, 3.0) -> 6.36185",
+    "hyp1f1(1.0, 2.0, 3.0) -> 6.36185", "hyp2f1",
 )  # fmt: skip
 hyp2f1 = _function(
     "hyp2f1", "hyp2f1", "a, b, c, x", "Gauss's hypergeometric function",
-    "hyp2f1(1.0, 2.0, 3.0, 0.5) -> 1.54518",
+    "hyp2f1(1.0, 2.0, 3.0, 0.5) -> 1.54518", "hyp1f1",
 )  # fmt: skip
 i0 = _function(
-    "i0", "bessel_i0", "x", "The modified Bessel function of order 0", "i0(1.0) -> 1.26607"
-)
-i0e = _function("i0e", "bessel_i0e", "x", "exp(-|x|) i0(x)", "i0e(1.0) -> 0.46576")
+    "i0", "bessel_i0", "x", "the modified Bessel function of order 0", "i0(1.0) -> 1.26607",
+    "i0e, i1",
+)  # fmt: skip
+i0e = _function("i0e", "bessel_i0e", "x", "exp(-abs(x)) i0(x)", "i0e(1.0) -> 0.46576", "i0, i1e")
 i1 = _function(
-    "i1", "bessel_i1", "x", "The modified Bessel function of order 1", "i1(1.0) -> 0.56516"
-)
-i1e = _function("i1e", "bessel_i1e", "x", "exp(-|x|) i1(x)", "i1e(1.0) -> 0.20791")
+    "i1", "bessel_i1", "x", "the modified Bessel function of order 1", "i1(1.0) -> 0.56516",
+    "i1e, i0",
+)  # fmt: skip
+i1e = _function("i1e", "bessel_i1e", "x", "exp(-abs(x)) i1(x)", "i1e(1.0) -> 0.20791", "i1, i0e")
 ndtri = _function(
-    "ndtri", "ndtri", "p", "The inverse of the normal distribution function",
-    "ndtri(0.975) -> 1.95996",
+    "ndtri", "ndtri", "p", "the inverse of the normal distribution function",
+    "ndtri(0.975) -> 1.95996", "ndtr, erfinv",
 )  # fmt: skip
 owens_t = _function(
-    "owens_t", "owens_t", "h, a", "Owen's T function", "owens_t(1.0, 2.0) -> 0.07847"
+    "owens_t", "owens_t", "h, a", "Owen's T function", "owens_t(1.0, 2.0) -> 0.07847", "ndtr"
 )
-poch = _function("poch", "poch", "z, m", "gamma(z + m) / gamma(z)", "poch(2.0, 3.0) -> 24.0")
+poch = _function(
+    "poch", "poch", "z, m", "the rising factorial gamma(z + m) / gamma(z)",
+    "poch(2.0, 3.0) -> 24.0", "gamma, factorial",
+)  # fmt: skip
 polygamma = _function(
-    "polygamma", "polygamma", "n, x", "The derivative of order n of digamma",
-    "polygamma(1, 2.0) -> 0.64493",
+    "polygamma", "polygamma", "n, x", "the derivative of order n of the digamma function",
+    "polygamma(1, 2.0) -> 0.64493", "digamma, zeta",
 )  # fmt: skip
 spence = _function(
-    "spence",
-    "spence",
-    "x",
-    "The integral of log(t) / (1 - t) from 1 to x",
-    "spence(2.0) -> -0.82247",
-)
+    "spence", "spence", "x", "the integral of log(t) / (1 - t) from 1 to x",
+    "spence(2.0) -> -0.82247", "expi",
+)  # fmt: skip

@@ -16,14 +16,35 @@ __all__ = ["log_softmax", "softmax"]
 
 @api_boundary
 def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
-    """exp(x) over its sum along the given axes; over all elements by default.
+    """Compute exp(x) over its sum along the given axes.
 
-    Shape and dtype stay; integers give float32.
+    Parameters
+    ----------
+    x : array_like
+        Exponents, in an array of any shape.
+    axis : int or tuple of int, optional
+        Axes along which to sum. The default is all axes.
 
-    Raises:
-        TypeError: no array or number is given.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Positive numbers that add up to 1 along the axes, of the shape and dtype of `x`. Integers
+        give float32.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or a number.
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    log_softmax : Its logarithm.
+    nn.softmax : The same along the last axis by default.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.softmax(jnp.zeros((2, 2)))
     Array([[0.25, 0.25],
@@ -34,14 +55,34 @@ def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
 
 @api_boundary
 def log_softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
-    """The logarithm of `softmax`; over all elements by default.
+    """Compute the logarithm of `softmax`.
 
-    Shape and dtype stay; integers give float32.
+    Parameters
+    ----------
+    x : array_like
+        Exponents, in an array of any shape.
+    axis : int or tuple of int, optional
+        Axes along which to sum. The default is all axes.
 
-    Raises:
-        TypeError: no array or number is given.
-        ValueError: there is no such axis.
+    Returns
+    -------
+    Array
+        Logarithms of the shape and dtype of `x`. Integers give float32.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array or a number.
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    softmax : The function itself.
+    logsumexp : Logarithm of the sum of exponentials.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.special.log_softmax(jnp.zeros(2))
     Array([-0.6931472, -0.6931472], dtype=float32)

@@ -121,7 +121,7 @@ _PLACES = {
 def describe(
     name: str, key: str, what: str, parameters: Sequence[str], keys: Collection[str]
 ) -> str:
-    """Return the docstring of the function `key` of a distribution that has the functions `keys`."""
+    """Return the docstring of a function of a distribution, which has the functions `keys`."""
     about = DISTRIBUTIONS[name]
     lines = [f"{_SUMMARIES[key]} of {what}.", "", "Parameters", "----------"]
     for i, parameter in enumerate(parameters):
