@@ -54,6 +54,50 @@ correction : number, optional
     "known_mean": """\
 mean : array_like, optional
     Precomputed mean, of a shape that broadcasts against `a`; `keepdims=True` gives such a mean.""",
+    "shape": """\
+shape : int or sequence of int
+    Static lengths of the axes; an int makes a single axis.""",
+    "dtype_default_float": """\
+dtype : dtype_like, optional
+    Dtype of the result. The default is float32 (float64 with `jax_enable_x64`).""",
+    "dtype_converted": """\
+dtype : dtype_like, optional
+    Dtype to convert to. The default follows from the values: Python numbers give int32, float32 or
+    complex64 (64-bit with `jax_enable_x64`), and arrays keep their dtype.""",
+    "device": """\
+device : Device or Sharding, optional
+    Where to put the array. The default is the default device.""",
+    "like_shape": """\
+shape : int or sequence of int, optional
+    Shape of the result, static. By default it is inherited from the given array.""",
+    "like_dtype": """\
+dtype : dtype_like, optional
+    Dtype of the result. By default it is inherited from the given array.""",
+    "order_kc": """\
+order : {'K', 'C'}, optional
+    Has no effect, since the memory layout of an array cannot be seen. Other orders are errors.""",
+    "order_cf": """\
+order : {'C', 'F'}, optional
+    Whether the last index varies fastest ('C', the default) or the first one ('F').""",
+    "dtype_joined": """\
+dtype : dtype_like, optional
+    Dtype of the result. The default is the promoted dtype of the arrays.""",
+    "arrays_joined": """\
+arrays : sequence of array_like
+    Arrays to join. Elements that are lists are not accepted.""",
+    "tup_joined": """\
+tup : sequence of array_like
+    Arrays to join. Elements that are lists are not accepted.""",
+    "ary_split": """\
+ary : array_like
+    Array to split. Lists and tuples are not accepted.""",
+    "sections": """\
+indices_or_sections : int or sequence of int
+    Number of equal parts, or rising indices before which to split. Both are static.""",
+    "diagonal_k": """\
+k : int, optional
+    Number of the diagonal: 0, the default, is the main diagonal, positive numbers count to the
+    right of it, and negative ones below it.""",
     # --- parameters of transformations
     "argnums": """\
 argnums : int or sequence of int, optional
@@ -394,6 +438,32 @@ axis_name : hashable
     "raises_axes": """\
 ValueError
     If an axis is out of bounds or given twice.""",
+    "raises_shape": """\
+TypeError
+    If a size is negative, traced or not an integer, or there is no such dtype.""",
+    "raises_values": """\
+TypeError
+    If a value is a string or another object without numbers, or nested lists differ in length.
+ValueError
+    If the argument is None.
+OverflowError
+    If an integer is out of the range of the dtype.
+NotImplementedError
+    If `order` is 'F'.""",
+    "raises_joined": """\
+TypeError
+    If the argument is not a sequence, an element is neither an array nor a number, or the shapes
+    differ in other axes.
+ValueError
+    If there are no arrays, or the axis is out of bounds.""",
+    "raises_split": """\
+TypeError
+    If `ary` is neither an array nor a number, or the indices are traced.
+ValueError
+    If the parts are not equal, the number of parts is negative, the indices do not rise within the
+    bounds, or the axis is out of bounds.
+ZeroDivisionError
+    If the number of parts is 0.""",
     # --- differences from NumPy
     "note_inexact": """\
 Integers and bools of any width give the default float dtype, float32 (float64 with

@@ -59,24 +59,54 @@ def _by_position(
 
 @api_boundary
 def array(
-    object: Any, dtype: Any = None, *args: Any, copy: bool = True, order: str | None = "K",
-    ndmin: int = 0, device: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
-    """Make an array of a number, a NumPy array, or nested lists of them; a copy unless copy=False.
+    object: Any,
+    dtype: DTypeLike | None = None,
+    *args: Any,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make an array from a number, a NumPy array or nested sequences of them.
 
-    `copy`, `order` and `ndmin` are given by keyword; by position they are taken with a
-    DeprecationWarning.
+    Parameters
+    ----------
+    object : array_like
+        Values to convert. Nested lists and tuples give one axis for each level.
+    {dtype_converted}
+    *args : optional
+        `copy`, `order` and `ndmin` by position, which is deprecated.
+    copy : bool, optional
+        If True, the default, the array is a copy. If False, the memory of a NumPy array is shared
+        where dtype and layout allow it; do not write to it afterwards.
+    {order_kc}
+    ndmin : int, optional
+        Minimum number of axes, static. Axes of length 1 are added in front. The default is 0.
+    {device}
+    {out_sharding}
 
-    The shape is that of the nesting.
+    Returns
+    -------
+    Array
+        Array with the shape of the nesting.
 
-    Differs from NumPy: Python's numbers become int32, float32, complex64 (64-bit with
-    jax_enable_x64), and a number alone is weak: it yields to the dtype of what it meets.
+    Raises
+    ------
+    {raises_values}
 
-    Raises:
-        TypeError: text, objects, or nested lists of different lengths.
-        ValueError: None.
-        OverflowError: an integer that the dtype does not hold.
+    See Also
+    --------
+    asarray : Convert without a copy where possible.
+    zeros, ones, full : Arrays of one value.
+    arange, linspace : Arrays of evenly spaced numbers.
 
+    Notes ----- NumPy arrays of 64-bit types become 32-bit arrays unless `jax_enable_x64` is set. A
+    single Python number gives a weakly typed array: combined with another array, it takes on the
+    dtype of that one.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
@@ -101,23 +131,48 @@ def array(
 
 @api_boundary
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
-    device: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
-    """Convert to an array; an array comes back as it is.
+    a: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Convert a value to an array, without a copy where possible.
 
-    NumPy arrays that can be written to are copied; with `copy=False` the memory is shared where
-    dtype and layout allow it, and must not be written to any more. Read-only ones are always
-    shared, unless `copy=True` is given.
+    Parameters
+    ----------
+    a : array_like
+        Value to convert. An array is returned as it is.
+    {dtype_converted}
+    {order_kc}
+    copy : bool, optional
+        None, the default, copies a NumPy array if it can be written to. True always makes a copy.
+        False shares the memory where dtype and layout allow it; do not write to it afterwards.
+    {device}
+    {out_sharding}
 
-    The shape is that of the value. Unlike NumPy: 64-bit values become 32-bit ones (unless
-    jax_enable_x64), and order= changes nothing.
+    Returns
+    -------
+    Array
+        Array with the shape of the value.
 
-    Raises:
-        TypeError: text, objects, or nested lists of different lengths.
-        ValueError: None.
-        OverflowError: an integer that the dtype does not hold.
+    Raises
+    ------
+    {raises_values}
 
+    See Also
+    --------
+    array : Convert with a copy.
+    from_dlpack : Share the memory of an array of another library.
+
+    Notes
+    -----
+    NumPy arrays of 64-bit types become 32-bit arrays unless `jax_enable_x64` is set.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
@@ -144,14 +199,34 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
 
 
 @api_boundary
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of zeros of a static shape: a size, or a tuple of them; float32 by default.
+def zeros(
+    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of zeros of the given shape.
 
-    Differs from NumPy: the default dtype has 32 bits, 64 with jax_enable_x64.
+    Parameters
+    ----------
+    {shape}
+    {dtype_default_float}
+    {device}
+    {out_sharding}
 
-    Raises:
-        TypeError: a size is no integer, is traced, or is negative; or there is no such dtype.
+    Returns
+    -------
+    Array
+        Zeros of the given shape and dtype.
 
+    Raises
+    ------
+    {raises_shape}
+
+    See Also
+    --------
+    zeros_like : Zeros with the shape and dtype of another array.
+    ones, full : Arrays of another value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
@@ -160,9 +235,34 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 @api_boundary
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of ones; shape, dtype and errors as those of `zeros`.
+def ones(
+    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of ones of the given shape.
 
+    Parameters
+    ----------
+    {shape}
+    {dtype_default_float}
+    {device}
+    {out_sharding}
+
+    Returns
+    -------
+    Array
+        Ones of the given shape and dtype.
+
+    Raises
+    ------
+    {raises_shape}
+
+    See Also
+    --------
+    ones_like : Ones with the shape and dtype of another array.
+    zeros, full : Arrays of another value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
@@ -171,11 +271,34 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 
 
 @api_boundary
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of unspecified values (zeros here).
+def empty(
+    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of unspecified values of the given shape.
 
-    Shape, dtype and errors are those of `zeros`; unlike in NumPy the values are always zeros.
+    Parameters
+    ----------
+    {shape}
+    {dtype_default_float}
+    {device}
+    {out_sharding}
 
+    Returns
+    -------
+    Array
+        Array of the given shape and dtype. The values are zeros, unlike in NumPy.
+
+    Raises
+    ------
+    {raises_shape}
+
+    See Also
+    --------
+    empty_like : The same with the shape and dtype of another array.
+    zeros, ones, full : Arrays of a given value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.empty(0)
     Array([], shape=(0,), dtype=float32)
@@ -193,17 +316,44 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> No
 
 @api_boundary
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+    shape: Any,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
-    """Make an array that holds one value everywhere (or an array broadcast to the shape).
+    """Make an array that holds one value everywhere.
 
-    The dtype is that of fill_value if none is given; a number alone stays weak.
+    Parameters
+    ----------
+    {shape}
+    fill_value : array_like
+        Value of the elements, or an array that broadcasts to the shape. Lists are not accepted.
+    {dtype_filled}
+    {device}
+    {out_sharding}
 
-    Raises:
-        TypeError: a size is no integer or negative; fill_value is a list; the dtype cannot hold a
-            complex number.
-        ValueError: fill_value does not broadcast to the shape.
+    Returns
+    -------
+    Array
+        Array of the given shape.
 
+    Raises
+    ------
+    TypeError
+        If a size is negative, traced or not an integer, `fill_value` is a list, or a complex
+        `fill_value` is given with a real dtype.
+    ValueError
+        If `fill_value` does not broadcast to the shape.
+
+    See Also
+    --------
+    full_like : The same with the shape and dtype of another array.
+    zeros, ones : Arrays of zeros and ones.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
@@ -213,18 +363,51 @@ def full(
 
 @api_boundary
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
+    a: Any,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
     out_sharding: Any = None,
-) -> Array:  # fmt: skip
-    """Make an array of the shape and dtype of another that holds one value everywhere.
+) -> Array:
+    """Make an array of one value with the shape and dtype of another array.
 
-    Unlike NumPy: lists are refused, and there are no order= and subok=.
+    Parameters
+    ----------
+    a : array_like
+        Array whose shape and dtype are used. Lists and tuples are not accepted.
+    fill_value : array_like
+        Value of the elements, or an array that broadcasts to the shape. Lists are not accepted.
+    {like_dtype}
+    {like_shape}
+    {device}
+    {out_sharding}
 
-    Raises:
-        TypeError: a is no array or number (a list, a text), or complex numbers go into a real
-            dtype.
-        ValueError: fill_value does not broadcast to the shape.
+    Returns
+    -------
+    Array
+        Array of the given shape and dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` or `fill_value` is neither an array nor a number, or a complex `fill_value` is given
+        with a real dtype.
+    ValueError
+        If `fill_value` does not broadcast to the shape.
+
+    See Also
+    --------
+    full : The same with a shape.
+    zeros_like, ones_like : Zeros and ones.
+
+    Notes
+    -----
+    Unlike in NumPy, there are no `order` and `subok` parameters.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.full_like(jnp.arange(2), 5)
     Array([5, 5], dtype=int32)
@@ -265,16 +448,45 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
 
 @api_boundary
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
-    """Make an array of zeros of the shape and dtype of another.
+    """Make an array of zeros with the shape and dtype of another array.
 
-    With dtype= or shape=, these instead. Unlike NumPy: lists are refused, and there are no order=
-    and subok=.
+    Parameters
+    ----------
+    a : array_like
+        Array whose shape and dtype are used. Lists and tuples are not accepted.
+    {like_dtype}
+    {like_shape}
+    {device}
+    {out_sharding}
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
+    Returns
+    -------
+    Array
+        Zeros of the given shape and dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `shape` is not a shape.
+
+    See Also
+    --------
+    zeros : Zeros of a given shape.
+    ones_like, full_like : Arrays of another value.
+
+    Notes
+    -----
+    Unlike in NumPy, there are no `order` and `subok` parameters.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.zeros_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
@@ -284,12 +496,45 @@ def zeros_like(
 
 @api_boundary
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
-    """Make an array of ones of the shape and dtype of another.
+    """Make an array of ones with the shape and dtype of another array.
 
-    Arguments and errors are those of `zeros_like`.
+    Parameters
+    ----------
+    a : array_like
+        Array whose shape and dtype are used. Lists and tuples are not accepted.
+    {like_dtype}
+    {like_shape}
+    {device}
+    {out_sharding}
 
+    Returns
+    -------
+    Array
+        Ones of the given shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `shape` is not a shape.
+
+    See Also
+    --------
+    ones : Ones of a given shape.
+    zeros_like, full_like : Arrays of another value.
+
+    Notes
+    -----
+    Unlike in NumPy, there are no `order` and `subok` parameters.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ones_like(jnp.arange(2))
     Array([1, 1], dtype=int32)
@@ -299,12 +544,35 @@ def ones_like(
 
 @api_boundary
 def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+    prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Make an array of unspecified values (zeros here) of the shape and dtype of another.
+    """Make an array of unspecified values with the shape and dtype of another array.
 
-    Arguments and errors are those of `zeros_like`.
+    Parameters
+    ----------
+    prototype : array_like
+        Array whose shape and dtype are used. Lists and tuples are not accepted.
+    {like_dtype}
+    {like_shape}
+    {device}
 
+    Returns
+    -------
+    Array
+        Array of the given shape and dtype. The values are zeros, unlike in NumPy.
+
+    Raises
+    ------
+    TypeError
+        If `prototype` is neither an array nor a number, or `shape` is not a shape.
+
+    See Also
+    --------
+    empty : The same with a given shape.
+    zeros_like, ones_like, full_like : Arrays of a given value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.empty_like(jnp.ones(0))
     Array([], shape=(0,), dtype=float32)
@@ -335,15 +603,46 @@ def arange(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Make evenly spaced values in [start, stop): one axis, of static length.
+    """Make evenly spaced numbers in a half-open interval.
 
-    The dtype is int32 for integers, float32 for others (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    start : number
+        First number. If `stop` is not given, this is the end of the interval, which starts at 0.
+    stop : number, optional
+        End of the interval, which is not included.
+    step : number, optional
+        Distance of neighbors, of either sign. The default is 1.
+    dtype : dtype_like, optional
+        Dtype of the result. The default is int32 for integers and float32 for floats (64-bit with
+        `jax_enable_x64`).
+    {device}
+    {out_sharding}
 
-    Raises:
-        TypeError: a bound is traced, which gives no static length.
-        ValueError: a bound is complex.
-        ZeroDivisionError: the step is 0.
+    Returns
+    -------
+    Array
+        Vector of the numbers `start`, `start + step`, ... below `stop` (above it for a negative
+        step).
 
+    Raises
+    ------
+    TypeError
+        If a bound is traced (the length would not be static), or not a real number, or `dtype` is
+        bool.
+    ValueError
+        If a bound is complex.
+    ZeroDivisionError
+        If `step` is 0.
+
+    See Also
+    --------
+    linspace : Evenly spaced numbers, given by their count.
+    lax.iota : Integers from 0 on.
+    indices, meshgrid : Coordinates of grids.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)
@@ -406,14 +705,37 @@ def _number(v: Any) -> Any:
 def eye(
     N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike | None = None, *, device: Any = None
 ) -> Array:
-    """Make a matrix with ones on one diagonal.
+    """Make a matrix with ones on one diagonal and zeros elsewhere.
 
-    The shape is (N, M), M is N by default; the dtype is float32 (float64 with jax_enable_x64) by
-    default. k > 0 means a diagonal above the main one.
+    Parameters
+    ----------
+    N : int
+        Number of rows, static.
+    M : int, optional
+        Number of columns, static. The default is `N`.
+    k : int, optional
+        Number of the diagonal: 0, the default, is the main diagonal, positive numbers count to the
+        right of it, and negative ones below it. It may be traced.
+    {dtype_default_float}
+    {device}
 
-    Raises:
-        TypeError: N, M or k is no static integer, or a size is negative; there is no such dtype.
+    Returns
+    -------
+    Array
+        Matrix of shape (N, M).
 
+    Raises
+    ------
+    {raises_shape}
+
+    See Also
+    --------
+    identity : Square matrix with ones on the main diagonal.
+    diag : Matrix with given numbers on a diagonal.
+    tri : Ones on and below a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.eye(2)
     Array([[1., 0.],
@@ -447,10 +769,30 @@ def diagonal_mask(shape: tuple[int, ...], k: Any = 0, compare: str = "eq") -> No
 
 @api_boundary
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """Make a square matrix with ones on the diagonal.
+    """Make a square matrix with ones on the main diagonal and zeros elsewhere.
 
-    Shape (n, n); dtype and errors are those of `eye`.
+    Parameters
+    ----------
+    n : int
+        Number of rows and columns, static.
+    {dtype_default_float}
 
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n).
+
+    Raises
+    ------
+    {raises_shape}
+
+    See Also
+    --------
+    eye : Ones on any diagonal of a matrix of any shape.
+    diag : Matrix with given numbers on a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.identity(2)
     Array([[1., 0.],

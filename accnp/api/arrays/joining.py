@@ -57,14 +57,33 @@ def _join(nodes: list[Node], axis: int) -> Node:
 
 @api_boundary
 def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along an axis (None: flattened), in the dtype that they promote to.
+    """Join arrays along an existing axis.
 
-    Differs from NumPy: lists are refused, and promotion is jax's (int8 with float16 is float16).
+    Parameters
+    ----------
+    {arrays_joined}
+    axis : int, optional
+        Axis along which to join. The default is 0; None joins the flattened arrays.
+    {dtype_joined}
 
-    Raises:
-        TypeError: shapes differ beside that axis, or something is no array.
-        ValueError: there is no array, or no such axis.
+    Returns
+    -------
+    Array
+        Joined array. Dtypes promote as in JAX: int8 and float16 give float16.
 
+    Raises
+    ------
+    {raises_joined}
+
+    See Also
+    --------
+    stack : Join along a new axis.
+    hstack, vstack, dstack : Join along a given axis.
+    block : Assemble an array from blocks.
+    split : Split an array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.concatenate([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -90,10 +109,30 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
 
 @api_boundary
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
-    """Join arrays along an axis.
+    """Join arrays along an existing axis, as the array API standard defines it.
 
-    The result has the promoted dtype; errors are those of `concatenate`.
+    Parameters
+    ----------
+    {arrays_joined}
+    axis : int, optional
+        Axis along which to join. The default is 0; None joins the flattened arrays.
 
+    Returns
+    -------
+    Array
+        Joined array, with the promoted dtype.
+
+    Raises
+    ------
+    {raises_joined}
+
+    See Also
+    --------
+    concatenate : The same with a choice of dtype.
+    stack : Join along a new axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.concat([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -105,13 +144,38 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Join arrays of one shape along a new axis.
 
-    The result has the promoted dtype, or `dtype`. Unlike NumPy: there is no casting=.
+    Parameters
+    ----------
+    {arrays_joined}
+    axis : int, optional
+        Position of the new axis in the result. The default is 0.
+    {out}
+    {dtype_joined}
 
-    Raises:
-        ValueError: there is no array, shapes differ, or the axis is out of bounds.
-        TypeError: arrays is no sequence, something in it is no array or number (a list).
-        NotImplementedError: out= is given.
+    Returns
+    -------
+    Array
+        Array with one more axis than each of `arrays`.
 
+    Raises
+    ------
+    TypeError
+        If `arrays` is not a sequence, or an element is neither an array nor a number.
+    ValueError
+        If there are no arrays, their shapes differ, or the axis is out of bounds.
+    {raises_out}
+
+    See Also
+    --------
+    concatenate : Join along an existing axis.
+    unstack : Take an array apart along an axis.
+
+    Notes
+    -----
+    Unlike in NumPy, there is no `casting` parameter.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.stack([jnp.ones(2), jnp.zeros(2)])
     Array([[1., 1.],
@@ -134,12 +198,32 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis.
 
-    Each part has the shape without the axis, and the dtype of x.
+    Parameters
+    ----------
+    x : array_like
+        Array with at least one axis. Lists and tuples are not accepted.
+    axis : int, optional
+        Axis along which to take it apart. The default is 0.
 
-    Raises:
-        ValueError: x has no axis, or the axis is out of bounds.
-        TypeError: x is a list or a text.
+    Returns
+    -------
+    tuple of Array
+        Slices along the axis, each with the shape of `x` without the axis, and the dtype of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If `x` has no axis, or the axis is out of bounds.
+
+    See Also
+    --------
+    stack : The inverse.
+    split : Split into parts that keep the axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unstack(jnp.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
@@ -176,11 +260,30 @@ def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) 
 
 @api_boundary
 def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along axis 1 (vectors along axis 0).
+    """Join arrays horizontally: along axis 1, or axis 0 for vectors.
 
-    Unlike NumPy: lists are refused. The result has the promoted dtype; errors are those of
-    `concatenate`.
+    Parameters
+    ----------
+    {tup_joined}
+    {dtype_joined}
 
+    Returns
+    -------
+    Array
+        Joined array. Numbers count as vectors of one element.
+
+    Raises
+    ------
+    {raises_joined}
+
+    See Also
+    --------
+    concatenate : Join along any axis.
+    vstack, dstack : Join along axis 0 and axis 2.
+    hsplit : Split along axis 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.hstack([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -192,11 +295,30 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 @api_boundary
 def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along axis 0; vectors become rows.
+    """Join arrays vertically: along axis 0, vectors as rows.
 
-    Shapes must agree beside axis 0. The result has the promoted dtype; errors are those of
-    `concatenate`.
+    Parameters
+    ----------
+    {tup_joined}
+    {dtype_joined}
 
+    Returns
+    -------
+    Array
+        Joined array of at least two axes.
+
+    Raises
+    ------
+    {raises_joined}
+
+    See Also
+    --------
+    concatenate : Join along any axis.
+    hstack, dstack : Join along axis 1 and axis 2.
+    vsplit : Split along axis 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.vstack([jnp.ones(2), jnp.zeros(2)])
     Array([[1., 1.],
@@ -207,11 +329,31 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 @api_boundary
 def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along axis 2.
+    """Join arrays in depth: along axis 2.
 
-    Vectors of n become (1, n, 1). The result has the promoted dtype; errors are those of
-    `concatenate`.
+    Parameters
+    ----------
+    {tup_joined}
+    {dtype_joined}
 
+    Returns
+    -------
+    Array
+        Joined array of at least three axes. Vectors of n elements count as arrays of shape (1, n,
+        1), and matrices of shape (n, m) as arrays of shape (n, m, 1).
+
+    Raises
+    ------
+    {raises_joined}
+
+    See Also
+    --------
+    concatenate : Join along any axis.
+    hstack, vstack : Join along axis 1 and axis 0.
+    dsplit : Split along axis 2.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.dstack([jnp.ones(2), jnp.zeros(2)]).shape
     (1, 2, 2)
@@ -221,10 +363,28 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 @api_boundary
 def column_stack(tup: Any) -> Array:
-    """Join arrays along axis 1; vectors become columns.
+    """Join arrays along axis 1, vectors as columns.
 
-    The result has the promoted dtype; errors are those of `concatenate`.
+    Parameters
+    ----------
+    {tup_joined}
 
+    Returns
+    -------
+    Array
+        Joined array of at least two axes, with the promoted dtype.
+
+    Raises
+    ------
+    {raises_joined}
+
+    See Also
+    --------
+    hstack : Join along axis 1, vectors along axis 0.
+    stack : Join along a new axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.column_stack([jnp.ones(2), jnp.zeros(2)])
     Array([[1., 0.],
@@ -240,11 +400,41 @@ def column_stack(tup: Any) -> Array:
 @api_boundary
 @shown(arrays=2)
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """Join values to the end.
+    """Return a copy of an array with values appended.
 
-    With axis=None both are flattened. The result has the promoted dtype; a is not changed. Errors
-    are those of `concatenate`.
+    Parameters
+    ----------
+    arr : array_like
+        Array to which to append. It is not changed.
+    values : array_like
+        Values to append. With an axis, their shape has to agree with that of `arr` in the other
+        axes.
+    axis : int, optional
+        Axis along which to append. None, the default, flattens both first.
 
+    Returns
+    -------
+    Array
+        Joined array, with the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If `arr` or `values` is neither an array nor a number, or the shapes differ in other axes.
+    ValueError
+        If the axis is out of bounds.
+
+    See Also
+    --------
+    concatenate : Join several arrays.
+    insert, delete : Insert and remove elements.
+
+    Notes
+    -----
+    Each call copies the array. To collect many values, gather them in a list and join them once.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.append(jnp.array([1]), 2)
     Array([1, 2], dtype=int32)
@@ -254,14 +444,33 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 @api_boundary
 def block(arrays: Any) -> Array:
-    """Join nested lists of arrays: innermost lists along the last axis, and so on outwards.
+    """Assemble an array from nested lists of blocks.
 
-    The result has the promoted dtype.
+    Parameters
+    ----------
+    arrays : array_like or nested list of array_like
+        Blocks. The innermost lists are joined along the last axis, the next ones along the axis
+        before it, and so on. All lists are nested equally deep.
 
-    Raises:
-        ValueError: a block is a tuple, a list is empty, or lists are nested unequally deep.
-        TypeError: shapes do not fit.
+    Returns
+    -------
+    Array
+        Assembled array, with the promoted dtype.
 
+    Raises
+    ------
+    TypeError
+        If the shapes of blocks do not fit, or a block is neither an array nor a number.
+    ValueError
+        If a block is a tuple, a list is empty, or lists are nested unequally deep.
+
+    See Also
+    --------
+    concatenate, stack : Join along one axis.
+    hstack, vstack : Join along axis 1 and axis 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.block([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -329,16 +538,36 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
 
 @api_boundary
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Split into equal parts, or before the given indices.
+    """Split an array into equal parts, or before given indices.
 
-    The dtype stays.
+    Parameters
+    ----------
+    {ary_split}
+    {sections}
+    axis : int, optional
+        Axis along which to split. The default is 0.
 
-    Raises:
-        ValueError: parts are not equal, their number is negative, indices do not rise within the
-            bounds (NumPy clips them), or the axis is out of bounds.
-        ZeroDivisionError: no parts.
-        TypeError: ary is a list, or indices are traced.
+    Returns
+    -------
+    list of Array
+        Parts, with the dtype of `ary`.
 
+    Raises
+    ------
+    {raises_split}
+
+    See Also
+    --------
+    array_split : Split into parts that may differ in length by one.
+    hsplit, vsplit, dsplit : Split along a given axis.
+    concatenate : The inverse.
+
+    Notes
+    -----
+    Indices out of bounds are an error, where NumPy clips them.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.split(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -348,10 +577,39 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 @api_boundary
 def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Split into parts that are as equal as can be, or before the given indices.
+    """Split an array into parts of nearly equal length, or before given indices.
 
-    The first ones are one element longer; the dtype stays. Errors are those of `split`.
+    Parameters
+    ----------
+    {ary_split}
+    indices_or_sections : int or sequence of int
+        Number of parts, or the indices before which to split, in rising order. Both are static.
+    axis : int, optional
+        Axis along which to split. The default is 0.
 
+    Returns
+    -------
+    list of Array
+        Parts, with the dtype of `ary`. If the axis cannot be split evenly, the first parts are
+        longer by one element.
+
+    Raises
+    ------
+    TypeError
+        If `ary` is neither an array nor a number, or the indices are traced.
+    ValueError
+        If the number of parts is negative, the indices do not rise within the bounds, or the axis
+        is out of bounds.
+    ZeroDivisionError
+        If the number of parts is 0.
+
+    See Also
+    --------
+    split : Split into equal parts, or raise an error.
+    concatenate : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array_split(jnp.arange(3), 2)
     [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
@@ -361,10 +619,29 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
 
 @api_boundary
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """Split along axis 0.
+    """Split an array vertically, along axis 0.
 
-    Dtype and errors are those of `split`.
+    Parameters
+    ----------
+    {ary_split}
+    {sections}
 
+    Returns
+    -------
+    list of Array
+        Parts, with the dtype of `ary`.
+
+    Raises
+    ------
+    {raises_split}
+
+    See Also
+    --------
+    split : Split along any axis.
+    vstack : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.vsplit(jnp.ones((2, 2)), 2)
     [Array([[1., 1.]], dtype=float32), Array([[1., 1.]], dtype=float32)]
@@ -374,10 +651,29 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 @api_boundary
 def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """Split along axis 1 (vectors along axis 0).
+    """Split an array horizontally: along axis 1, or axis 0 for vectors.
 
-    Dtype and errors are those of `split`.
+    Parameters
+    ----------
+    {ary_split}
+    {sections}
 
+    Returns
+    -------
+    list of Array
+        Parts, with the dtype of `ary`.
+
+    Raises
+    ------
+    {raises_split}
+
+    See Also
+    --------
+    split : Split along any axis.
+    hstack : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.hsplit(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -387,10 +683,30 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 @api_boundary
 def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """Split along axis 2.
+    """Split an array in depth, along axis 2.
 
-    At least three axes are needed. Dtype and errors are those of `split`.
+    Parameters
+    ----------
+    ary : array_like
+        Array with at least three axes. Lists and tuples are not accepted.
+    {sections}
 
+    Returns
+    -------
+    list of Array
+        Parts, with the dtype of `ary`.
+
+    Raises
+    ------
+    {raises_split}
+
+    See Also
+    --------
+    split : Split along any axis.
+    dstack : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)[0].shape
     (1, 1, 1)
@@ -403,13 +719,33 @@ def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 @api_boundary
 def tile(A: ArrayLike, reps: Any) -> Array:
-    """Repeat the whole array along each axis.
+    """Repeat a whole array along each axis.
 
-    Missing axes of either come in front; the dtype stays.
+    Parameters
+    ----------
+    A : array_like
+        Array to repeat. Lists and tuples are not accepted.
+    reps : int or sequence of int
+        Number of repetitions along each axis, static. If there are fewer than axes, or fewer axes
+        than repetitions, ones are added in front.
 
-    Raises:
-        TypeError: A is a list or a text; reps is negative or no static integer.
+    Returns
+    -------
+    Array
+        Repeated array, with the dtype of `A`.
 
+    Raises
+    ------
+    TypeError
+        If `A` is neither an array nor a number, or `reps` is negative, traced or not an integer.
+
+    See Also
+    --------
+    repeat : Repeat each element.
+    broadcast_to : Repeat without copying.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tile(jnp.array([1, 2]), 2)
     Array([1, 2, 1, 2], dtype=int32)
@@ -434,15 +770,40 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Repeat each element along an axis; traced `repeats` need `total_repeat_length`.
+    """Repeat each element of an array.
 
-    axis=None repeats the flattened array; the dtype stays.
+    Parameters
+    ----------
+    {a}
+    repeats : int or array_like of int
+        Number of repetitions, one for all elements or one for each along the axis.
+    axis : int, optional
+        Axis along which to repeat. None, the default, repeats the elements of the flattened array.
+    total_repeat_length : int, optional
+        Static length of the axis in the result, which is required if `repeats` is traced. Surplus
+        elements are dropped, and the last element fills up missing ones.
+    {out_sharding}
 
-    Raises:
-        TypeError: a or repeats is a list; repeats is no integer, negative, or traced without a
-            total.
-        ValueError: repeats has neither 1 value nor one for each element; the axis is out of bounds.
+    Returns
+    -------
+    Array
+        Array with the shape of `a`, except for the axis, and the dtype of `a`.
 
+    Raises
+    ------
+    TypeError
+        If `a` or `repeats` is a list, or `repeats` is not an integer, is negative, or is traced
+        without `total_repeat_length`.
+    ValueError
+        If the length of `repeats` is neither 1 nor that of the axis, or the axis is out of bounds.
+
+    See Also
+    --------
+    tile : Repeat the whole array.
+    broadcast_to : Repeat without copying.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
@@ -501,13 +862,32 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 
 @api_boundary
 def resize(a: ArrayLike, new_shape: Any) -> Array:
-    """Repeat the flattened elements until a new shape is full.
+    """Make an array of a new shape by repeating the flattened elements.
 
-    The dtype stays; of an empty array there are zeros.
+    Parameters
+    ----------
+    {a}
+    new_shape : int or sequence of int
+        Shape of the result, static.
 
-    Raises:
-        TypeError: a is a list or a text; a size is negative or no static integer.
+    Returns
+    -------
+    Array
+        Array of the new shape, with the dtype of `a`. If `a` is empty, it holds zeros.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or a size is negative, traced or not an integer.
+
+    See Also
+    --------
+    reshape : Change the shape and keep all elements.
+    tile : Repeat a whole array.
+    pad : Extend an array at its borders.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.resize(jnp.array([1, 2]), 3)
     Array([1, 2, 1], dtype=int32)

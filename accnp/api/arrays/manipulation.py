@@ -36,16 +36,43 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Show the elements under another shape; one size may be -1.
+    """Change the shape of an array without changing its elements.
 
-    The dtype stays. Unlike NumPy: a copy in meaning, since arrays are immutable. NumPy arrays stay
-    such, as in jax: their values are known while a function is traced.
+    Parameters
+    ----------
+    {a}
+    shape : int or sequence of int
+        New shape, static. One length may be -1; it follows from the number of elements.
+    {order_cf}
+    copy : bool, optional
+        If True, a NumPy array is copied. It has no effect on arrays of this package, which are
+        immutable.
+    {out_sharding}
 
-    Raises:
-        TypeError: a is no array or number (a list, a text); the sizes do not fit; a size is traced.
-        ValueError: order is neither 'C' nor 'F', or two sizes are -1.
-        NotImplementedError: order is 'A'.
+    Returns
+    -------
+    Array
+        Array of the new shape, with the dtype of `a`. A NumPy array stays a NumPy array, so that
+        its values are known while a function is traced.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, the lengths do not fit the number of elements (also
+        a ValueError), or a length is traced or not an integer.
+    ValueError
+        If `order` is neither 'C' nor 'F'.
+    NotImplementedError
+        If `order` is 'A'.
+
+    See Also
+    --------
+    ravel : Flatten an array.
+    expand_dims, squeeze : Add and remove axes of length 1.
+    transpose : Permute the axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
     Array([[0, 1],
@@ -114,14 +141,34 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
 
 @api_boundary
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """Flatten into one axis.
+    """Flatten an array into a vector.
 
-    The dtype stays; order 'F' goes along the first axis first.
+    Parameters
+    ----------
+    {a}
+    {order_cf}
+    {out_sharding}
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError, NotImplementedError: another order than 'C' or 'F'.
+    Returns
+    -------
+    Array
+        Vector of all elements, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If `order` is neither 'C' nor 'F'.
+    NotImplementedError
+        If `order` is 'A'.
+
+    See Also
+    --------
+    reshape : Change the shape.
+    Array.flatten : The method of arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ravel(jnp.ones((2, 1)))
     Array([1., 1.], dtype=float32)
@@ -138,14 +185,35 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
 
 @api_boundary
 def transpose(a: ArrayLike, axes: Any = None) -> Array:
-    """Permute the axes; by default reverse them.
+    """Permute the axes of an array, by default in reverse order.
 
-    The dtype stays; nothing is copied.
+    Parameters
+    ----------
+    {a}
+    axes : sequence of int, optional
+        Permutation: the i-th axis of the result is axis `axes[i]` of `a`. The default, None,
+        reverses the order.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text), or axes do not name each axis once.
-        ValueError, also an IndexError: the axis is out of bounds.
+    Returns
+    -------
+    Array
+        Array with permuted axes, with the dtype of `a`.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `axes` does not name each axis once.
+    ValueError
+        If an axis is out of bounds (also an IndexError).
+
+    See Also
+    --------
+    matrix_transpose : Swap the last two axes.
+    swapaxes, moveaxis : Swap two axes, move some axes.
+    permute_dims : The name in the array API standard.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.transpose(jnp.ones((1, 2))).shape
     (2, 1)
@@ -166,10 +234,33 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
 
 @api_boundary
 def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
-    """Permute the axes.
+    """Permute the axes of an array, as the array API standard defines it.
 
-    The dtype stays; errors are those of `transpose`.
+    Parameters
+    ----------
+    {a}
+    axes : sequence of int
+        Permutation: the i-th axis of the result is axis `axes[i]` of `a`.
 
+    Returns
+    -------
+    Array
+        Array with permuted axes, with the dtype of `a`.
+
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `axes` does not name each axis once.
+    ValueError
+        If an axis is out of bounds (also an IndexError).
+
+    See Also
+    --------
+    transpose : The same, with a default.
+    moveaxis : Move some axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.permute_dims(jnp.ones((1, 2)), (1, 0)).shape
     (2, 1)
@@ -183,14 +274,34 @@ def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
 
 @api_boundary
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """Swap the last two axes.
+    """Transpose matrices: swap the last two axes.
 
-    The dtype stays; complex numbers are not conjugated.
+    Parameters
+    ----------
+    x : array_like
+        Array with at least two axes. Leading axes are a batch.
 
-    Raises:
-        ValueError: there are fewer than two axes.
-        TypeError: x is no array.
+    Returns
+    -------
+    Array
+        Array of shape (..., m, n) for a shape (..., n, m), with the dtype of `x`. Complex numbers
+        are not conjugated.
 
+    Raises
+    ------
+    TypeError
+        If `x` is not an array.
+    ValueError
+        If there are fewer than two axes.
+
+    See Also
+    --------
+    transpose : Permute all axes.
+    swapaxes : Swap any two axes.
+    conj : Complex conjugate.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.matrix_transpose(jnp.ones((3, 1, 2))).shape
     (3, 2, 1)
@@ -206,14 +317,34 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 @api_boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """Swap two axes.
+    """Swap two axes of an array.
 
-    The dtype stays.
+    Parameters
+    ----------
+    {a}
+    axis1 : int
+        First of the axes to swap.
+    axis2 : int
+        Second of the axes to swap.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError, also an IndexError: an axis is out of bounds.
+    Returns
+    -------
+    Array
+        Array with the axes swapped, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If an axis is out of bounds (also an IndexError).
+
+    See Also
+    --------
+    transpose : Permute all axes.
+    moveaxis : Move axes and keep the order of the others.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.swapaxes(jnp.ones((1, 2)), 0, 1).shape
     (2, 1)
@@ -227,15 +358,34 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 @api_boundary
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
-    """Move axes to new places; the others keep their order.
+    """Move axes to new positions and keep the order of the others.
 
-    The dtype stays.
+    Parameters
+    ----------
+    {a}
+    source : int or sequence of int
+        Axes to move.
+    destination : int or sequence of int
+        New position of each of these axes.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError: source and destination are not equally many, or name an axis twice or beyond the
-            bounds.
+    Returns
+    -------
+    Array
+        Array with the axes moved, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If `source` and `destination` differ in length, or name an axis twice or out of bounds.
+
+    See Also
+    --------
+    transpose : Permute all axes.
+    swapaxes : Swap two axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.moveaxis(jnp.ones((1, 2, 3)), 0, -1).shape
     (2, 3, 1)
@@ -256,14 +406,34 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
 
 @api_boundary
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """Move one axis before another.
+    """Move one axis in front of another.
 
-    The dtype stays.
+    Parameters
+    ----------
+    {a}
+    axis : int
+        Axis to move elsewhere.
+    start : int, optional
+        Axis in front of which it is moved. The default is 0, the first axis.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError, also an IndexError: axis or start is out of bounds.
+    Returns
+    -------
+    Array
+        Array with the axis moved, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If `axis` or `start` is out of bounds (also an IndexError).
+
+    See Also
+    --------
+    moveaxis : Move axes to given positions, which is easier to read.
+    roll : Shift elements along an axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.rollaxis(jnp.ones((1, 2, 3)), 2).shape
     (3, 1, 2)
@@ -276,14 +446,32 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 @api_boundary
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
-    """Insert axes of length 1; `axis` counts in the result.
+    """Insert axes of length 1.
 
-    The dtype stays.
+    Parameters
+    ----------
+    {a}
+    axis : int or sequence of int
+        Positions of the new axes in the result.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError: an axis is out of bounds or given twice.
+    Returns
+    -------
+    Array
+        Array with the new axes, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    {raises_axes}
+
+    See Also
+    --------
+    squeeze : Remove axes of length 1.
+    reshape : Change the shape.
+    newaxis : Index that inserts an axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.expand_dims(jnp.arange(2), 0).shape
     (1, 2)
@@ -307,14 +495,32 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
 
 @api_boundary
 def squeeze(a: ArrayLike, axis: Any = None) -> Array:
-    """Drop axes of length 1.
+    """Remove axes of length 1.
 
-    By default all of them; the dtype stays.
+    Parameters
+    ----------
+    {a}
+    axis : int or sequence of int, optional
+        Axes to remove. The default, None, removes all axes of length 1.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError: an axis is longer than 1, out of bounds or given twice.
+    Returns
+    -------
+    Array
+        Array without these axes, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If an axis does not have length 1, is out of bounds or given twice.
+
+    See Also
+    --------
+    expand_dims : Insert axes of length 1.
+    reshape : Change the shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.squeeze(jnp.ones((1, 2))).shape
     (2,)
@@ -334,14 +540,37 @@ def squeeze(a: ArrayLike, axis: Any = None) -> Array:
 
 @api_boundary
 def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
-    """Repeat along axes of length 1 and new leading axes, without copying.
+    """Broadcast an array to a shape, without copying it.
 
-    The dtype stays.
+    Parameters
+    ----------
+    array : array_like
+        Array to broadcast. Lists and tuples are not accepted.
+    {shape}
+    {out_sharding}
 
-    Raises:
-        TypeError: array is a list or a text; a size is negative or no static integer.
-        ValueError: the shape does not broadcast to this one.
+    Returns
+    -------
+    Array
+        Array of the given shape, repeated along axes of length 1 and new leading axes, with the
+        dtype of `array`.
 
+    Raises
+    ------
+    TypeError
+        If `array` is neither an array nor a number, or a size is negative, traced or not an
+        integer.
+    ValueError
+        If the array does not broadcast to the shape.
+
+    See Also
+    --------
+    broadcast_arrays : Broadcast arrays against each other.
+    broadcast_shapes : The resulting shape.
+    tile, repeat : Repeat an array or its elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
     Array([[0, 1],
@@ -355,12 +584,28 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
 def broadcast_arrays(*args: Any) -> list[Array]:
     """Broadcast arrays against each other.
 
-    Each keeps its dtype; unlike NumPy, the result is a list.
+    Parameters
+    ----------
+    *args : array_like
+        Arrays and numbers to broadcast. Lists and tuples are not accepted.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        TypeError, also a ValueError: shapes do not broadcast.
+    Returns
+    -------
+    list of Array
+        The arrays with their common shape. Each keeps its dtype. NumPy returns a tuple.
 
+    Raises
+    ------
+    {raises_operand}
+    {raises_broadcast}
+
+    See Also
+    --------
+    broadcast_to : Broadcast to a given shape.
+    broadcast_shapes : The common shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.broadcast_arrays(jnp.arange(2), 1)[1]
     Array([1, 1], dtype=int32, weak_type=True)
@@ -372,13 +617,30 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 
 @api_boundary
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape to which shapes broadcast.
+    """Compute the shape to which shapes broadcast.
 
-    A shape is an int or a tuple of them; no dtype plays a part.
+    Parameters
+    ----------
+    *shapes : int or tuple of int
+        Shapes of arrays; an int is a shape of one axis.
 
-    Raises:
-        TypeError, also a ValueError: shapes do not broadcast, or a size is negative.
+    Returns
+    -------
+    tuple of int
+        The common shape.
 
+    Raises
+    ------
+    IncompatibleShapesError
+        If the shapes do not broadcast, or a size is negative. It is a TypeError and a ValueError.
+
+    See Also
+    --------
+    broadcast_arrays : Broadcast arrays against each other.
+    broadcast_to : Broadcast to a given shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -389,13 +651,30 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 @api_boundary
 def atleast_1d(*arys: Any) -> Any:
-    """Give arrays at least one axis.
+    """Convert numbers to arrays with at least one axis.
 
-    Dtypes stay. One array comes back as it is, several as a list (NumPy: a tuple).
+    Parameters
+    ----------
+    *arys : array_like
+        Arrays and numbers. Lists and tuples are not accepted.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
+    Returns
+    -------
+    Array or list of Array
+        One array, or a list for several; NumPy returns a tuple. A number becomes a vector of one
+        element. Dtypes stay.
 
+    Raises
+    ------
+    {raises_operand}
+
+    See Also
+    --------
+    atleast_2d, atleast_3d : The same for two and three axes.
+    expand_dims : Insert axes at given positions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.atleast_1d(1)
     Array([1], dtype=int32, weak_type=True)
@@ -405,10 +684,30 @@ def atleast_1d(*arys: Any) -> Any:
 
 @api_boundary
 def atleast_2d(*arys: Any) -> Any:
-    """Give arrays at least two axes; a vector becomes a row.
+    """Add leading axes until arrays have at least two.
 
-    Dtypes, result and errors are those of `atleast_1d`.
+    Parameters
+    ----------
+    *arys : array_like
+        Arrays and numbers. Lists and tuples are not accepted.
 
+    Returns
+    -------
+    Array or list of Array
+        One array, or a list for several; NumPy returns a tuple. A vector becomes a matrix of one
+        row. Dtypes stay.
+
+    Raises
+    ------
+    {raises_operand}
+
+    See Also
+    --------
+    atleast_1d, atleast_3d : The same for one and three axes.
+    expand_dims : Insert axes at given positions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.atleast_2d(1)
     Array([[1]], dtype=int32, weak_type=True)
@@ -434,11 +733,30 @@ def cube(x: Node) -> Node:
 
 @api_boundary
 def atleast_3d(*arys: Any) -> Any:
-    """Give arrays at least three axes.
+    """Add axes until arrays have at least three.
 
-    A vector of n becomes (1, n, 1), a matrix (n, m, 1). Dtypes, result and errors are those of
-    `atleast_1d`.
+    Parameters
+    ----------
+    *arys : array_like
+        Arrays and numbers. Lists and tuples are not accepted.
 
+    Returns
+    -------
+    Array or list of Array
+        One array, or a list for several; NumPy returns a tuple. A vector of n elements gets the
+        shape (1, n, 1), and a matrix of shape (n, m) the shape (n, m, 1). Dtypes stay.
+
+    Raises
+    ------
+    {raises_operand}
+
+    See Also
+    --------
+    atleast_1d, atleast_2d : The same for one and two axes.
+    dstack : Join arrays along the third axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.atleast_3d(1).shape
     (1, 1, 1)
