@@ -59,17 +59,34 @@ if TYPE_CHECKING:  # `Array.at`: the classes of api/indexes/at.py as type checke
 
 
 class Array:
-    """A jnp-style immutable array: a future for a value of known shape and dtype.
+    """Immutable array of a known shape and dtype, whose values are computed on demand.
 
-    An error in its computation is raised where somebody looks at the value.
+    Arrays are made by `array`, `asarray`, `zeros` and other functions, never by calling the class.
+    Operations are recorded and computed together when values are needed, for example by `print` or
+    `numpy.asarray`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.arange(3) * 2
-        >>> x.shape, x.dtype.name
-        ((3,), 'int32')
-        >>> x
-        Array([0, 2, 4], dtype=int32)
+    Raises
+    ------
+    TypeError
+        If the class is called.
+
+    See Also
+    --------
+    array : Make an array from values.
+    Array.block_until_ready : Wait for the values.
+    Array.at : Updated copies.
+
+    Notes ----- An error in a computation is raised where values are needed, and names the line that
+    recorded the operation.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.arange(3) * 2
+    >>> x.shape, x.dtype.name
+    ((3,), 'int32')
+    >>> x
+    Array([0, 2, 4], dtype=int32)
     """
 
     __slots__ = ("__weakref__", "_node")
@@ -347,10 +364,24 @@ class Array:
     # --- waiting and looking ---
 
     def block_until_ready(self) -> Array:
-        """Compute the value, or wait for it, and return the array itself, of its shape and dtype.
+        """Compute the values, or wait for them, and return the array itself.
 
-        An error in its computation is raised here.
+        Returns
+        -------
+        Array
+            The same array, whose shape and dtype do not change.
 
+        Raises
+        ------
+        Exception
+            Any error of the computation, for example if memory runs out.
+
+        See Also
+        --------
+        block_until_ready : The same for a pytree of arrays.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> (jnp.arange(2) + 1).block_until_ready()
         Array([1, 2], dtype=int32)
@@ -365,8 +396,15 @@ class Array:
         return self
 
     def is_ready(self) -> bool:
-        """Whether the value is there, so that looking at it would not wait.
+        """Tell whether the values are there, so that using them would not wait.
 
+        Returns
+        -------
+        bool
+            False as long as the computation is pending.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(2).block_until_ready().is_ready()
         True
@@ -380,15 +418,29 @@ class Array:
             engine.materialise([self._node])
 
     def is_deleted(self) -> bool:
-        """Whether the buffer was given away (donated) or deleted."""
+        """Tell whether the buffer was donated or deleted.
+
+        Returns
+        -------
+        bool
+            True after `delete`, and after the array was donated to a compiled function.
+        """
         return self._node.value is engine.DELETED
 
     @api_boundary
     def delete(self) -> None:
-        """Give the buffer back; a traced array has none to give.
+        """Free the buffer of the array.
 
-        Operations on the array raise RuntimeError from then on, and name the line of this call.
+        Operations on the array raise a RuntimeError from then on, which names the line of this
+        call.
 
+        Raises
+        ------
+        ConcretizationTypeError
+            If the array is traced, and therefore has no buffer.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> x = jnp.arange(2)
         >>> x.delete()
@@ -439,10 +491,30 @@ class Array:
 
     @api_boundary
     def item(self, *args: int) -> Any:
-        """Return one element as a Python scalar: the only one, or the one at a place.
+        """Return one element as a Python scalar.
 
-        A ValueError if there are several and no place, an IndexError if there is none there.
+        Parameters
+        ----------
+        *args : int
+            Flat position of the element, or one index for each axis. They may be left out if there
+            is one element.
 
+        Returns
+        -------
+        scalar
+            Python bool, int, float or complex.
+
+        Raises
+        ------
+        ValueError
+            If there are several elements and no position is given.
+        IndexError
+            If the position is out of bounds.
+        ConcretizationTypeError
+            If the array is traced.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).item(2)
         2
@@ -451,8 +523,20 @@ class Array:
 
     @api_boundary
     def tolist(self) -> Any:
-        """Return the elements as nested lists of Python scalars; an error if the array is traced.
+        """Return the elements as nested lists of Python scalars.
 
+        Returns
+        -------
+        list or scalar
+            One level of lists for each axis; a scalar if there are no axes.
+
+        Raises
+        ------
+        ConcretizationTypeError
+            If the array is traced.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.array([[1, 2]]).tolist()
         [[1, 2]]
@@ -591,7 +675,13 @@ class Array:
         return where[0] if len(where) == 1 else where
 
     def platform(self) -> str:
-        """What the value lies on: "cpu"."""
+        """Return the name of the platform on which the array lies.
+
+        Returns
+        -------
+        str
+            Name of the platform, "cpu" or "gpu".
+        """
         return next(iter(self.devices())).platform
 
     @property
@@ -614,7 +704,13 @@ class Array:
         return _exchange().cuda_array_interface(self, value, self.shape, self.dtype)
 
     def devices(self) -> set[Any]:
-        """The set of devices that hold the value."""
+        """Return the devices that hold the values.
+
+        Returns
+        -------
+        set of Device
+            One device, or several for an array that is split over them.
+        """
         return set(self._where())
 
     def _where(self) -> tuple[Any, ...]:

@@ -98,6 +98,33 @@ indices_or_sections : int or sequence of int
 k : int, optional
     Number of the diagonal: 0, the default, is the main diagonal, positive numbers count to the
     right of it, and negative ones below it.""",
+    "index_hints": """\
+indices_are_sorted : bool, optional
+    Promise that the indices are in rising order. The default is False.
+unique_indices : bool, optional
+    Promise that no element is indexed twice. The default is False.
+mode : {'drop', 'fill', 'clip', 'promise_in_bounds'} or GatherScatterMode, optional
+    What happens to updates out of bounds: 'drop' (also named 'fill'), the default, leaves them out,
+    and 'clip' moves them to the nearest element.
+wrap_negative_indices : bool, optional
+    If True, the default, negative indices count from the end of the axis.""",
+    "at_values": """\
+values : array_like
+    Operand for the indexed elements, which broadcasts to their shape.""",
+    "returns_updated": """\
+Array
+    Updated copy, with the shape and dtype of the array.""",
+    "size_results": """\
+size : int, optional
+    Static number of results, which is required under `jit`. Surplus results are dropped. The
+    default, None, returns all of them and waits for the values.""",
+    "searchsorted_method": """\
+method : str, optional
+    Algorithm in JAX: 'scan', 'scan_unrolled', 'sort' or 'compare_all'. It has no effect.""",
+    "inplace": """\
+inplace : bool
+    Has to be False, since arrays are immutable. True, the default for compatibility with NumPy, is
+    an error.""",
     # --- parameters of transformations
     "argnums": """\
 argnums : int or sequence of int, optional
@@ -464,6 +491,14 @@ ValueError
     bounds, or the axis is out of bounds.
 ZeroDivisionError
     If the number of parts is 0.""",
+    "raises_index": """\
+IndexError, TypeError
+    If the index is not valid for the array.
+ValueError
+    If the values do not broadcast to the indexed elements, or there is no such mode.""",
+    "raises_traced_size": """\
+ConcretizationTypeError
+    If values are traced and `size` is not given. It is a TypeError.""",
     # --- differences from NumPy
     "note_inexact": """\
 Integers and bools of any width give the default float dtype, float32 (float64 with

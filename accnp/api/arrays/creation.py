@@ -622,7 +622,7 @@ def arange(
     Returns
     -------
     Array
-        Vector of the numbers `start`, `start + step`, ... below `stop` (above it for a negative
+        Vector with the elements `start`, `start + step`, ... below `stop` (above it for a negative
         step).
 
     Raises

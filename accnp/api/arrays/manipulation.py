@@ -627,7 +627,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        The common shape.
+        The common shape, whatever the dtypes of the arrays.
 
     Raises
     ------

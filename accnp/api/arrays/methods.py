@@ -21,6 +21,7 @@ from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
 from accnp.api.folds import means, reductions
 from accnp.array import Array, is_traced, look
+from accnp.docstrings import filled
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 from accnp.ir.node import record
@@ -154,11 +155,36 @@ def _imag(self: Array) -> Array:
 # --- methods that are not just functions ----------------------------------------------------------
 
 
+@filled
 def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
-    """Return the elements under another shape; one size may be -1. The dtype stays.
+    """Return the elements with another shape.
 
-    A TypeError if the sizes do not fit, or are no integers.
+    Parameters
+    ----------
+    *args : int or sequence of int
+        New lengths of the axes, as one sequence or separately. One may be -1; it follows from the
+        number of elements.
+    {order_cf}
+    {out_sharding}
 
+    Returns
+    -------
+    Array
+        Array of the new shape, with the same dtype.
+
+    Raises
+    ------
+    TypeError
+        If the lengths do not fit the number of elements, or are not static integers.
+    ValueError
+        If `order` is neither 'C' nor 'F'.
+
+    See Also
+    --------
+    reshape : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(4).reshape(2, -1).shape
     (2, 2)
@@ -172,10 +198,31 @@ def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None
 
 @api_boundary
 def _transpose(self: Array, *args: Any) -> Array:
-    """Return the array with its axes permuted, or reversed. The dtype stays.
+    """Return the array with its axes permuted, by default in reverse order.
 
-    A ValueError if axes are not each named once.
+    Parameters
+    ----------
+    *args : int or sequence of int
+        Permutation of the axes, as one sequence or separately. Without it, the order is reversed.
 
+    Returns
+    -------
+    Array
+        Array with permuted axes, with the same dtype.
+
+    Raises
+    ------
+    TypeError
+        If the axes are not each named once.
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    transpose : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ones((2, 3, 4)).transpose(2, 0, 1).shape
     (4, 2, 3)
@@ -188,8 +235,29 @@ def _transpose(self: Array, *args: Any) -> Array:
 
 @api_boundary
 def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """Return the elements along one axis. The dtype stays; a ValueError if order is not C or F.
+    """Return the elements along one axis.
 
+    Parameters
+    ----------
+    {order_cf}
+    {out_sharding}
+
+    Returns
+    -------
+    Array
+        Vector of all elements, with the same dtype.
+
+    Raises
+    ------
+    ValueError
+        If `order` is neither 'C' nor 'F'.
+
+    See Also
+    --------
+    ravel : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array([[1, 2], [3, 4]]).flatten("F")
     Array([1, 3, 2, 4], dtype=int32)
@@ -199,8 +267,33 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Arra
 
 @api_boundary
 def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
-    """Limit values to [min, max]; shapes broadcast, dtypes are promoted. A TypeError for lists.
+    """Limit the elements to an interval.
 
+    Parameters
+    ----------
+    min : array_like, optional
+        Lower bound of the interval. The default, None, means no lower bound.
+    max : array_like, optional
+        Upper bound of the interval. The default, None, means no upper bound.
+
+    Returns
+    -------
+    Array
+        Array with the broadcast shape and the promoted dtype of all three.
+
+    Raises
+    ------
+    TypeError
+        If a bound is neither an array nor a number, or the shapes do not broadcast.
+    ValueError
+        If one of them is complex.
+
+    See Also
+    --------
+    clip : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(4).clip(1, 2)
     Array([1, 1, 2, 2], dtype=int32)
@@ -208,9 +301,34 @@ def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
     return ufuncs.clip(self, min=min, max=max)
 
 
+@filled
 def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
-    """Return the array converted to a dtype; the shape stays. A TypeError if there is no such one.
+    """Return the array converted to a dtype.
 
+    Parameters
+    ----------
+    dtype : dtype_like
+        Dtype to convert the elements to.
+    copy : bool, optional
+        Has no effect on arrays, which are immutable.
+    {device}
+
+    Returns
+    -------
+    Array
+        Converted array, with the same shape.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+
+    See Also
+    --------
+    astype : The function, with notes on values out of range.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array([1.5, -1.5]).astype(int)
     Array([ 1, -1], dtype=int32)
@@ -223,8 +341,24 @@ def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> 
 
 
 def _copy(self: Array) -> Array:
-    """Return a copy, of the same shape and dtype; of a deleted array that raises when looked at.
+    """Return a copy with a buffer of its own.
 
+    Returns
+    -------
+    Array
+        Copy with the same shape and dtype. It stays valid if the array is donated or deleted.
+
+    Raises
+    ------
+    RuntimeError
+        If the array was deleted or donated.
+
+    See Also
+    --------
+    copy : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(3).copy()
     Array([0, 1, 2], dtype=int32)
@@ -234,8 +368,24 @@ def _copy(self: Array) -> Array:
 
 @api_boundary
 def _conj(self: Array) -> Array:
-    """Return the complex conjugate, of the same shape and dtype; never an error.
+    """Return the complex conjugate of each element.
 
+    Returns
+    -------
+    Array
+        Conjugates, with the same shape and dtype. Real numbers are returned as they are.
+
+    Raises
+    ------
+    RuntimeError
+        If the array was deleted or donated.
+
+    See Also
+    --------
+    conj : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array([1 + 2j]).conj()
     Array([1.-2.j], dtype=complex64)
@@ -248,12 +398,38 @@ def _compress(
     self: Array, condition: Any, axis: int | None = None, *, out: None = None,
     size: int | None = None, fill_value: Any = 0,
 ) -> Array:  # fmt: skip
-    """Return the places of an axis for which the condition holds. The dtype stays.
+    """Keep the slices along an axis for which a condition holds.
 
-    Raises:
-        ValueError: the condition is no vector, or there is no such axis.
-        TypeError: the condition is a list.
+    Parameters
+    ----------
+    condition : array_like
+        Vector of truth values, one for each slice.
+    axis : int, optional
+        Axis along which to choose. None, the default, uses the flattened array.
+    {out}
+    {size_results}
+    fill_value : array_like, optional
+        Value of missing slices if fewer than `size` are kept. The default is 0.
 
+    Returns
+    -------
+    Array
+        Chosen slices, with the same dtype.
+
+    Raises
+    ------
+    TypeError
+        If `condition` is a list, or is traced and `size` is not given.
+    ValueError
+        If `condition` is not a vector, is true beyond the end of the axis, or the axis is out of
+        bounds.
+
+    See Also
+    --------
+    compress : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(3).compress(jnp.array([True, False, True]))
     Array([0, 2], dtype=int32)
@@ -264,12 +440,36 @@ def _compress(
 
 @api_boundary
 def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
-    """Return the same bits as another dtype; the last axis grows or shrinks with the width.
+    """Return the array with its bits interpreted as another dtype.
 
-    Raises:
-        TypeError: there is no such dtype.
-        ValueError: the last axis does not hold whole elements of it.
+    Parameters
+    ----------
+    dtype : dtype_like, optional
+        Dtype to interpret the bits as. The default, None, returns the array.
+    type : None, optional
+        Not supported; present for compatibility with NumPy.
 
+    Returns
+    -------
+    Array
+        Array of the dtype. If its width differs, the last axis becomes longer or shorter.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+    ValueError
+        If the last axis does not hold whole elements of the dtype.
+    NotImplementedError
+        If `type` is given.
+
+    See Also
+    --------
+    lax.bitcast_convert_type : The function for dtypes of any widths.
+    Array.astype : Convert values.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array([1.0]).view("int32")
     Array([1065353216], dtype=int32)
@@ -301,8 +501,20 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
 
 @api_boundary
 def _byteswap(self: Array) -> Array:
-    """Return the array with the bytes of each element reversed; shape and dtype stay, no errors.
+    """Return the array with the bytes of each element reversed.
 
+    Returns
+    -------
+    Array
+        Array with the same shape and dtype.
+
+    Raises
+    ------
+    RuntimeError
+        If the array was deleted or donated.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(2).byteswap()
     Array([       0, 16777216], dtype=int32)
@@ -313,8 +525,27 @@ def _byteswap(self: Array) -> Array:
 
 @api_boundary
 def _tobytes(self: Array, order: str = "C") -> bytes:
-    r"""Return the bytes of the elements, of any dtype; a ValueError for an unknown order.
+    r"""Return the bytes of all elements, of any dtype and shape.
 
+    Parameters
+    ----------
+    order : {'C', 'F', 'A'}, optional
+        Whether the last index varies fastest ('C', the default, and 'A') or the first one ('F').
+
+    Returns
+    -------
+    bytes
+        Bytes of the elements in the byte order of the machine.
+
+    Raises
+    ------
+    ValueError
+        If there is no such order.
+    ConcretizationTypeError
+        If the array is traced.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(2, dtype="int8").tobytes()
     b'\x00\x01'

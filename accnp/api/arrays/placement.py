@@ -180,8 +180,33 @@ def device_put(
 
 @api_boundary
 def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
-    """Return the array on a device; shape and dtype stay. A ValueError if it is no device.
+    """Return the array on a device, with the same shape and dtype.
 
+    Parameters
+    ----------
+    device : Device or Sharding
+        Where to put the array.
+    stream : None, optional
+        Not supported; present for the array API standard.
+
+    Returns
+    -------
+    Array
+        Array on the device.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+    NotImplementedError
+        If `stream` is given.
+
+    See Also
+    --------
+    device_put : The function, with notes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(2).to_device(jnp.devices()[0]).platform()
     'cpu'
@@ -193,8 +218,20 @@ def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
 
 @api_boundary
 def _unsafe_pointer(self: Array) -> int:
-    """The address of the elements, an integer; nobody may write there. Traced arrays raise.
+    """Return the address of the elements in memory, whatever their dtype and shape.
 
+    Returns
+    -------
+    int
+        Address of the first element. Do not write to this memory: other arrays may share it.
+
+    Raises
+    ------
+    TracerArrayConversionError
+        If the array is traced.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(2).unsafe_buffer_pointer() != 0
     True
@@ -204,10 +241,26 @@ def _unsafe_pointer(self: Array) -> int:
 
 @api_boundary
 def _addressable(self: Array, index: int) -> Array:
-    """The part of the array on one of its devices, of its dtype and a part of its shape.
+    """Return the part of the array that lies on one of its devices.
 
-    An IndexError if there are fewer devices.
+    Parameters
+    ----------
+    index : int
+        Position of the device among those of the array.
 
+    Returns
+    -------
+    Array
+        Part of the array, with the same dtype and a part of the shape: the whole array if there is
+        one device.
+
+    Raises
+    ------
+    IndexError
+        If there are fewer devices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.arange(2).addressable_data(0)
     Array([0, 1], dtype=int32)
@@ -227,7 +280,13 @@ def _always(self: Array) -> bool:
 
 
 def _bytes_on_device(self: Array) -> int:
-    """How many bytes the elements take, of whatever shape and dtype."""
+    """Return the number of bytes of the elements.
+
+    Returns
+    -------
+    int
+        Number of elements, of any shape, times the size of the dtype.
+    """
     return self.nbytes
 
 

@@ -282,10 +282,43 @@ class AtIndex:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """Return x[key], of the dtype of x; `mode="fill"` gives nan or `fill_value` out of bounds.
+        """Return the indexed elements, with a choice for indices out of bounds.
 
-        Else the nearest element is read there. An IndexError or a TypeError if the key is none.
+        Parameters
+        ----------
+        indices_are_sorted : bool, optional
+            Promise that the indices are in rising order. The default is False.
+        unique_indices : bool, optional
+            Promise that no element is indexed twice. The default is False.
+        mode : {'clip', 'fill', 'drop', 'promise_in_bounds'} or GatherScatterMode, optional
+            What is read out of bounds: the nearest element ('clip' and the default, None), or
+            `fill_value` ('fill', also named 'drop').
+        fill_value : scalar, optional
+            Value out of bounds for `mode='fill'`. The default is nan for floating and complex
+            dtypes, the smallest number for signed integers, the largest for unsigned ones, and True
+            for bools.
+        {out_sharding}
+        wrap_negative_indices : bool, optional
+            If True, the default, negative indices count from the end of the axis.
 
+        Returns
+        -------
+        Array
+            `x[key]` for `x.at[key]`, with the dtype of the array.
+
+        Raises
+        ------
+        IndexError, TypeError
+            If the index is not valid for the array.
+        ValueError
+            If there is no such mode.
+
+        See Also
+        --------
+        take : Take elements along an axis.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).at[7].get(mode="fill", fill_value=-1)
         Array(-1, dtype=int32)
@@ -308,12 +341,33 @@ class AtIndex:
 
     @api_boundary
     def set(self, values: Any, **hints: Any) -> Array:
-        """x[key] = values, in a copy of the shape and dtype of x; out of bounds nothing is written.
+        """Return a copy in which the indexed elements have new values.
 
-        Raises:
-            IndexError, TypeError: the key is none.
-            ValueError: values do not broadcast to x[key], or there is no such mode.
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
 
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.add : Add to the elements.
+        lax.dynamic_update_slice : Update a slice at a traced position.
+
+        Notes ----- This is `x[key] = values` for immutable arrays. If an element is indexed several
+        times, one of the values is stored, and it is not specified which one. Under `jit` the
+        update is in place where the array is not needed afterwards.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.zeros(3).at[1].set(5.0)
         Array([0., 5., 0.], dtype=float32)
@@ -322,8 +376,32 @@ class AtIndex:
 
     @api_boundary
     def add(self, values: Any, **hints: Any) -> Array:
-        """x[key] += values; a place named twice is added to twice. Shape, dtype, errors: see `set`.
+        """Return a copy in which values are added to the indexed elements.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.set : Store values.
+        ops.segment_sum : Sums of segments.
+
+        Notes ----- This is `x[key] += values` for immutable arrays. If an element is indexed
+        several times, all values are added to it.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.zeros(3).at[jnp.array([0, 0])].add(1.0)
         Array([2., 0., 0.], dtype=float32)
@@ -332,8 +410,31 @@ class AtIndex:
 
     @api_boundary
     def subtract(self, values: Any, **hints: Any) -> Array:
-        """x[key] -= values, as of `add`. Shape, dtype, errors: see `set`.
+        """Return a copy in which values are subtracted from the indexed elements.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.add : Add to the elements.
+
+        Notes ----- This is `x[key] -= values` for immutable arrays. If an element is indexed
+        several times, all values are subtracted from it.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.zeros(3).at[1].subtract(1.0)
         Array([ 0., -1.,  0.], dtype=float32)
@@ -347,8 +448,31 @@ class AtIndex:
 
     @api_boundary
     def multiply(self, values: Any, **hints: Any) -> Array:
-        """x[key] *= values, as of `add`. Shape, dtype, errors: see `set`.
+        """Return a copy in which the indexed elements are multiplied by values.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.divide : Divide the elements.
+
+        Notes ----- This is `x[key] *= values` for immutable arrays. If an element is indexed
+        several times, it is multiplied by all values.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).at[1:].multiply(10)
         Array([ 0, 10, 20], dtype=int32)
@@ -359,8 +483,32 @@ class AtIndex:
 
     @api_boundary
     def min(self, values: Any, **hints: Any) -> Array:
-        """x[key] = minimum(x[key], values). Shape, dtype, errors: see `set`.
+        """Return a copy in which the indexed elements are limited from above by values.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.max : Limit from below.
+        minimum : The function of two arrays.
+
+        Notes ----- This is `x[key] = minimum(x[key], values)` for immutable arrays. If an element
+        is indexed several times, the smallest of the values counts.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).at[:].min(1)
         Array([0, 1, 1], dtype=int32)
@@ -369,8 +517,32 @@ class AtIndex:
 
     @api_boundary
     def max(self, values: Any, **hints: Any) -> Array:
-        """x[key] = maximum(x[key], values). Shape, dtype, errors: see `set`.
+        """Return a copy in which the indexed elements are limited from below by values.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.min : Limit from above.
+        maximum : The function of two arrays.
+
+        Notes ----- This is `x[key] = maximum(x[key], values)` for immutable arrays. If an element
+        is indexed several times, the largest of the values counts.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).at[:].max(1)
         Array([1, 1, 2], dtype=int32)
@@ -385,8 +557,32 @@ class AtIndex:
 
     @api_boundary
     def divide(self, values: Any, **hints: Any) -> Array:
-        """x[key] /= values. Shape, dtype, errors: see `set`.
+        """Return a copy in which the indexed elements are divided by values.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        Array
+            Updated copy, with the shape of the array. Integers give a floating dtype.
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.multiply : Multiply the elements.
+
+        Notes ----- This is `x[key] /= values` for immutable arrays. If an element is indexed
+        several times, it is divided by the product of the values.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3.0).at[2].divide(4)
         Array([0. , 1. , 0.5], dtype=float32)
@@ -395,8 +591,32 @@ class AtIndex:
 
     @api_boundary
     def power(self, values: Any, **hints: Any) -> Array:
-        """x[key] **= values. Shape, dtype, errors: see `set`.
+        """Return a copy in which the indexed elements are raised to the power of values.
 
+        Parameters
+        ----------
+        {at_values}
+        {index_hints}
+        {out_sharding}
+
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        {raises_index}
+
+        See Also
+        --------
+        Array.at.multiply : Multiply the elements.
+        power : The function of two arrays.
+
+        Notes ----- This is `x[key] **= values` for immutable arrays. If an element is indexed
+        several times, it is raised to the product of the values.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).at[2].power(3)
         Array([0, 1, 8], dtype=int32)
@@ -405,10 +625,35 @@ class AtIndex:
 
     @api_boundary
     def apply(self, func: Callable[[Any], Any], **hints: Any) -> Array:
-        """x[key] = func(x[key]); an element named twice is changed twice.
+        """Return a copy in which a function was applied to the indexed elements.
 
-        Shape, dtype, errors: see `set`; a TypeError if func is no function.
+        Parameters
+        ----------
+        func : callable
+            Function of an array that returns an array of the same shape, elementwise.
+        {index_hints}
 
+        Returns
+        -------
+        {returns_updated}
+
+        Raises
+        ------
+        IndexError, TypeError
+            If the index is not valid for the array, or `func` is not callable.
+        ValueError
+            If there is no such mode.
+
+        See Also
+        --------
+        ufunc.at : The method of ufuncs.
+
+        Notes
+        -----
+        If an element is indexed several times, the function is applied to it several times.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.arange(3).at[1:].apply(lambda v: v * v + 1)
         Array([0, 2, 5], dtype=int32)

@@ -37,14 +37,38 @@ __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:
-    """Return the number of the bin that each value falls into; bins rise or fall.
+    """Find the number of the bin that each value falls into.
 
-    The shape is that of x, the dtype int32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    x : array_like
+        Values of any shape. Lists and tuples are not accepted.
+    bins : array_like
+        Vector of the edges of the bins, in rising or falling order.
+    right : bool, optional
+        If True, bins include their upper edge; if False, the default, their lower one.
+    {searchsorted_method}
 
-    Raises:
-        ValueError: bins are no vector.
-        TypeError: one is a list or a text.
+    Returns
+    -------
+    Array
+        Numbers with the shape of `x`, of dtype int32 (int64 with `jax_enable_x64`): 0 before the
+        first edge, and the number of edges after the last one.
 
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number.
+    ValueError
+        If `bins` is not a vector, or there is no such method.
+
+    See Also
+    --------
+    searchsorted : Positions in a sorted vector.
+    histogram, bincount : Counts of values.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0, 3.0]))
     Array([0, 2], dtype=int32)
@@ -77,15 +101,41 @@ def bincount(
     length: int | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Count how often each non-negative integer occurs; under jit pass `length`.
+    """Count how often each non-negative integer occurs in a vector.
 
-    One axis of int32 (64-bit with jax_enable_x64), or of the dtype of the weights. Unlike NumPy:
-    negative numbers count as 0.
+    Parameters
+    ----------
+    x : array_like of int
+        Vector of integers. Negative ones count as 0, where NumPy raises an error.
+    weights : array_like, optional
+        Weight of each element, which is added up instead of 1. The default, None, counts.
+    minlength : int, optional
+        Minimum length of the result. The default is 0.
+    length : int, optional
+        Static length of the result, which is required under `jit`. Larger integers are not counted.
+    {out_sharding}
 
-    Raises:
-        TypeError: x is of floats, is a list or a text, or traced without length=.
-        ValueError: x is no vector, or weights differ in shape.
+    Returns
+    -------
+    Array
+        Vector of counts, of dtype int32 (int64 with `jax_enable_x64`), or of the dtype of
+        `weights`.
 
+    Raises
+    ------
+    TypeError
+        If `x` does not hold integers, is a list, or is traced and `length` is not given.
+    ValueError
+        If `x` is not a vector, or `weights` has another shape.
+
+    See Also
+    --------
+    histogram : Counts of real numbers in bins.
+    unique : Distinct values and their counts.
+    ops.segment_sum : Sums of segments of any rank.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
@@ -118,13 +168,32 @@ def bincount(
 
 @api_boundary
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
-    """Turn flat indices into coordinates; indices out of range are clamped.
+    """Convert flat indices to one index for each axis of a shape.
 
-    Each coordinate has the shape and dtype of indices. The shape may be traced.
+    Parameters
+    ----------
+    indices : array_like of int
+        Indices into the flattened array. Those out of range are clamped.
+    shape : sequence of int
+        Shape of the array; it may be traced.
 
-    Raises:
-        TypeError: indices are of floats, or is a list or a text.
+    Returns
+    -------
+    tuple of Array
+        One array of indices for each axis, with the shape and dtype of `indices`.
 
+    Raises
+    ------
+    TypeError
+        If `indices` does not hold integers, or is a list.
+
+    See Also
+    --------
+    ravel_multi_index : The inverse.
+    argmax, argmin : Functions that return flat indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
     (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
@@ -172,14 +241,41 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Turn coordinates into flat indices.
+    """Convert one index for each axis of a shape to flat indices.
 
-    Shapes broadcast; the dtype is int32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    multi_index : sequence of array_like of int
+        One array of indices for each axis. Their shapes broadcast.
+    dims : sequence of int
+        Shape of the array, static.
+    mode : {'raise', 'wrap', 'clip', 'ignore'}, optional
+        What happens to indices out of bounds: an error ('raise', the default, which needs concrete
+        values), the index modulo the length of the axis ('wrap'), the nearest one ('clip'), or
+        nothing ('ignore').
+    {order_cf}
+    dtype : dtype_like, optional
+        Dtype of the result. The default is int32 (int64 with `jax_enable_x64`).
 
-    Raises:
-        ValueError: a coordinate is out of bounds in mode 'raise', or of floats; their number
-            differs from dims; unknown mode or order.
+    Returns
+    -------
+    Array
+        Flat indices, with the broadcast shape.
 
+    Raises
+    ------
+    ValueError
+        If an index is out of bounds in mode 'raise' or not an integer, the number of arrays is not
+        that of `dims`, or there is no such mode or order.
+    TypeError
+        If `dims` is not a sequence.
+
+    See Also
+    --------
+    unravel_index : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)

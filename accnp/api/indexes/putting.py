@@ -36,14 +36,41 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """Return a copy with values put at indices along an axis; needs inplace=False.
+    """Return a copy with values stored at a given index along an axis for each position.
 
-    Shape and dtype stay; values broadcast to indices.
+    Parameters
+    ----------
+    arr : array_like
+        Array to copy. Lists and tuples are not accepted.
+    indices : array_like of int
+        Index along the axis for each position, for example the result of `argmax`.
+    values : array_like
+        Values to store, which broadcast to `indices`.
+    axis : int or None
+        Axis along which to index; None uses the flattened array.
+    {inplace}
+    mode : {'drop', 'fill', 'clip', 'promise_in_bounds'}, optional
+        What happens to updates out of bounds: 'drop' (also named 'fill'), the default, leaves them
+        out, and 'clip' moves them to the nearest element.
 
-    Raises:
-        ValueError: inplace is true, different numbers of axes, or one out of bounds.
-        TypeError: indices are no integers.
+    Returns
+    -------
+    {returns_updated}
 
+    Raises
+    ------
+    TypeError
+        If `indices` does not hold integers.
+    ValueError
+        If `inplace` is True, the numbers of axes differ, or the axis is out of bounds.
+
+    See Also
+    --------
+    take_along_axis : Take elements at such indices.
+    Array.at : Updated copies for any index.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.put_along_axis(jnp.zeros(3), jnp.array([1]), 7.0, 0, inplace=False)
     Array([0., 7., 0.], dtype=float32)
@@ -77,14 +104,40 @@ def _no_inplace(inplace: bool, function: str) -> None:
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """Return a copy with values put at flat indices; needs inplace=False.
+    """Return a copy with values stored at flat indices.
 
-    Shape and dtype stay; values are repeated. Unlike NumPy: what is beyond an end goes to that end.
+    Parameters
+    ----------
+    a : array_like
+        Array to copy. Lists and tuples are not accepted.
+    ind : array_like of int
+        Indices into the flattened array.
+    v : array_like
+        Values to store. They are repeated if there are fewer than indices.
+    mode : {'clip', 'wrap', 'drop'}, optional
+        What happens to indices out of bounds: the nearest element is written (None, the default,
+        and 'clip', for which negative indices count as too small), the element at the index modulo
+        the size ('wrap'), or none ('drop').
+    {inplace}
 
-    Raises:
-        ValueError: inplace is true.
-        TypeError: indices are no integers.
+    Returns
+    -------
+    {returns_updated}
 
+    Raises
+    ------
+    TypeError
+        If `ind` does not hold integers.
+    ValueError
+        If `inplace` is True, or `a` has no axis.
+
+    See Also
+    --------
+    Array.at : Updated copies for any index.
+    place : Store values where a condition holds.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), jnp.array([4.0, 5.0]), inplace=False)
     Array([4., 0., 5.], dtype=float32)
@@ -117,14 +170,36 @@ def put(
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """Return a copy with the main diagonal filled; needs inplace=False.
+    """Return a copy with the main diagonal filled.
 
-    Shape and dtype stay; val is repeated.
+    Parameters
+    ----------
+    a : array_like
+        Matrix, or array of several axes of one length.
+    val : array_like
+        Value, or values that are repeated along the diagonal.
+    wrap : bool, optional
+        Not supported; present for compatibility with NumPy.
+    {inplace}
 
-    Raises:
-        ValueError: inplace is true, one axis, or several of different lengths.
-        NotImplementedError: wrap=True.
+    Returns
+    -------
+    {returns_updated}
 
+    Raises
+    ------
+    ValueError
+        If `inplace` is True, or `a` has one axis, or more than two that differ in length.
+    NotImplementedError
+        If `wrap` is True.
+
+    See Also
+    --------
+    diag_indices : Indices of the diagonal.
+    diag : Matrix with given numbers on a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)
     Array([[5., 0.],

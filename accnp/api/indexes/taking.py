@@ -59,17 +59,54 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Array:
-    """Take elements along an axis; out of bounds gives nan, or the ends in mode "clip".
+    """Take elements or slices along an axis.
 
-    axis=None takes from the flattened array. The shape is that of indices in the place of the axis;
-    the dtype stays. Unlike NumPy: integers give their least value there, unsigned ones the largest.
+    Parameters
+    ----------
+    {a}
+    indices : array_like of int
+        Positions to take. Negative ones count from the end.
+    {axis_or_flat}
+    {out}
+    mode : {'fill', 'clip', 'wrap'}, optional
+        What is taken out of bounds: `fill_value` ('fill', the default), the nearest element
+        ('clip'), or the element at the position modulo the length of the axis ('wrap').
+    unique_indices : bool, optional
+        Promise that no position is given twice. The default is False.
+    indices_are_sorted : bool, optional
+        Promise that the positions are in rising order. The default is False.
+    fill_value : scalar, optional
+        Value out of bounds. The default is nan for floating and complex dtypes, the smallest number
+        for signed integers and the largest for unsigned ones.
 
-    Raises:
-        TypeError: indices are no integers, or something is a list or a text.
-        ValueError: the axis is out of bounds.
-        IndexError: the axis has length 0.
-        NotImplementedError: mode='raise', or out=.
+    Returns
+    -------
+    Array
+        Array with the dtype of `a`, and the shape of `indices` in the place of the axis.
 
+    Raises
+    ------
+    TypeError
+        If `indices` does not hold integers, or an operand is neither an array nor a number.
+    ValueError
+        If the axis is out of bounds.
+    IndexError
+        If the axis has length 0.
+    NotImplementedError
+        If `mode` is 'raise', or `out` is given.
+
+    See Also
+    --------
+    take_along_axis : Take by an index for each position.
+    Array.at.get : Index with a choice for positions out of bounds.
+    compress : Choose slices by a condition.
+
+    Notes
+    -----
+    Indices out of bounds do not raise an error, as in JAX.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)
@@ -142,15 +179,46 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Take, for each position, the element at its index along an axis (as argsort gives them).
+    """Take, at each position, the element at a given index along an axis.
 
-    Shapes broadcast beside the axis; the dtype stays. Unlike NumPy: out of bounds gives nan;
-    mode= says otherwise. The mode 'one_hot' gives 0 for what is out of bounds.
+    Parameters
+    ----------
+    arr : array_like
+        Array to take from. Lists and tuples are not accepted.
+    indices : array_like of int
+        Index along the axis for each position, for example the result of `argsort`. The shapes
+        broadcast in the other axes.
+    axis : int, optional
+        Axis along which to take. The default is the last axis; None uses the flattened array.
+    mode : {'fill', 'clip', 'promise_in_bounds', 'one_hot'} or GatherScatterMode, optional
+        What is taken out of bounds: `fill_value` ('fill', the default), the nearest element
+        ('clip'), or 0 ('one_hot').
+    fill_value : scalar, optional
+        Value out of bounds. The default is nan for floating and complex dtypes, the smallest number
+        for signed integers and the largest for unsigned ones.
+    wrap_negative_indices : bool, optional
+        Whether negative indices count from the end of the axis, which is the default.
 
-    Raises:
-        TypeError: indices are no integers, or something is a list or a text.
-        ValueError: different numbers of axes, or one out of bounds.
+    Returns
+    -------
+    Array
+        Elements, with the broadcast shape and the dtype of `arr`.
 
+    Raises
+    ------
+    TypeError
+        If `indices` does not hold integers, or an operand is neither an array nor a number.
+    ValueError
+        If the numbers of axes differ, or the axis is out of bounds.
+
+    See Also
+    --------
+    take : Take slices along an axis.
+    argsort, argmax : Functions that return such indices.
+    put_along_axis : Store values at such indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.take_along_axis(jnp.array([[3, 1, 2]]), jnp.array([[1, 2, 0]]), axis=1)
     Array([[1, 2, 3]], dtype=int32)
@@ -239,14 +307,36 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
 
 @api_boundary
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """Return the coordinates of the elements that are not zero; under jit pass `size`.
+    """Find the indices of the elements that are not zero.
 
-    An array of int32 (64-bit with jax_enable_x64) for each axis.
+    Parameters
+    ----------
+    {a}
+    {size_nonzero}
+    fill_value : int or tuple of int, optional
+        Index that stands for missing ones if there are fewer than `size`, or one for each axis. The
+        default is 0.
 
-    Raises:
-        ValueError: a has no axis.
-        TypeError: a is a list or a text, or is traced and size= is not given.
+    Returns
+    -------
+    tuple of Array
+        One vector of indices for each axis, of dtype int32 (int64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    TypeError
+        If `a` is a list, or is traced and `size` is not given.
+    ValueError
+        If `a` has no axis.
+
+    See Also
+    --------
+    argwhere : The same indices as the rows of a matrix.
+    flatnonzero : Indices into the flattened array.
+    where : Choose elements by a condition, which needs no size.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nonzero(jnp.array([0, 4, 0, 5]))
     (Array([1, 3], dtype=int32),)
@@ -262,10 +352,30 @@ def cast_index(x: Node) -> Array:
 
 @api_boundary
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Return the flat positions of the elements that are not zero.
+    """Find the flat indices of the elements that are not zero.
 
-    One axis of int32 (64-bit with jax_enable_x64); size= and errors are those of `nonzero`.
+    Parameters
+    ----------
+    {a}
+    {size_nonzero}
+    {fill_nonzero}
 
+    Returns
+    -------
+    Array
+        Vector of indices, of dtype int32 (int64 with `jax_enable_x64`).
+
+    Raises
+    ------
+    TypeError
+        If `a` is a list, or is traced and `size` is not given.
+
+    See Also
+    --------
+    nonzero : Indices for each axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.flatnonzero(jnp.array([[1, 0], [0, 2]]))
     Array([0, 3], dtype=int32)
@@ -278,11 +388,31 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return the coordinates of the elements that are not zero, one row for each.
+    """Find the indices of the elements that are not zero, as the rows of a matrix.
 
-    Shape (count, a.ndim), int32 (64-bit with jax_enable_x64); size= and errors are those of
-    `nonzero`.
+    Parameters
+    ----------
+    {a}
+    {size_nonzero}
+    {fill_nonzero}
 
+    Returns
+    -------
+    Array
+        Matrix of shape (count, a.ndim), of dtype int32 (int64 with `jax_enable_x64`).
+
+    Raises
+    ------
+    TypeError
+        If `a` is a list, or is traced and `size` is not given.
+
+    See Also
+    --------
+    nonzero : The same indices as a tuple, which can index an array.
+    where : Choose elements by a condition.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.argwhere(jnp.array([[1, 0], [0, 2]]))
     Array([[0, 0],
@@ -301,19 +431,36 @@ def argwhere(
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, ...]:
-    """Return the indices where a mask function of an n by n matrix of ones is not zero.
+    """Find the indices that a function such as `triu` keeps in a square matrix.
 
-    Args:
-        n: rows and columns.
-        mask_func: called as mask_func(ones, k), for instance `jnp.triu`.
-        k: its second argument.
-        size: how many indices; needed under `jit`. Missing ones are 0.
+    Parameters
+    ----------
+    n : int
+        Number of rows and columns, static.
+    mask_func : callable
+        Function that is called as `mask_func(ones, k)` with a matrix of ones; elements of its
+        result other than zero are kept.
+    k : int, optional
+        Second argument of `mask_func`, for example the number of a diagonal. The default is 0.
+    {size_nonzero}
 
-    The dtype is int32 (int64 with jax_enable_x64).
+    Returns
+    -------
+    tuple of Array
+        Indices of rows and columns, of dtype int32 (int64 with `jax_enable_x64`).
 
-    Raises:
-        TypeError: n is no integer, mask_func no function, or size= is not given under `jit`.
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer, `mask_func` is not callable, or `size` is not given under `jit`.
 
+    See Also
+    --------
+    triu_indices, tril_indices : Indices of triangles, which need no function.
+    nonzero : Indices of the elements that are not zero.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -336,17 +483,42 @@ def compress(
 ) -> Array:
     """Keep the slices along an axis for which a condition holds.
 
-    The dtype stays.
+    Parameters
+    ----------
+    condition : array_like
+        Vector of truth values, one for each slice. Beyond the end of the axis they have to be
+        False.
+    {a}
+    axis : int, optional
+        Axis along which to choose. None, the default, uses the flattened array.
+    {size_results}
+    fill_value : array_like, optional
+        Value of missing slices if fewer than `size` are kept. The default is 0.
+    {out}
 
-    Args:
-        condition: vector of truth values; beyond the end of the axis only False.
-        a: array; axis: an axis of it, None for all elements in a row.
-        size: how many slices to return, at most as many as `condition` has; needed under jit.
-        fill_value: what slices beyond the last that is kept are filled with.
+    Returns
+    -------
+    Array
+        Chosen slices, with the dtype of `a`.
 
-    Raises:
-        ValueError: the condition is no vector or holds beyond the end; `size` is out of bounds.
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number, or `condition` is traced and `size` is not
+        given.
+    ValueError
+        If `condition` is not a vector or is true beyond the end of the axis, or `size` exceeds its
+        length.
+    {raises_out}
 
+    See Also
+    --------
+    extract : Choose elements of the flattened array.
+    take : Take slices by position.
+    where : Choose elements by a condition, with a static shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)
@@ -387,13 +559,36 @@ def _known(x: Node, function: str) -> Node:
 def extract(
     condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Array:
-    """Return the elements for which a condition holds, flattened; see `compress`.
+    """Return the elements for which a condition holds, as a vector.
 
-    One axis, the dtype of arr.
+    Parameters
+    ----------
+    condition : array_like
+        Truth values, one for each element of the flattened array.
+    arr : array_like
+        Array to choose from. Lists and tuples are not accepted.
+    {size_results}
+    fill_value : array_like, optional
+        Value of missing elements if fewer than `size` are kept. The default is 0.
 
-    Raises:
-        TypeError: something is a list or a text, or is traced and size= is not given.
+    Returns
+    -------
+    Array
+        Vector with the dtype of `arr`.
 
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number, or `condition` is traced and `size` is not
+        given.
+
+    See Also
+    --------
+    compress : Choose slices along an axis.
+    place : Store values where a condition holds.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)
@@ -405,14 +600,38 @@ def extract(
 
 @api_boundary
 def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
-    """Take each element from the first choice whose condition holds.
+    """Choose each element from the first operand whose condition holds.
 
-    Shapes broadcast; the dtype is the promoted one of choices and default.
+    Parameters
+    ----------
+    condlist : sequence of array_like
+        Conditions, of which the first true one decides.
+    choicelist : sequence of array_like
+        Operand for each condition.
+    default : array_like, optional
+        Values where no condition holds. The default is 0.
 
-    Raises:
-        ValueError: the lists differ in length, or are empty.
-        TypeError: shapes do not broadcast, or an entry is a list or a text.
+    Returns
+    -------
+    Array
+        Array with the broadcast shape of all operands, and the promoted dtype of the choices and
+        `default`.
 
+    Raises
+    ------
+    TypeError
+        If the shapes do not broadcast, or an entry is neither an array nor a number.
+    ValueError
+        If the sequences differ in length, or are empty.
+
+    See Also
+    --------
+    where : Choose by one condition.
+    choose : Choose by an index.
+    piecewise : Evaluate functions by conditions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.select([jnp.array([True, False])], [jnp.array([1, 2])], default=0)
     Array([1, 0], dtype=int32)
@@ -434,15 +653,39 @@ def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
 
 @api_boundary
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """Take each element from the choice that an index array names.
+    """Choose each element from the operand that an index names.
 
-    Shapes broadcast; the dtype is the promoted one of the choices.
+    Parameters
+    ----------
+    a : array_like of int
+        Number of the choice for each element.
+    choices : sequence of array_like
+        Operands to choose from. An array is a sequence of its slices along the first axis.
+    {out}
+    mode : {'raise', 'wrap', 'clip'}, optional
+        What happens to numbers out of bounds: an error ('raise', the default, which needs concrete
+        values), the number modulo the count of choices ('wrap'), or the nearest choice ('clip').
 
-    Raises:
-        ValueError: an index is out of bounds in mode 'raise'.
-        TypeError: indices are no integers; they are traced in mode 'raise'.
-        NotImplementedError: out= is given.
+    Returns
+    -------
+    Array
+        Array with the broadcast shape of all operands, and the promoted dtype of the choices.
 
+    Raises
+    ------
+    TypeError
+        If `a` does not hold integers, or is traced in mode 'raise'.
+    ValueError
+        If a number is out of bounds in mode 'raise', or there is no such mode.
+    {raises_out}
+
+    See Also
+    --------
+    select : Choose by conditions.
+    take : Take elements along an axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
     Array([1, 4], dtype=int32)
@@ -480,15 +723,40 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Return where values would be inserted into a sorted vector.
+    """Find where values would be inserted into a sorted vector.
 
-    The shape is that of v, the dtype int32 (64-bit with jax_enable_x64). Unlike NumPy: method= is
-    there, and all are one here.
+    Parameters
+    ----------
+    a : array_like
+        Vector in rising order. Lists and tuples are not accepted.
+    v : array_like
+        Values to find positions for, of any shape.
+    side : {'left', 'right'}, optional
+        Whether the position is before ('left', the default) or after ('right') equal elements.
+    sorter : array_like of int, optional
+        Indices that sort `a`, for example from `argsort`, if it is not sorted.
+    {searchsorted_method}
 
-    Raises:
-        ValueError: a is no vector, or there is no such side or method.
-        TypeError: a or v is a list or a text.
+    Returns
+    -------
+    Array
+        Positions with the shape of `v`, of dtype int32 (int64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    TypeError
+        If `a` or `v` is neither an array nor a number.
+    ValueError
+        If `a` is not a vector, or there is no such side or method.
+
+    See Also
+    --------
+    digitize : Numbers of bins.
+    sort, argsort : Sort an array.
+    histogram : Counts of values in bins.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
     Array([0, 1, 3], dtype=int32)
