@@ -125,6 +125,61 @@ method : str, optional
 inplace : bool
     Has to be False, since arrays are immutable. True, the default for compatibility with NumPy, is
     an error.""",
+    "ar12": """\
+ar1, ar2 : array_like
+    Arrays of any shape, which are flattened. Lists and tuples are not accepted.""",
+    "assume_unique": """\
+assume_unique : bool, optional
+    Promise that neither array holds a value twice. The default is False.""",
+    "size_values": """\
+size : int, optional
+    Static number of values to return, which is required under `jit`. Surplus values are dropped.
+    The default, None, returns all of them and waits for the values.""",
+    "fill_values": """\
+fill_value : array_like, optional
+    Value that stands for missing ones if there are fewer than `size`. The default is the smallest
+    of the values.""",
+    "stable": """\
+stable : bool, optional
+    If True, the default, equal elements keep their order.""",
+    "descending": """\
+descending : bool, optional
+    If True, the order is falling. The default, False, is rising.""",
+    "kind_order": """\
+kind, order : None, optional
+    Not supported; present for compatibility with NumPy.""",
+    "kth": """\
+kth : int
+    Position along the axis, static. Negative numbers count from the end.""",
+    "axis_last": """\
+axis : int, optional
+    Axis along which to compute. The default is the last axis.""",
+    "bins_range": """\
+bins : int or array_like, optional
+    Number of bins of equal width, or the vector of their edges. The default is 10 bins.
+range : pair of numbers, optional
+    First and last edge, if `bins` is a number. The default is the smallest and largest value.""",
+    "density": """\
+density : bool, optional
+    If True, the counts are divided by their sum and the sizes of the bins, so that the integral is
+    1. The default is False.""",
+    "quantile_axis": """\
+axis : int or sequence of int, optional
+    Axis or axes along which to compute. None, the default, uses all elements.""",
+    "quantile_out": """\
+out : None, optional
+    Not supported, since arrays are immutable; present for compatibility with NumPy.
+overwrite_input : bool, optional
+    Not supported; has to be False, the default.""",
+    "quantile_method": """\
+method : str, optional
+    What is between two elements: 'linear' (the default) interpolates, 'lower', 'higher' and
+    'nearest' take one of the two, and 'midpoint' their mean. 'inverted_cdf' takes the first element
+    that reaches the share.""",
+    "quantile_weights": """\
+weights : array_like, optional
+    Weights of the elements for the method 'inverted_cdf', with the shape of `a` or of the reduced
+    axes.""",
     # --- parameters of transformations
     "argnums": """\
 argnums : int or sequence of int, optional
@@ -499,6 +554,26 @@ ValueError
     "raises_traced_size": """\
 ConcretizationTypeError
     If values are traced and `size` is not given. It is a TypeError.""",
+    "raises_quantile": """\
+TypeError
+    If `a` is neither an array nor a number, or `q` does not have a floating dtype.
+ValueError
+    If there are no elements or there is no such method, a value is complex, `q` has more than one
+    axis, the weights do not fit, an axis is out of bounds, or `out` or `overwrite_input` is given.
+NotImplementedError
+    If weights are given with another method than 'inverted_cdf'.""",
+    "raises_median": """\
+TypeError
+    If `a` is neither an array nor a number.
+ValueError
+    If `a` is complex or has no elements, an axis is out of bounds, or `out` or `overwrite_input` is
+    given.""",
+    "note_sizes": """\
+Under `jit` the number of values is not known, so that `size` is required. The result is then padded
+with `fill_value`.""",
+    "raises_ar12": """\
+TypeError
+    If an array is a list, or is traced and `size` is not given.""",
     # --- differences from NumPy
     "note_inexact": """\
 Integers and bools of any width give the default float dtype, float32 (float64 with

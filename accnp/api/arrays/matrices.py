@@ -34,14 +34,35 @@ __all__ = [
 
 @api_boundary
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Make a matrix of ones on and below a diagonal.
+    """Make a matrix of ones on and below a diagonal, and zeros above it.
 
-    The shape is (N, M), M is N by default; the dtype is float32 by default.
+    Parameters
+    ----------
+    N : int
+        Number of rows, static.
+    M : int, optional
+        Number of columns, static. The default is `N`.
+    {diagonal_k}
+    {dtype_default_float}
 
-    Raises:
-        TypeError: N or M is no static integer, or negative; k, which may be traced, is no integer;
-            no such dtype.
+    Returns
+    -------
+    Array
+        Matrix of shape (N, M).
 
+    Raises
+    ------
+    TypeError
+        If a size is negative, traced or not an integer, `k`, which may be traced, is not an
+        integer, or there is no such dtype.
+
+    See Also
+    --------
+    tril, triu : Triangles of a given matrix.
+    eye : Ones on a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tri(2)
     Array([[1., 0.],
@@ -65,14 +86,34 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
 @api_boundary
 @shown()
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """Keep what is on and below a diagonal; the rest becomes zero.
+    """Keep the lower triangle of matrices and set the rest to zero.
 
-    Shape and dtype stay; leading axes are a batch.
+    Parameters
+    ----------
+    m : array_like
+        Array with at least two axes. Leading axes are a batch.
+    {diagonal_k}
 
-    Raises:
-        ValueError: there are fewer than two axes.
-        TypeError: m is a list or a text, or k no integer.
+    Returns
+    -------
+    Array
+        Elements on and below the diagonal, with the shape and dtype of `m`.
 
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number, or `k` is not an integer.
+    ValueError
+        If there are fewer than two axes.
+
+    See Also
+    --------
+    triu : Upper triangle.
+    tri : Ones in the lower triangle.
+    tril_indices : Indices of the lower triangle.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tril(jnp.ones((2, 2)))
     Array([[1., 0.],
@@ -84,10 +125,33 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 @api_boundary
 @shown()
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """Keep what is on and above a diagonal; the rest becomes zero.
+    """Keep the upper triangle of matrices and set the rest to zero.
 
-    Shape and dtype stay; errors are those of `tril`.
+    Parameters
+    ----------
+    m : array_like
+        Array with at least two axes. Leading axes are a batch.
+    {diagonal_k}
 
+    Returns
+    -------
+    Array
+        Elements on and above the diagonal, with the shape and dtype of `m`.
+
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number, or `k` is not an integer.
+    ValueError
+        If there are fewer than two axes.
+
+    See Also
+    --------
+    tril : Lower triangle.
+    triu_indices : Indices of the upper triangle.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],
@@ -99,14 +163,43 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 @api_boundary
 @shown()
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Take the diagonal of two axes; it becomes the last axis.
+    """Take the diagonals of the matrices in two axes.
 
-    The dtype stays. Unlike NumPy: no view of `a`, since arrays are immutable.
+    Parameters
+    ----------
+    a : array_like
+        Array with at least two axes. Lists and tuples are not accepted.
+    offset : int, optional
+        Number of the diagonal: 0, the default, is the main diagonal, positive numbers count to the
+        right of it, and negative ones below it.
+    axis1 : int, optional
+        Axis of the rows. The default is 0.
+    axis2 : int, optional
+        Axis of the columns. The default is 1.
 
-    Raises:
-        ValueError: fewer than two axes, equal ones, or one out of bounds.
-        TypeError: a is no array or number (a list, a text).
+    Returns
+    -------
+    Array
+        Array without the two axes and with the diagonal as a new last axis, with the dtype of `a`.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If there are fewer than two axes, or the axes are equal or out of bounds.
+
+    See Also
+    --------
+    diag : Diagonal of a matrix, or a matrix from a diagonal.
+    trace : Sum of a diagonal.
+    linalg.diagonal : The same for the last two axes.
+
+    Notes
+    -----
+    The result is not a view, as in NumPy, since arrays are immutable.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.diagonal(jnp.arange(4).reshape(2, 2))
     Array([0, 3], dtype=int32)
@@ -143,14 +236,35 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
 @api_boundary
 @shown("_diag")
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix.
+    """Take the diagonal of a matrix, or make a matrix from a diagonal.
 
-    The dtype stays.
+    Parameters
+    ----------
+    v : array_like
+        Matrix, or vector of the elements of the diagonal.
+    {diagonal_k}
 
-    Raises:
-        ValueError: v has neither one nor two axes.
-        TypeError: v is a list or a text, or k no static integer.
+    Returns
+    -------
+    Array
+        Vector for a matrix, and a square matrix with zeros beside the diagonal for a vector, with
+        the dtype of `v`.
 
+    Raises
+    ------
+    TypeError
+        If `v` is neither an array nor a number, or `k` is not a static integer.
+    ValueError
+        If `v` has neither one nor two axes.
+
+    See Also
+    --------
+    diagonal : Diagonals of arrays with more axes.
+    diagflat : Matrix from the flattened input.
+    eye : Ones on a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.diag(jnp.array([1, 2]))
     Array([[1, 0],
@@ -176,13 +290,31 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 @api_boundary
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """Make a matrix with the flattened `v` on a diagonal.
+    """Make a matrix with the flattened input on a diagonal.
 
-    For n elements the shape is (n + abs(k), n + abs(k)); the dtype stays.
+    Parameters
+    ----------
+    v : array_like
+        Elements of the diagonal, n in number; several axes are flattened.
+    {diagonal_k}
 
-    Raises:
-        TypeError: v is a list or a text, or k no static integer.
+    Returns
+    -------
+    Array
+        Matrix of shape (n + abs(k), n + abs(k)), with the dtype of `v`.
 
+    Raises
+    ------
+    TypeError
+        If `v` is neither an array nor a number, or `k` is not a static integer.
+
+    See Also
+    --------
+    diag : Matrix from a vector, or diagonal of a matrix.
+    fill_diagonal : Fill the diagonal of a given matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.diagflat(jnp.array([1, 2]))
     Array([[1, 0],
@@ -202,13 +334,40 @@ def meshgrid(
 ) -> list[Array]:
     """Make coordinate matrices from coordinate vectors.
 
-    Of n vectors come n arrays of n axes ('xy' swaps the first two); dtypes stay.
+    Parameters
+    ----------
+    *xi : array_like
+        Vectors of the coordinates along each axis.
+    copy : bool, optional
+        Has to be True, the default; present for compatibility with NumPy.
+    sparse : bool, optional
+        If True, the results have length 1 along all axes but one, so that they broadcast. The
+        default is False.
+    indexing : {'xy', 'ij'}, optional
+        Whether the first coordinate varies along the second axis ('xy', Cartesian, the default) or
+        along the first axis ('ij', matrix indexing).
 
-    Raises:
-        ValueError: one is no vector (NumPy takes numbers), copy=False, or indexing is neither 'xy'
-            nor 'ij'.
-        TypeError: one is a list.
+    Returns
+    -------
+    list of Array
+        n arrays with n axes for n vectors, each with the dtype of its vector.
 
+    Raises
+    ------
+    TypeError
+        If a coordinate is a list.
+    ValueError
+        If an argument is not a vector (NumPy accepts numbers), `copy` is False, or there is no such
+        indexing.
+
+    See Also
+    --------
+    indices : Indices of a grid.
+    mgrid, ogrid : Grids by slices.
+    ix_ : Index arrays of an open mesh.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))[0]
     Array([[0, 1],
@@ -238,14 +397,37 @@ def meshgrid(
 
 @api_boundary
 def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
-    """Make the indices of a grid, one array for each axis.
+    """Make the indices of all positions of a grid.
 
-    The shape is (axes, *dimensions); with sparse=True a tuple of arrays that broadcast. The dtype
-    is int32 (int64 with jax_enable_x64) by default.
+    Parameters
+    ----------
+    dimensions : sequence of int
+        Shape of the grid, static.
+    dtype : dtype_like, optional
+        Dtype of the result. The default is int32 (int64 with `jax_enable_x64`).
+    sparse : bool, optional
+        If True, the result is a tuple of arrays that broadcast against each other. The default is
+        False.
 
-    Raises:
-        TypeError: a size is negative or no static integer.
+    Returns
+    -------
+    Array or tuple of Array
+        Array of shape (len(dimensions), *dimensions), whose i-th slice holds the index along axis
+        i.
 
+    Raises
+    ------
+    TypeError
+        If `dimensions` is not a sequence, or a size is negative, traced or not an integer.
+
+    See Also
+    --------
+    meshgrid : Coordinates from vectors.
+    fromfunction : Evaluate a function on a grid.
+    lax.broadcasted_iota : The index along one axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.indices((2, 2))[1]
     Array([[0, 1],
@@ -278,14 +460,35 @@ def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = Fals
 
 @api_boundary
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Turn sequences into index arrays of an open mesh.
+    """Convert vectors to index arrays of an open mesh.
 
-    The n-th has all elements along axis n; dtypes stay.
+    Parameters
+    ----------
+    *args : array_like of int
+        Vectors of indices, one for each axis.
 
-    Raises:
-        ValueError: one is no vector.
-        NotImplementedError: one is bool (NumPy takes it).
+    Returns
+    -------
+    tuple of Array
+        Arrays that broadcast against each other: the n-th has its elements along axis n. Dtypes
+        stay.
 
+    Raises
+    ------
+    TypeError
+        If an argument is a list.
+    ValueError
+        If an argument is not a vector.
+    NotImplementedError
+        If an argument is bool, which NumPy accepts.
+
+    See Also
+    --------
+    meshgrid : Coordinate matrices.
+    nonzero : Indices where a condition holds.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ix_(jnp.array([0, 1]), jnp.array([2]))[0]
     Array([[0],
@@ -316,13 +519,35 @@ def _below(function: str, n: Any, k: Any, m: Any) -> np.ndarray:
 
 @api_boundary
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the row and column indices of the lower triangle.
+    """Return the indices of the lower triangle of a matrix of a given shape.
 
-    The dtype is int32 (int64 with jax_enable_x64); the shape of the matrix is (n, m).
+    Parameters
+    ----------
+    n : int
+        Number of rows, static.
+    {diagonal_k}
+    m : int, optional
+        Number of columns, static. The default is `n`.
 
-    Raises:
-        TypeError: n or k is no static integer.
+    Returns
+    -------
+    tuple of Array
+        Indices of rows and columns, of dtype int32 (int64 with `jax_enable_x64`), in row-major
+        order.
 
+    Raises
+    ------
+    TypeError
+        If `n`, `k` or `m` is not a static integer.
+
+    See Also
+    --------
+    triu_indices : Indices of the upper triangle.
+    tril_indices_from : The same for a given matrix.
+    tril : Lower triangle of a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -332,10 +557,35 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 @api_boundary
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the row and column indices of the upper triangle.
+    """Return the indices of the upper triangle of a matrix of a given shape.
 
-    Shapes, dtype and errors are those of `tril_indices`.
+    Parameters
+    ----------
+    n : int
+        Number of rows, static.
+    {diagonal_k}
+    m : int, optional
+        Number of columns, static. The default is `n`.
 
+    Returns
+    -------
+    tuple of Array
+        Indices of rows and columns, of dtype int32 (int64 with `jax_enable_x64`), in row-major
+        order.
+
+    Raises
+    ------
+    TypeError
+        If `n`, `k` or `m` is not a static integer.
+
+    See Also
+    --------
+    tril_indices : Indices of the lower triangle.
+    triu_indices_from : The same for a given matrix.
+    triu : Upper triangle of a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -355,10 +605,31 @@ def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
 
 @api_boundary
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the lower triangle of a matrix.
+    """Return the indices of the lower triangle of a given matrix.
 
-    The dtype is that of `tril_indices`; a ValueError is raised unless arr has two axes.
+    Parameters
+    ----------
+    arr : array_like
+        Matrix whose shape is used.
+    {diagonal_k}
 
+    Returns
+    -------
+    tuple of Array
+        Indices of rows and columns, of dtype int32 (int64 with `jax_enable_x64`).
+
+    Raises
+    ------
+    ValueError
+        If `arr` does not have two axes.
+
+    See Also
+    --------
+    tril_indices : The same for a given shape.
+    tril : Lower triangle of a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tril_indices_from(jnp.ones((2, 2)))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -368,10 +639,31 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 @api_boundary
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the upper triangle of a matrix.
+    """Return the indices of the upper triangle of a given matrix.
 
-    The dtype is that of `tril_indices`; a ValueError is raised unless arr has two axes.
+    Parameters
+    ----------
+    arr : array_like
+        Matrix whose shape is used.
+    {diagonal_k}
 
+    Returns
+    -------
+    tuple of Array
+        Indices of rows and columns, of dtype int32 (int64 with `jax_enable_x64`).
+
+    Raises
+    ------
+    ValueError
+        If `arr` does not have two axes.
+
+    See Also
+    --------
+    triu_indices : The same for a given shape.
+    triu : Upper triangle of a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -381,14 +673,34 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 @api_boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal, a vector for each axis.
+    """Return the indices of the main diagonal of an array of a given size.
 
-    The dtype is int32 (int64 with jax_enable_x64).
+    Parameters
+    ----------
+    n : int
+        Length of each axis, static.
+    ndim : int, optional
+        Number of axes, static. The default is 2.
 
-    Raises:
-        ValueError: n or ndim is negative.
-        TypeError: one is no static integer.
+    Returns
+    -------
+    tuple of Array
+        One vector for each axis, of dtype int32 (int64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    TypeError
+        If `n` or `ndim` is not a static integer.
+    ValueError
+        If `n` or `ndim` is negative.
+
+    See Also
+    --------
+    diag_indices_from : The same for a given array.
+    diagonal : Elements of a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -401,10 +713,30 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 @api_boundary
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array whose axes are equally long.
+    """Return the indices of the main diagonal of a given array.
 
-    The dtype is that of `diag_indices`; a ValueError is raised where axes differ or there is one.
+    Parameters
+    ----------
+    arr : array_like
+        Array with at least two axes, all of one length.
 
+    Returns
+    -------
+    tuple of Array
+        One vector for each axis, of dtype int32 (int64 with `jax_enable_x64`).
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes, or they differ in length.
+
+    See Also
+    --------
+    diag_indices : The same for a given size.
+    diagonal : Elements of a diagonal.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -421,14 +753,36 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 @api_boundary
 @shown()
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """Make the matrix of powers of the elements of a vector.
+    """Make the Vandermonde matrix of a vector: the powers of its elements.
 
-    The shape is (len(x), N); the dtype stays.
+    Parameters
+    ----------
+    x : array_like
+        Vector of the bases. Lists and tuples are not accepted.
+    N : int, optional
+        Number of columns, static. The default is the length of `x`.
+    increasing : bool, optional
+        If True, the exponents rise from 0 on. If False, the default, they fall to 0.
 
-    Raises:
-        ValueError: x is no vector, or N negative.
-        TypeError: x is bool or a list.
+    Returns
+    -------
+    Array
+        Matrix of shape (len(x), N), with the dtype of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is bool or a list.
+    ValueError
+        If `x` is not a vector, or `N` is negative.
+
+    See Also
+    --------
+    polyfit : Fit a polynomial.
+    polyval : Evaluate a polynomial.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.vander(jnp.array([2, 3]), 3)
     Array([[4, 2, 1],
@@ -456,14 +810,35 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
 @api_boundary
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """Return a copy; arrays never change, so this matters to donation only.
+    """Return a copy of an array with a buffer of its own.
 
-    Shape and dtype stay.
+    Parameters
+    ----------
+    {a}
+    {order_kc}
 
-    Raises:
-        NotImplementedError: order is neither 'K' nor 'C'.
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Copy with the shape and dtype of `a`. It stays valid if `a` is donated or deleted.
 
+    Raises
+    ------
+    {raises_not_array}
+    NotImplementedError
+        If `order` is 'F'.
+
+    See Also
+    --------
+    array : Make an array, by default a copy.
+    Array.copy : The method of arrays.
+
+    Notes
+    -----
+    Arrays are immutable, so that a copy matters only for donation and deletion.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.copy(jnp.ones(2))
     Array([1., 1.], dtype=float32)
@@ -480,14 +855,40 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def astype(
     x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
 ) -> Array:
-    """Convert to a dtype.
+    """Convert an array to a dtype.
 
-    The shape stays. Unlike NumPy: floats beyond an integer's bounds become the nearest bound, nan
-    0. Complex numbers lose their imaginary parts, with a DeprecationWarning, as in jax.
+    Parameters
+    ----------
+    x : array_like
+        Array or number to convert. Lists and tuples are not accepted.
+    dtype : dtype_like
+        Dtype to convert the elements to. None means the default float dtype.
+    copy : bool, optional
+        Has no effect on arrays, which are immutable. The default is False.
+    {device}
 
-    Raises:
-        TypeError: x is a list or a text, or there is no such dtype.
+    Returns
+    -------
+    Array
+        Converted array, with the shape of `x`.
 
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number, or there is no such dtype.
+
+    See Also
+    --------
+    Array.astype : The method of arrays.
+    can_cast : Whether a conversion keeps all values.
+    lax.bitcast_convert_type : Interpret the bits as another dtype.
+
+    Notes ----- Floats out of the range of an integer dtype give its nearest bound, and nan gives 0,
+    where NumPy's result is undefined. Complex numbers lose their imaginary parts, with a
+    DeprecationWarning, as in JAX.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.astype(jnp.array([1.5]), int)
     Array([1], dtype=int32)

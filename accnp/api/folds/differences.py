@@ -37,16 +37,40 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """Return the n-th differences of neighbours along an axis.
+    """Compute the n-th differences of neighbors along an axis.
 
-    The axis gets n elements shorter; the dtype stays.
+    Parameters
+    ----------
+    a : array_like
+        Array with at least one axis. Lists and tuples are not accepted.
+    n : int, optional
+        Number of times that differences are taken, static. The default is 1.
+    {axis_last}
+    prepend, append : array_like, optional
+        Values to join to the beginning and the end of the axis before. A number counts as one
+        element.
 
-    `prepend` and `append` (arrays, or numbers for one element) are joined to `a` before. Booleans
-    give whether neighbours differ.
+    Returns
+    -------
+    Array
+        Differences, with the dtype of `a`. The axis is shorter by `n` elements. For bools, the
+        result tells whether neighbors differ.
 
-    Raises:
-        ValueError: `n` is negative, or `a` is a scalar.
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number.
+    ValueError
+        If `n` is negative, `a` is a scalar, or the axis is out of bounds.
 
+    See Also
+    --------
+    gradient : Derivative by central differences.
+    ediff1d : Differences in the flattened array.
+    cumsum : The inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.diff(jnp.array([1, 2, 4, 7]))
     Array([1, 2, 3], dtype=int32)
@@ -86,13 +110,33 @@ def diff(
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """Return the differences of neighbours in the flattened array, between given ends.
+    """Compute the differences of neighbors in the flattened array.
 
-    One axis; the dtype stays.
+    Parameters
+    ----------
+    ary : array_like
+        Array of any shape, which is flattened.
+    to_end : array_like, optional
+        Numbers to append to the differences.
+    to_begin : array_like, optional
+        Numbers to put in front of the differences.
 
-    Raises:
-        TypeError: ary is a list or a text.
+    Returns
+    -------
+    Array
+        Vector of the differences, with the dtype of `ary`.
 
+    Raises
+    ------
+    TypeError
+        If `ary` is neither an array nor a number.
+
+    See Also
+    --------
+    diff : Differences along an axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ediff1d(jnp.array([1, 2, 4]), to_begin=0)
     Array([0, 1, 2], dtype=int32)
@@ -140,24 +184,45 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
 @shown()
 @broadcasts_inside
 def gradient(f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
-    """Return the derivative along each axis by central differences, one-sided at the ends.
+    """Compute derivatives of sampled values by central differences.
 
-    Integers become the default float, other dtypes stay.
+    Parameters
+    ----------
+    f : array_like
+        Values on a grid. Lists and tuples are not accepted.
+    *varargs : array_like
+        Spacing of the grid: nothing (1), one entry for all axes, or one for each. An entry is the
+        distance of neighbors, or the vector of the coordinates along the axis.
+    axis : int or sequence of int, optional
+        Axes along which to differentiate. None, the default, means all axes.
+    edge_order : int, optional
+        Not supported, as in JAX.
 
-    Args:
-        f: values on a grid.
-        varargs: spacing: none (1), one for all axes or one for each: a number, or the coordinates
-            along the axis.
-        axis: an axis or several; all of them if None.
-        edge_order: not supported, as in jax.
+    Returns
+    -------
+    Array or list of Array
+        Derivative with the shape of `f`, or a list with one for each of several axes. Integers give
+        the default float dtype, other dtypes stay.
 
-    Returns:
-        An array like `f` (inexact); a list of these for several axes.
+    Raises
+    ------
+    TypeError
+        If the number of spacings does not fit the number of axes.
+    ValueError
+        If an axis is shorter than 2, or coordinates do not fit it.
+    NotImplementedError
+        If `edge_order` is given.
 
-    Raises:
-        ValueError: an axis is shorter than 2, or coordinates do not fit it.
-        TypeError: the number of spacings does not fit the number of axes.
+    See Also
+    --------
+    diff : Differences of neighbors.
+    grad : Derivative of a function, without differences.
 
+    Notes ----- Inside, differences are central and of second order, also for uneven spacing. At the
+    ends they are one-sided and of first order.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0, 7.0]))
     Array([1. , 1.5, 2.5, 3. ], dtype=float32)
@@ -213,19 +278,40 @@ def interp(
     right: Any = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """Return the values at x of the broken line through the points (xp, fp).
+    """Interpolate linearly between points in one dimension.
 
-    Args:
-        x: where.
-        xp, fp: vectors of one length; `xp` rises, unless a period is given.
-        left, right: values before the first and behind the last point (those points' own if None),
-            or "extrapolate".
-        period: of `x` and `xp`; `left` and `right` mean nothing then.
+    Parameters
+    ----------
+    x : array_like
+        Positions at which to interpolate, of any shape.
+    xp : array_like
+        Vector of the coordinates of the points, in rising order unless a period is given.
+    fp : array_like
+        Vector of the values at the points.
+    left, right : scalar or 'extrapolate', optional
+        Values before the first and after the last point. The default, None, means the values of
+        these points, and 'extrapolate' continues the lines.
+    period : scalar, optional
+        Period of `x` and `xp`. With it, `left` and `right` have no effect.
 
-    Raises:
-        ValueError: `xp` and `fp` are no vectors of one length, `x` is complex, or an end is another
-            string.
+    Returns
+    -------
+    Array
+        Values with the shape of `x`, in the promoted floating or complex dtype.
 
+    Raises
+    ------
+    ValueError
+        If `xp` and `fp` are not vectors of one length, `x` is complex, `period` is not a scalar, or
+        `left` or `right` is another string.
+
+    See Also
+    --------
+    searchsorted : Positions in a sorted vector.
+    scipy.interpolate.RegularGridInterpolator : Interpolation in several dimensions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.interp(jnp.array([0.5, 3.0]), jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 20.0]))
     Array([ 5., 20.], dtype=float32)

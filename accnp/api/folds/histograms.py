@@ -32,20 +32,35 @@ __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 def histogram_bin_edges(
     a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike | None = None
 ) -> Array:
-    """Return the edges of the bins of a histogram.
+    """Compute the edges of the bins of a histogram.
 
-    A vector of a floating dtype, of one element more than there are bins.
+    Parameters
+    ----------
+    a : array_like
+        Values of any shape. Lists and tuples are not accepted.
+    {bins_range}
+    weights : array_like, optional
+        Has no effect; present for compatibility with NumPy.
 
-    Args:
-        a: values.
-        bins: a number of bins of one width, or the edges.
-        range: first and last edge; the least and the largest value if None.
-        weights: not looked at.
+    Returns
+    -------
+    Array
+        Vector of the edges in a floating dtype, with one element more than there are bins.
 
-    Raises:
-        NotImplementedError: `bins` is a string.
-        ValueError: `range` is no pair.
+    Raises
+    ------
+    ValueError
+        If `range` is not a pair of numbers.
+    NotImplementedError
+        If `bins` is a string, the name of a rule in NumPy.
 
+    See Also
+    --------
+    histogram : Counts of the values.
+    digitize : Number of the bin of each value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), bins=2)
     Array([0., 2., 4.], dtype=float32)
@@ -98,20 +113,38 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """Count values in bins; the last bin holds its upper edge.
+    """Count the values in bins.
 
-    Args:
-        a: values of any shape.
-        bins, range: as in `histogram_bin_edges`.
-        weights: what each value counts, an array like `a`; 1 if None.
-        density: divide by the widths and the sum, so that the integral is 1.
+    Parameters
+    ----------
+    a : array_like
+        Values of any shape. Lists and tuples are not accepted.
+    {bins_range}
+    weights : array_like, optional
+        Weight of each value, with the shape of `a`, which is added up instead of 1.
+    {density}
 
-    Returns:
-        Counts (in the dtype of the weights, or of `a`, inexact) and edges, one more.
+    Returns
+    -------
+    hist, bin_edges : Array
+        Counts in the dtype of the weights, or in the inexact dtype of `a`, and the edges, one more.
+        The last bin includes its upper edge.
 
-    Raises:
-        ValueError: `weights` has another shape than `a`.
+    Raises
+    ------
+    ValueError
+        If `weights` has another shape than `a`, or `range` is not a pair of numbers.
+    NotImplementedError
+        If `bins` is a string.
 
+    See Also
+    --------
+    histogram2d, histogramdd : Histograms in two and more dimensions.
+    bincount : Counts of integers.
+    histogram_bin_edges : Edges alone.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.histogram(jnp.array([1.0, 2.0, 1.0, 4.0]), bins=3)
     (Array([2., 1., 1.], dtype=float32), Array([1., 2., 3., 4.], dtype=float32))
@@ -150,23 +183,41 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """Count points in boxes of a grid.
+    """Count points in the boxes of a grid of any dimension.
 
-    The dtype is that of the weights, int32 without them.
+    Parameters
+    ----------
+    sample : array_like
+        Points, a matrix of shape (n, d).
+    bins : int or sequence, optional
+        Number of bins along all axes, or for each axis a number or a vector of edges. The default
+        is 10.
+    range : sequence, optional
+        For each axis the first and the last edge, or None for the smallest and the largest
+        coordinate.
+    weights : array_like, optional
+        Weight of each point, a vector of length n, which is added up instead of 1.
+    {density}
 
-    Args:
-        sample: points, shape (n, d).
-        bins: a number of bins for all axes, or for each axis a number or its edges.
-        range: for each axis a pair (first and last edge) or None.
-        weights: what each point counts, shape (n,).
-        density: divide by volumes and the sum.
+    Returns
+    -------
+    hist : Array
+        Counts, an array with d axes, in the dtype of the weights, or in int32 without them.
+    edges : list of Array
+        Vector of the edges along each axis.
 
-    Returns:
-        The counts, an array of d axes, and a list of the edges along each.
+    Raises
+    ------
+    ValueError
+        If `bins`, `range` or `weights` do not fit the sample.
 
-    Raises:
-        ValueError: `bins`, `range` or `weights` do not fit the sample.
+    See Also
+    --------
+    histogram : Histogram of numbers.
+    histogram2d : Histogram of points in the plane.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0].tolist()
     [[1, 0], [0, 1]]
@@ -235,17 +286,43 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Count points of the plane in the boxes of a grid: counts, edges along x, edges along y.
+    """Count points of the plane in the boxes of a grid.
 
-    `bins` is a number, a pair of numbers or of edges, or the edges along both axes; the rest as in
-    `histogramdd`.
+    Parameters
+    ----------
+    x : array_like
+        Vector of the first coordinates of the points.
+    y : array_like
+        Vector of the second coordinates of the points.
+    bins : int, array_like or pair of these, optional
+        Number of bins or vector of edges, for both axes or for each. The default is 10.
+    range : pair of pairs, optional
+        For each axis the first and the last edge. The default is the smallest and the largest
+        coordinate.
+    weights : array_like, optional
+        Weight of each point, which is added up instead of 1.
+    {density}
 
-    Shape (bins along x, bins along y); the dtype is that of the weights, int32
-    without them.
+    Returns
+    -------
+    hist, x_edges, y_edges : Array
+        Counts, a matrix of shape (bins along x, bins along y) in the dtype of the weights, or in
+        int32 without them, and the edges along both axes.
 
-    Raises:
-        TypeError: x and y differ in length, or one is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `x` and `y` differ in length, or one is neither an array nor a number.
+    ValueError
+        If `bins`, `range` or `weights` do not fit the points.
 
+    See Also
+    --------
+    histogram : Histogram of numbers.
+    histogramdd : Histogram of points in any dimension.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0].tolist()
     [[1, 0], [0, 1]]

@@ -324,25 +324,42 @@ quantile = _make_quantile(
     "quantile",
     1,
     False,
-    """Return the values below which shares `q` of an array lie.
+    """Compute the values below which given shares of the elements lie.
 
-    Args:
-        a: array; integers become floats.
-        q: probability from 0 to 1, or a vector of these, which becomes the first axis.
-        axis: an axis, several, or None for all.
-        out, overwrite_input: not supported.
-        method: between two elements "linear" interpolates; "lower", "higher", "nearest" take one,
-            "midpoint" their mean; "inverted_cdf" takes the first element that reaches the share.
-        keepdims: keep the axes with length 1.
-        weights: shares of the elements, for "inverted_cdf" only; shaped as `a`, or as its axes.
+    Parameters
+    ----------
+    {a}
+    q : array_like of float
+        Share, or vector of shares, from 0 to 1. A vector becomes the first axis of the result.
+    {quantile_axis}
+    {quantile_out}
+    {quantile_method}
+    {keepdims}
+    {quantile_weights}
 
-    Returns:
-        An array of the floating dtype of `a`; NaN where there is one among the elements.
+    Returns
+    -------
+    Array
+        Quantiles, with the shape of `q` followed by that of `a` without the reduced axes.
+        Integers give the default float dtype.
 
-    Raises:
-        ValueError: unknown method, complex values, q of rank 2, weights that do not fit.
-        NotImplementedError: weights with another method.
+    Raises
+    ------
+    {raises_quantile}
 
+    See Also
+    --------
+    percentile : The same with percentages.
+    nanquantile : Quantiles that ignore nan.
+    median : The quantile of one half.
+
+    Notes
+    -----
+    If there is a nan among the elements, the result is nan. Elements are sorted once for all
+    shares.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.25)
     Array(1.5, dtype=float32)
@@ -352,13 +369,40 @@ nanquantile = _make_quantile(
     "nanquantile",
     1,
     True,
-    """As `quantile`, of the elements that are no NaN.
+    """Compute the values below which given shares of the elements lie, ignoring nan.
 
-    Shape, dtype and errors are those of `quantile`.
+    Parameters
+    ----------
+    {a}
+    q : array_like of float
+        Share, or vector of shares, from 0 to 1. A vector becomes the first axis of the result.
+    {quantile_axis}
+    {quantile_out}
+    {quantile_method}
+    {keepdims}
+    {quantile_weights}
 
-    Raises:
-        ValueError: unknown method, complex values, weights that do not fit, out=.
+    Returns
+    -------
+    Array
+        Quantiles, with the shape of `q` followed by that of `a` without the reduced axes.
+        Integers give the default float dtype.
 
+    Raises
+    ------
+    {raises_quantile}
+
+    See Also
+    --------
+    quantile : Quantiles of all elements.
+    nanpercentile : The same with percentages.
+
+    Notes
+    -----
+    If all elements are nan, the result is nan, without a warning.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nanquantile(jnp.array([1.0, 2.0, jnp.nan]), 0.5)
     Array(1.5, dtype=float32)
@@ -368,13 +412,42 @@ percentile = _make_quantile(
     "percentile",
     100,
     False,
-    """As `quantile`, with `q` from 0 to 100.
+    """Compute the values below which given percentages of the elements lie.
 
-    Shape, dtype and errors are those of `quantile`.
+    Parameters
+    ----------
+    {a}
+    q : array_like of float
+        Percentage, or vector of percentages, from 0 to 100. A vector becomes the first axis of
+        the result.
+    {quantile_axis}
+    {quantile_out}
+    {quantile_method}
+    {keepdims}
+    {quantile_weights}
 
-    Raises:
-        ValueError: unknown method, complex values, weights that do not fit, out=.
+    Returns
+    -------
+    Array
+        Percentiles, with the shape of `q` followed by that of `a` without the reduced axes.
+        Integers give the default float dtype.
 
+    Raises
+    ------
+    {raises_quantile}
+
+    See Also
+    --------
+    quantile : The same with shares from 0 to 1.
+    nanpercentile : Percentiles that ignore nan.
+
+    Notes
+    -----
+    If there is a nan among the elements, the result is nan. Elements are sorted once for all
+    percentages.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., dtype=float32)
@@ -384,13 +457,41 @@ nanpercentile = _make_quantile(
     "nanpercentile",
     100,
     True,
-    """As `percentile`, of the elements that are no NaN.
+    """Compute the values below which given percentages of the elements lie, ignoring nan.
 
-    Shape, dtype and errors are those of `quantile`.
+    Parameters
+    ----------
+    {a}
+    q : array_like of float
+        Percentage, or vector of percentages, from 0 to 100. A vector becomes the first axis of
+        the result.
+    {quantile_axis}
+    {quantile_out}
+    {quantile_method}
+    {keepdims}
+    {quantile_weights}
 
-    Raises:
-        ValueError: unknown method, complex values, weights that do not fit, out=.
+    Returns
+    -------
+    Array
+        Percentiles, with the shape of `q` followed by that of `a` without the reduced axes.
+        Integers give the default float dtype.
 
+    Raises
+    ------
+    {raises_quantile}
+
+    See Also
+    --------
+    percentile : Percentiles of all elements.
+    nanquantile : The same with shares from 0 to 1.
+
+    Notes
+    -----
+    If all elements are nan, the result is nan, without a warning.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
     Array(2., dtype=float32)
@@ -399,14 +500,38 @@ nanpercentile = _make_quantile(
 median = _make_median(
     "median",
     False,
-    """Return the middle value of an array, or the mean of the two in the middle.
+    """Compute the middle value of the elements along the given axes.
 
-    The result has the shape without the axes; integers become the default float.
+    Parameters
+    ----------
+    {a}
+    {quantile_axis}
+    {quantile_out}
+    {keepdims}
 
-    Raises:
-        ValueError: complex values, an axis out of bounds, or out= (which NumPy has).
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Medians, with the shape of `a` without the reduced axes. Integers give the default float
+        dtype.
 
+    Raises
+    ------
+    {raises_median}
+
+    See Also
+    --------
+    mean : Arithmetic mean.
+    quantile : Values below which other shares lie.
+    nanmedian : Median that ignores nan.
+
+    Notes
+    -----
+    For an even number of elements, it is the mean of the two in the middle. If there is a nan among
+    the elements, the result is nan.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.median(jnp.array([3, 1, 2, 9]))
     Array(2.5, dtype=float32)
@@ -415,14 +540,37 @@ median = _make_median(
 nanmedian = _make_median(
     "nanmedian",
     True,
-    """As `median`, of the elements that are no NaN.
+    """Compute the middle value of the elements along the given axes, ignoring nan.
 
-    The result has the shape without the axes; integers become the default float.
+    Parameters
+    ----------
+    {a}
+    {quantile_axis}
+    {quantile_out}
+    {keepdims}
 
-    Raises:
-        ValueError: complex values, an axis out of bounds, or out= (which NumPy has).
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Medians, with the shape of `a` without the reduced axes. Integers give the default float
+        dtype.
 
+    Raises
+    ------
+    {raises_median}
+
+    See Also
+    --------
+    median : Median of all elements.
+    nanmean : Mean that ignores nan.
+    nanquantile : Quantiles that ignore nan.
+
+    Notes
+    -----
+    If all elements are nan, the result is nan, without a warning.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)

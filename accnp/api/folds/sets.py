@@ -96,24 +96,51 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """Return the sorted distinct values; under jit pass `size`.
+    """Find the distinct values of an array, in rising order.
 
-    The dtype stays; places and counts are int32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    ar : array_like
+        Array whose values to find; it is flattened unless there is an axis.
+    return_index : bool, optional
+        If True, return the index of the first occurrence of each value as well.
+    return_inverse : bool, optional
+        If True, return the position of the value of each element as well.
+    return_counts : bool, optional
+        If True, return how often each value occurs as well.
+    axis : int, optional
+        Axis whose slices to compare. None, the default, compares elements.
+    equal_nan : bool, optional
+        If True, the default, all nan count as one value.
+    {size_values}
+    {fill_values}
+    sorted : bool, optional
+        Has no effect: the values are always sorted.
 
-    Args:
-        ar: array; without `axis` it is taken flat.
-        return_index, return_inverse, return_counts: return as well the first place of each value,
-            the number of the value of each element, how often each occurs.
-        axis: compare the slices along an axis instead of elements.
-        equal_nan: whether NaN are one value.
-        size: static number of results; surplus values are dropped.
-        fill_value: what stands for missing ones; by default the least value.
-        sorted: ignored; the values always are.
+    Returns
+    -------
+    Array or tuple of Array
+        Distinct values, with the dtype of `ar`, and the indices, inverse and counts asked for, of
+        dtype int32 (int64 with `jax_enable_x64`).
 
-    Raises:
-        ValueError: an axis out of bounds; no elements, a size, and no `fill_value`.
-        ConcretizationTypeError: traced values and no `size`.
+    Raises
+    ------
+    {raises_traced_size}
+    ValueError
+        If the axis is out of bounds, or there are no elements and `size` is given without
+        `fill_value`.
 
+    See Also
+    --------
+    unique_values, unique_counts, unique_inverse, unique_all : Functions of the array API standard.
+    isin, intersect1d, union1d, setdiff1d : Operations on sets.
+
+    Notes
+    -----
+    {note_sizes}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
@@ -217,12 +244,31 @@ def _of_nothing(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return the distinct values.
-    The dtype stays. One axis, sorted; under jit size= says how many.
+    """Find the distinct values of an array, as the array API standard defines it.
 
-    Raises:
-        TypeError: traced without size=.
+    Parameters
+    ----------
+    x : array_like
+        Array of any shape, which is flattened.
+    {size_values}
+    {fill_values}
 
+    Returns
+    -------
+    Array
+        Vector of the distinct values in rising order, with the dtype of `x`.
+
+    Raises
+    ------
+    {raises_traced_size}
+
+    See Also
+    --------
+    unique : The same with more options.
+    unique_counts, unique_inverse, unique_all : The same with more results.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unique_values(jnp.array([5, 4, 5]))
     Array([4, 5], dtype=int32)
@@ -234,14 +280,32 @@ def unique_values(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCounts:
-    """Return the distinct values and how often they occur.
+    """Find the distinct values of an array and how often each occurs.
 
-    The dtype stays; counts are int32 (64-bit with jax_enable_x64). One axis, sorted; under jit
-    size= says how many.
+    Parameters
+    ----------
+    x : array_like
+        Array of any shape, which is flattened.
+    {size_values}
+    {fill_values}
 
-    Raises:
-        TypeError: traced without size=.
+    Returns
+    -------
+    values, counts : Array
+        Named tuple of the distinct values in rising order, with the dtype of `x`, and their counts,
+        of dtype int32 (int64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_traced_size}
+
+    See Also
+    --------
+    unique : The same with more options.
+    bincount : Counts of small integers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unique_counts(jnp.array([5, 4, 5])).counts
     Array([1, 2], dtype=int32)
@@ -255,14 +319,31 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverse:
-    """Return the distinct values and the place of each element among them.
+    """Find the distinct values of an array and the position of each element among them.
 
-    The dtype stays; places are int32 (64-bit with jax_enable_x64), of the shape of x. One axis,
-    sorted; under jit size= says how many.
+    Parameters
+    ----------
+    x : array_like
+        Array of any shape, which is flattened.
+    {size_values}
+    {fill_values}
 
-    Raises:
-        TypeError: traced without size=.
+    Returns
+    -------
+    values, inverse_indices : Array
+        Named tuple of the distinct values in rising order, with the dtype of `x`, and their
+        positions, of dtype int32 (int64 with `jax_enable_x64`) and the shape of `x`.
 
+    Raises
+    ------
+    {raises_traced_size}
+
+    See Also
+    --------
+    unique : The same with more options.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unique_inverse(jnp.array([5, 4, 5])).inverse_indices
     Array([1, 0, 1], dtype=int32)
@@ -276,14 +357,32 @@ def unique_inverse(
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAll:
-    """Return the distinct values, first indices, places of each element, and counts.
+    """Find the distinct values of an array, their first indices, positions and counts.
 
-    The dtype stays; the others are int32 (64-bit with jax_enable_x64). One axis, sorted; under jit
-    size= says how many.
+    Parameters
+    ----------
+    x : array_like
+        Array of any shape, which is flattened.
+    {size_values}
+    {fill_values}
 
-    Raises:
-        TypeError: traced without size=.
+    Returns
+    -------
+    values, indices, inverse_indices, counts : Array
+        Named tuple of the distinct values in rising order, with the dtype of `x`, the index of the
+        first occurrence of each, the position of each element among them, and their counts, of
+        dtype int32 (int64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_traced_size}
+
+    See Also
+    --------
+    unique : The same with more options.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unique_all(jnp.array([5, 4, 5])).counts
     Array([1, 2], dtype=int32)
@@ -316,13 +415,35 @@ def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return the sorted values that are in either array; under jit pass `size` (see `unique`).
+    """Find the values that are in at least one of two arrays.
 
-    One axis, of the promoted dtype.
+    Parameters
+    ----------
+    {ar12}
+    {size_values}
+    {fill_values}
 
-    Raises:
-        TypeError: one is a list or a text, or is traced without size=.
+    Returns
+    -------
+    Array
+        Vector of distinct values in rising order, with the promoted dtype.
 
+    Raises
+    ------
+    {raises_ar12}
+
+    See Also
+    --------
+    intersect1d : Values in both arrays.
+    setdiff1d, setxor1d : Values in one of them only.
+    unique : Distinct values of one array.
+
+    Notes
+    -----
+    {note_sizes}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]))
     Array([1, 2, 3], dtype=int32)
@@ -344,15 +465,39 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Any:
-    """Return the sorted values that are in both arrays; under jit pass `size` (see `unique`).
+    """Find the values that are in both of two arrays.
 
-    With `return_indices` the first places in either array follow; missing ones are its length.
+    Parameters
+    ----------
+    {ar12}
+    {assume_unique}
+    return_indices : bool, optional
+        If True, return the indices of the first occurrences in both arrays as well. The default is
+        False.
+    {size_values}
+    {fill_values}
 
-    One axis, of the promoted dtype.
+    Returns
+    -------
+    Array or tuple of Array
+        Vector of distinct values in rising order, with the promoted dtype, and the indices asked
+        for. Indices of missing values are the number of elements of the array.
 
-    Raises:
-        TypeError: one is a list or a text, or is traced without size=.
+    Raises
+    ------
+    {raises_ar12}
 
+    See Also
+    --------
+    union1d : Values in at least one array.
+    isin : Test for each element.
+
+    Notes
+    -----
+    {note_sizes}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5]))
     Array([2, 3], dtype=int32)
@@ -396,13 +541,36 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Return the sorted values that are in the first array only; under jit pass `size`, and 0 or
+    """Find the values of the first array that are not in the second.
 
-    One axis, of the dtype of ar1.
+    Parameters
+    ----------
+    {ar12}
+    {assume_unique}
+    {size_values}
+    fill_value : array_like, optional
+        Value that stands for missing ones if there are fewer than `size`. The default is 0.
 
-    Raises:
-        TypeError: one is a list or a text, or is traced without size=.
+    Returns
+    -------
+    Array
+        Vector of distinct values in rising order, with the dtype of `ar1`.
 
+    Raises
+    ------
+    {raises_ar12}
+
+    See Also
+    --------
+    setxor1d : Values in exactly one array.
+    isin : Test for each element.
+
+    Notes
+    -----
+    {note_sizes}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
     Array([1, 3], dtype=int32)
@@ -440,13 +608,35 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Return the sorted values that are in exactly one of the arrays; under jit pass `size` (see
+    """Find the values that are in exactly one of two arrays.
 
-    One axis, of the promoted dtype.
+    Parameters
+    ----------
+    {ar12}
+    {assume_unique}
+    {size_values}
+    {fill_values}
 
-    Raises:
-        TypeError: one is a list or a text, or is traced without size=.
+    Returns
+    -------
+    Array
+        Vector of distinct values in rising order, with the promoted dtype.
 
+    Raises
+    ------
+    {raises_ar12}
+
+    See Also
+    --------
+    setdiff1d : Values of the first array only.
+    union1d : Values in at least one array.
+
+    Notes
+    -----
+    {note_sizes}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 3], dtype=int32)
@@ -478,13 +668,39 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Return, for each element, whether it is among the test elements. All methods are one here.
+    """Test for each element whether it is among given values.
 
-    The shape is that of element, the dtype bool.
+    Parameters
+    ----------
+    element : array_like
+        Elements to test, of any shape.
+    test_elements : array_like
+        Values to look for, of any shape.
+    {assume_unique}
+    invert : bool, optional
+        If True, the result is negated. The default is False.
+    method : {'auto', 'compare_all', 'binary_search', 'sort'}, optional
+        Algorithm in JAX. It has no effect.
 
-    Raises:
-        ValueError: a `method` that is not known, where there are elements.
+    Returns
+    -------
+    Array
+        Bools with the shape of `element`.
 
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number.
+    ValueError
+        If there is no such method.
+
+    See Also
+    --------
+    intersect1d : Values in both arrays.
+    searchsorted : Positions in a sorted vector.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 3]))
     Array([False,  True,  True], dtype=bool)

@@ -50,14 +50,42 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """Sort along an axis (None: flattened).
+    """Return a sorted copy of an array.
 
-    Shape and dtype stay; nan come last, complex numbers go by real part, then imaginary part.
+    Parameters
+    ----------
+    {a}
+    axis : int, optional
+        Axis along which to sort. The default is the last axis; None sorts the flattened array.
+    {kind_order}
+    {stable}
+    {descending}
 
-    Raises:
-        TypeError: kind or order is given, unlike NumPy, or a is a list or a text.
-        ValueError: the axis is out of bounds.
+    Returns
+    -------
+    Array
+        Sorted array, with the shape and dtype of `a`.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `kind` or `order` is given.
+    ValueError
+        If the axis is out of bounds.
+
+    See Also
+    --------
+    argsort : Indices that sort an array.
+    lexsort : Sort by several keys.
+    lax.sort : Sort several operands by the first ones.
+    partition, lax.top_k : Smallest and largest elements.
+
+    Notes
+    -----
+    nan comes last. Complex numbers are ordered by real part, then by imaginary part.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -98,14 +126,39 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Array:
-    """Return the indices that sort along an axis.
+    """Return the indices that sort an array.
 
-    The shape stays; the dtype is int32 (64-bit with jax_enable_x64) or `dtype`.
+    Parameters
+    ----------
+    {a}
+    axis : int, optional
+        Axis along which to sort. The default is the last axis; None sorts the flattened array.
+    {kind_order}
+    {stable}
+    {descending}
+    dtype : dtype_like, optional
+        Integer dtype of the result. The default is int32 (int64 with `jax_enable_x64`).
 
-    Raises:
-        TypeError: kind or order is given, unlike NumPy, or a is a list or a text.
-        ValueError: the axis is out of bounds.
+    Returns
+    -------
+    Array
+        Indices along the axis, with the shape of `a`; `take_along_axis` applies them.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `kind` or `order` is given.
+    ValueError
+        If the axis is out of bounds.
+
+    See Also
+    --------
+    sort : Sorted array.
+    argmax, argmin : Index of an extreme element.
+    take_along_axis : Apply the indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
@@ -119,14 +172,34 @@ def argsort(
 @api_boundary
 @shown()
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """Return the indices that sort by several keys, the last one first.
+    """Return the indices that sort by several keys.
 
-    The shape is that of a key, the dtype int32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    keys : sequence of array_like
+        Keys of one shape. The last one decides first, and the first one last.
+    {axis_last}
 
-    Raises:
-        ValueError: keys differ in shape.
-        TypeError: there is no key, or one is a list or a text.
+    Returns
+    -------
+    Array
+        Indices along the axis with the shape of a key, of dtype int32 (int64 with
+        `jax_enable_x64`).
 
+    Raises
+    ------
+    TypeError
+        If there are no keys, or one is neither an array nor a number.
+    ValueError
+        If the keys differ in shape, or the axis is out of bounds.
+
+    See Also
+    --------
+    argsort : Indices for one key.
+    lax.sort : Sort several operands by the first ones.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.lexsort((jnp.array([2, 1]), jnp.array([0, 0])))
     Array([1, 0], dtype=int32)
@@ -157,20 +230,38 @@ def _partitioned(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int
 @api_boundary
 @shown()
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
-    """Put the element that sorting would put at `kth` there, smaller ones before it.
+    """Move smaller elements in front of the one that is at a position when sorted.
 
-    Args:
-        a: array, not complex; NaN count as the largest.
-        kth: place along the axis; static.
-        axis: the axis.
+    Parameters
+    ----------
+    a : array_like
+        Array of real numbers; nan count as the largest ones.
+    {kth}
+    {axis_last}
 
-    Returns:
-        An array of the same shape and dtype. The order on either side of `kth` is not specified.
+    Returns
+    -------
+    Array
+        Array with the shape and dtype of `a`, whose element at `kth` is that of the sorted array.
+        The order on either side of it is not specified.
 
-    Raises:
-        ValueError: `kth` or `axis` is out of bounds.
-        NotImplementedError: complex elements.
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number.
+    ValueError
+        If `kth` or `axis` is out of bounds.
+    NotImplementedError
+        If `a` is complex.
 
+    See Also
+    --------
+    argpartition : Indices that partition an array.
+    sort : Sort all elements.
+    lax.top_k : Largest elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.partition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 3], dtype=int32)
@@ -184,12 +275,40 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
 @api_boundary
 @shown()
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
-    """Return indices that partition an array at `kth` (those that sort it; see `partition`).
+    """Return the indices that partition an array at a position.
 
-    Raises:
-        ValueError: `kth` or `axis` is out of bounds.
-        NotImplementedError: complex elements.
+    Parameters
+    ----------
+    a : array_like
+        Array of real numbers; nan count as the largest ones.
+    {kth}
+    {axis_last}
 
+    Returns
+    -------
+    Array
+        Indices along the axis, of dtype int32 (int64 with `jax_enable_x64`).
+
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number.
+    ValueError
+        If `kth` or `axis` is out of bounds.
+    NotImplementedError
+        If `a` is complex.
+
+    See Also
+    --------
+    partition : Partitioned array.
+    argsort : Indices that sort an array.
+
+    Notes
+    -----
+    The indices are those that sort the array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 0], dtype=int32)
@@ -203,13 +322,31 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 @shown()
 @promotes_inside
 def sort_complex(a: Any) -> Array:
-    """Sort along the last axis, and convert to complex.
+    """Sort along the last axis and convert to a complex dtype.
 
-    The shape stays; the dtype is complex64 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    {a}
 
-    Raises:
-        TypeError: a is a list or a text.
+    Returns
+    -------
+    Array
+        Sorted array with the shape of `a`, of dtype complex64 (complex128 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_not_array}
+
+    See Also
+    --------
+    sort : Sort and keep the dtype.
+
+    Notes
+    -----
+    Numbers are ordered by real part, then by imaginary part.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.sort_complex(jnp.array([2, 1j]))
     Array([0.+1.j, 2.+0.j], dtype=complex64)

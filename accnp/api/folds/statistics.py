@@ -70,25 +70,47 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Return the covariance matrix of variables.
+    """Compute the covariance matrix of variables.
 
-    Args:
-        m: variables in rows, observations in columns; rank 1 is one variable.
-        y: further variables.
-        rowvar: False: variables are columns.
-        bias: divide by n instead of n - 1.
-        ddof: divide by n - ddof; overrides `bias`.
-        fweights: how often each observation was made; integers [n].
-        aweights: weights of observations [n].
-        dtype: of the result; the promoted inexact dtype if None.
+    Parameters
+    ----------
+    m : array_like
+        Matrix of variables in rows and observations in columns. A vector is one variable.
+    y : array_like, optional
+        Further variables, in the form of `m`.
+    rowvar : bool, optional
+        If True, the default, rows are variables. If False, columns are.
+    bias : bool, optional
+        If True, sums are divided by n, the number of observations. The default, False, divides by
+        n - 1.
+    ddof : int, optional
+        Delta degrees of freedom: sums are divided by n - ddof, whatever `bias` is.
+    fweights : array_like of int, optional
+        Number of times that each observation was made; a vector.
+    aweights : array_like, optional
+        Relative weight of each observation; a vector.
+    dtype : dtype_like, optional
+        Floating or complex dtype of the result. The default is the promoted inexact dtype.
 
-    Returns:
-        Array [k, k] of k variables; rank 0 for one variable.
+    Returns
+    -------
+    Array
+        Matrix of shape (k, k) for k variables, or a scalar for one variable.
 
-    Raises:
-        ValueError: more than two axes, or dtype is an integer.
-        TypeError: m is a list or a text, or fweights are no integers.
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number, or `fweights` does not hold integers.
+    ValueError
+        If there are more than two axes, weights do not fit, or `dtype` is an integer dtype.
 
+    See Also
+    --------
+    corrcoef : Correlation coefficients.
+    var : Variance of the elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.cov(jnp.array([[0., 1., 2.], [2., 1., 0.]]))
     Array([[ 1., -1.],
@@ -165,20 +187,38 @@ def _near_one(x: Array, rowvar: bool) -> Array:
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """Return the correlation coefficients of variables: `cov`, divided by standard deviations.
+    """Compute the matrix of Pearson correlation coefficients of variables.
 
-    Args:
-        x: variables in rows, observations in columns.
-        y: further variables.
-        rowvar: False: variables are columns.
-        dtype: of the result.
+    Parameters
+    ----------
+    x : array_like
+        Matrix of variables in rows and observations in columns. A vector is one variable.
+    y : array_like, optional
+        Further variables, in the form of `x`.
+    rowvar : bool, optional
+        If True, the default, rows are variables. If False, columns are.
+    dtype : dtype_like, optional
+        Floating or complex dtype of the result. The default is the promoted inexact dtype.
 
-    Integers become the default float.
+    Returns
+    -------
+    Array
+        Matrix of shape (k, k) for k variables: the covariances divided by the standard deviations.
 
-    Raises:
-        ValueError: more than two axes.
-        TypeError: x is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If there are more than two axes.
 
+    See Also
+    --------
+    cov : Covariance matrix.
+    correlate : Correlation of sequences.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.corrcoef(jnp.array([[0., 1., 2.], [4., 2., 0.]]))
     Array([[ 1., -1.],
@@ -205,19 +245,36 @@ def trapezoid(
 ) -> Array:
     """Integrate along an axis by the trapezoidal rule.
 
-    Args:
-        y: values.
-        x: places of the values: of the shape of `y`, or one line for all.
-        dx: their distance, where `x` is None: a number, or an array that broadcasts against `y`
-            with one element fewer, or one, along the axis.
-        axis: along which.
+    Parameters
+    ----------
+    y : array_like
+        Values of the integrand. Lists and tuples are not accepted.
+    x : array_like, optional
+        Positions of the values: an array with the shape of `y`, or one vector for all.
+    dx : array_like, optional
+        Distance of the positions if `x` is not given: a number, or an array that broadcasts against
+        `y` with one element fewer along the axis. The default is 1.
+    {axis_last}
 
-    Integers become the default float.
+    Returns
+    -------
+    Array
+        Integrals, with the shape of `y` without the axis. Integers give the default float dtype.
 
-    Raises:
-        ValueError: the axis is out of bounds.
-        TypeError: y or x is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `y` or `x` is neither an array nor a number.
+    ValueError
+        If the axis is out of bounds.
 
+    See Also
+    --------
+    sum, cumsum : Sums of elements.
+    scipy.integrate.trapezoid : The same under SciPy's name.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.trapezoid(jnp.array([1., 2., 3.]))
     Array(4., dtype=float32)
@@ -244,20 +301,39 @@ def trapezoid(
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
-    """Add multiples of a period, so that neighbours along an axis differ by at most half of it.
+    """Remove jumps between neighbors by adding multiples of a period.
 
-    Args:
-        p: real array.
-        discont: differences below this stay (at least half the period).
-        axis: along which.
-        period: 2 pi if not given; with an integer one, integers stay integers.
+    Parameters
+    ----------
+    p : array_like
+        Real numbers, such as angles in radians.
+    discont : array_like, optional
+        Size of a jump; smaller differences are kept. The default, and the least that counts, is
+        half the period.
+    {axis_last}
+    period : array_like, optional
+        Range over which values wrap. The default is 2 pi. With an integer, integers stay integers.
 
-    The shape stays; the dtype is that to which p and the period are promoted.
+    Returns
+    -------
+    Array
+        Array with the shape of `p` and the dtype to which `p` and `period` promote, whose neighbors
+        differ by half a period at most.
 
-    Raises:
-        ValueError: p is complex, or the axis is out of bounds.
-        TypeError: p is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `p` is neither an array nor a number.
+    ValueError
+        If `p` is complex, or the axis is out of bounds.
 
+    See Also
+    --------
+    angle : Angles of complex numbers.
+    diff : Differences of neighbors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
     Array([0, 3, 6, 9], dtype=int32)
@@ -296,15 +372,40 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """The mean, weighted if weights are given.
+    """Compute the weighted mean along the given axes.
 
-    Integers become the default float.
+    Parameters
+    ----------
+    {a}
+    axis : int or sequence of int, optional
+        Axis or axes along which to average. None, the default, averages all elements.
+    weights : array_like, optional
+        Weights of the elements, with the shape of `a` or of the averaged axes. The default, None,
+        gives the mean.
+    returned : bool, optional
+        If True, return the sums of the weights as well. The default is False.
+    {keepdims}
 
-    Raises:
-        ValueError: weights have neither the shape of a nor of the axes, or an axis is out of
-            bounds.
-        TypeError: a or weights is a list or a text.
+    Returns
+    -------
+    Array or tuple of Array
+        Averages, with the shape of `a` without the averaged axes, and the sums of the weights if
+        asked for. Integers give the default float dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` or `weights` is neither an array nor a number.
+    ValueError
+        If the weights have another shape, or an axis is out of bounds.
+
+    See Also
+    --------
+    mean : Mean without weights.
+    median : Middle value.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.25, dtype=float32)
@@ -332,15 +433,33 @@ def average(
 @api_boundary
 @shown()
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements are not 0 over the given axes.
+    """Count the elements that are not zero along the given axes.
 
-    The result has the shape without these axes; the dtype is int32 (64-bit with jax_enable_x64).
-    Unlike NumPy: an array, no int.
+    Parameters
+    ----------
+    {a}
+    {axes_reduced}
+    {keepdims}
 
-    Raises:
-        TypeError: a is a list or a text.
-        ValueError: an axis is out of bounds.
+    Returns
+    -------
+    Array
+        Counts, with the shape of `a` without the reduced axes, of dtype int32 (int64 with
+        `jax_enable_x64`). NumPy returns an int if there are no axes.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    nonzero : Indices of these elements.
+    any, all : Tests of all elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
     Array(2, dtype=int32)
