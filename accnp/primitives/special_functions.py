@@ -143,10 +143,26 @@ def _density_over_law(x: Node) -> Node:
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (x,), (t,) = xs, ts
         y = _density_over_law(x)
-        return [y], [t and o.neg(o.mul(t, o.mul(y, o.add(x, y))))]
+        return [y], [t and o.neg(o.mul(t, _times_excess(x, y)))]
 
     custom = imported("accnp.primitives.custom")
     return custom.ruled(custom.JvpRule("density_over_law", rule), [x], value)[0]
+
+
+def _times_excess(x: Node, y: Node) -> Node:
+    """y (x + y) for y, the density over the law at x. Below -6 the sum would cancel: there, with
+    s = -x, it is y - s = 1 / (s + 2 / (s + 3 / (s + ...))), which as many terms give to the last
+    bit (M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, 26.2.14)."""
+    wide = x.aval.dtype.itemsize > 4
+    s = o.max(o.neg(x), like(x, 6))
+    s = o.min(s, like(x, 1e9 if wide else 1e4))  # from where on the product is 1
+    below = s
+    for k in range(20 if wide else 8, 1, -1):
+        below = o.add(s, o.div(like_full(s, k), below))
+    excess = o.div(like_full(s, 1), below)
+    above = o.min(x, like(x, 1e4))  # y is 0 from there on, also at infinity
+    tail = o.mul(o.add(s, excess), excess)
+    return o.select_n(o.lt(x, like(x, -6)), o.mul(y, o.add(above, y)), tail)
 
 
 _declare("log_ndtr", "log_ndtr", lambda y, x: _density_over_law(x))

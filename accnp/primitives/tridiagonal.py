@@ -51,8 +51,8 @@ def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
 
 
 def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """Elimination with exchanges of neighbours, all systems of the batch at once; pivots below
-    eps times the largest element of U are that, so that the result is finite."""
+    """Eliminate with exchanges of neighbours, all systems of the batch at once. Pivots that are
+    zero or subnormal become eps times the largest element of U, with their sign, as in jax."""
     m, k = b.shape[-2:]
     if not b.size:
         return b
@@ -73,10 +73,12 @@ def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
         main[i], up[i], far[i] = p0, p1, p2
         main[i + 1], up[i + 1] = q1 - factor * p1, q2 - factor * p2
         x[i + 1] -= factor[:, None] * x[i]
-    eps = np.finfo(real_dtype(d.dtype)).eps
+    kind = np.finfo(real_dtype(d.dtype))
+    size = np.abs(main)
     largest = np.max(np.abs(np.stack([main, up, far])), axis=(0, 1))
-    least = np.maximum(eps * largest, np.finfo(eps.dtype).tiny)
-    main = np.where(np.abs(main) < least, least.astype(main.dtype), main)
+    least = np.maximum(kind.eps * largest, kind.tiny)
+    signed = np.copysign(least, main.real).astype(main.dtype)
+    main = np.where(size < kind.tiny, signed, main)
     x[m - 1] /= main[m - 1][:, None]
     for i in range(m - 2, -1, -1):
         rest = x[i] - up[i][:, None] * x[i + 1]

@@ -257,3 +257,18 @@ def test_exchanges_with_rows_that_are_not_there_are_none(size: int) -> None:
     with accnp.disable_jit():
         assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == want
     assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == want
+
+
+@pytest.mark.parametrize("large", [1.0, 1e10, 1e30])
+def test_tridiagonal_pivots_that_are_perturbed(large):
+    """Those that are zero or subnormal, and none beside a large one: each equation stands for
+    itself."""
+    none = np.zeros(4, np.float32)
+    d = np.array([-1, large, 0, -1e-40], np.float32)
+    b = np.array([[1], [2], [1], [1]], np.float32)
+    found = accnp.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
+    least = float(np.finfo(np.float32).eps * np.float32(large))
+    want = [[-1], [2 / large], [1 / least], [-1 / least]]
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+    their = jax.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
+    np.testing.assert_allclose(found, their, rtol=1e-6)

@@ -494,3 +494,17 @@ def test_the_hessian_of_a_poisson_density_at_zero():
         return accnp.scipy.stats.poisson.logpmf(0, v)
 
     np.testing.assert_allclose(float(accnp.grad(accnp.grad(f))(1.5)), 0.0)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 4e-6), (np.float64, 1e-14)])
+def test_second_derivative_of_log_ndtr(dtype, rtol):
+    """-h (x + h) with h the density over the law: the sum cancels where both are large."""
+    points = [5.0, 0.5, -3.0, -5.9, -6.1, -12.0, -100.0, -1e3]
+    with mpmath.workdps(60):
+        h = [mpmath.npdf(x) / mpmath.ncdf(x) for x in points]
+        want = [float(-y * (mpmath.mpf(x) + y)) for x, y in zip(points, h, strict=True)]
+    with accnp.enable_x64(dtype is np.float64):
+        curvature = accnp.jit(accnp.vmap(accnp.grad(accnp.grad(accnp.scipy.stats.norm.logcdf))))
+        np.testing.assert_allclose(curvature(np.array(points, dtype)), want, rtol=rtol)
+        ends = np.array([-np.inf, -(2.0**63), -1e30, np.inf, np.nan], dtype)
+        np.testing.assert_array_equal(curvature(ends), [-1, -1, -1, 0, np.nan])

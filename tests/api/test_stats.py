@@ -458,6 +458,20 @@ def test_which_results_are_weak(name):
     assert {k: weak(accnp, k) for k in kinds} == {k: weak(jax, k) for k in kinds}
 
 
+def test_integers_of_any_size():
+    """They are numbers of the floating dtype of the result, as in jax."""
+    for x in (5, np.uint32(5), np.array([5], np.uint32), np.array([5], np.int8), 2.0):
+        for loc in (4294967295, -(2**40), 10**15):
+
+            def found(m, x=x, loc=loc):
+                y = m.scipy.stats.cauchy.logpdf(x, loc)
+                return y.dtype, y.weak_type, np.asarray(y)
+
+            (*types, got), (*want, value) = found(accnp), found(jax)
+            assert types == want
+            np.testing.assert_allclose(got, value, rtol=1e-6)
+
+
 def test_multinomial_refuses_floats_as_jax():
     p = np.array([0.5, 0.5], np.float32)
     for m in (accnp, jax):

@@ -520,8 +520,8 @@ def tridiagonal_solve(
     b : array_like
         Right-hand sides of shape (..., m, k).
     perturb_singular : bool, optional
-        If True, replace tiny pivots by the precision times the largest element of the upper factor,
-        so that singular systems have finite solutions. The default is False.
+        If True, replace pivots that are zero or subnormal by the precision times the largest
+        element of the upper factor, so that singular systems have finite solutions. The default is False.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
@@ -20,6 +20,7 @@ from accnp.api.arguments.convert import (
     broadcast_nodes,
     cast,
     promote_inexact,
+    scalar_node,
     to_shape,
     wrap,
 )
@@ -28,6 +29,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.stats.descriptions import describe
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.ir.node import Node
 from accnp.missing import install_getattr
 from accnp.primitives.kinds import wrong_dtype
 
@@ -35,6 +37,7 @@ __all__ = ["declare"]
 
 Function = Callable[..., Any]
 EMPTY: Mapping[str, Sequence[str]] = {}
+_MOST = 2**31  # Python's integers below it, and above minus that, fit into every integer dtype
 
 _DERIVED = {"pdf": "logpdf", "pmf": "logpmf", "cdf": "logcdf", "sf": "logsf"}
 _INVERSE = ("ppf", "isf")
@@ -130,8 +133,7 @@ def _make(
     def call(*args: Any, **kwargs: Any) -> Array:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given = as_nodes(label, *bound.arguments.values())
-        nodes = promote_inexact(label, *map(wrap, given))
+        given, nodes = converted(bound.arguments.values())
         if not complexes and nodes[0].aval.dtype.kind == "c":
             raise wrong_dtype(label, nodes[0].aval.dtype, "biuf")
         # Constants of a formula must not decide: what the operands promote to does, and whether
@@ -145,6 +147,18 @@ def _make(
             values |= {n: _above(values[n]) for n in names[1:]}
         found = evaluated(values, bound.arguments.get("scale", 1))
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
+
+    def converted(arguments: Iterable[Any]) -> tuple[list[Node], list[Node]]:
+        """The nodes of arguments, and these in one floating dtype. Python's integers of any size
+        become numbers of it, as in jax, where others would have to fit into the integer dtype."""
+        values = list(arguments)
+        large = [i for i, x in enumerate(values) if type(x) is int and not -_MOST <= x < _MOST]
+        given = as_nodes(label, *[0 if i in large else x for i, x in enumerate(values)])
+        nodes = promote_inexact(label, *map(wrap, given))
+        for i in large:
+            aval = nodes[i].aval
+            nodes[i] = scalar_node(float(values[i]), aval.dtype, aval.weak_type)
+        return given, nodes
 
     def evaluated(values: dict[str, Array], given: Any) -> Array:
         loc, scale = values.pop("loc", None), values.pop("scale", None)
