@@ -49,6 +49,9 @@ MIXED = {
     ),
     "mgrid": lambda: jnp.mgrid[0:3, 0:2:0.5],
     "linspace": lambda: jnp.linspace(0, 9, 3, dtype="float16"),
+    "ends": lambda: jnp.linspace(np.uint16(1), np.float32(3), 3, dtype="float32"),
+    "logarithms": lambda: jnp.logspace(np.bool_(True), np.uint16(3), 3, dtype="int32"),
+    "progression": lambda: jnp.geomspace(np.uint16(1), np.float32(8), 4, dtype="float32"),
 }
 
 

@@ -77,7 +77,7 @@ def linspace(
         raise ValueError(
             f"{name}: the number of samples cannot be negative; got {num}; pass 0 or more"
         )
-    a, b = promote_inexact(name, start, stop)
+    a, b = _ends(name, start, stop, dtype)
     kind = a.aval.dtype
     out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
     work = kind if out_kind.kind in "biu" else _common(kind, out_kind)
@@ -126,6 +126,14 @@ def linspace(
     return made(out, device), wrap(to_dtype(delta, dtypes.to_inexact(out_kind)))
 
 
+_named = promotes_inside(promote_inexact)
+
+
+def _ends(name: str, start: Any, stop: Any, dtype: Any) -> list[Node]:
+    """Both ends in one dtype, in any mode of promotion where the caller has named a dtype."""
+    return (promote_inexact if dtype is None else _named)(name, start, stop)
+
+
 @promotes_inside
 def _common(a: np.dtype, b: np.dtype) -> np.dtype:
     """The dtype that two dtypes promote to, in any mode: the caller has named one of them."""
@@ -160,7 +168,8 @@ def logspace(
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    x = linspace(start, stop, num, endpoint, False, None, axis)
+    ends = (wrap(v) for v in _ends("jnp.logspace", start, stop, dtype))
+    x = linspace(*ends, num, endpoint, False, None, axis)
     b, e = promote("jnp.logspace", base, x)
     b, e = broadcast_nodes("jnp.logspace", [b, e])
     kind = x.dtype if dtype is None else dtypes.requested_dtype(dtype, "jnp.logspace")
@@ -185,7 +194,7 @@ def geomspace(
     Array([1., 2., 4.], dtype=float32)
     """
     name = "jnp.geomspace"
-    a, b = (cast(v, v.aval.dtype) for v in promote_inexact(name, start, stop))
+    a, b = (cast(v, v.aval.dtype) for v in _ends(name, start, stop, dtype))
     kind = a.aval.dtype
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))

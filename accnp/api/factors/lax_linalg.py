@@ -521,7 +521,8 @@ def tridiagonal_solve(
         Right-hand sides of shape (..., m, k).
     perturb_singular : bool, optional
         If True, replace pivots that are zero or subnormal by the precision times the largest
-        element of the upper factor, so that singular systems have finite solutions. The default is False.
+        element of the upper factor, so that singular systems have finite solutions. The default
+        is False.
 
     Returns
     -------
