@@ -758,6 +758,149 @@ ValueError
     If `z` is not a vector.
 NotImplementedError
     If `m` and `n` differ.""",
+    # --- SciPy
+    "raises_lists": """\
+TypeError
+    If an argument is not an array or a number.""",
+    "n_square": """\
+n : int
+    Number of rows and of columns, not negative.""",
+    "overwrite_a": """\
+overwrite_a : bool, optional
+    Accepted for compatibility with SciPy; it has no effect.""",
+    "overwrite_b": """\
+overwrite_b : bool, optional
+    Accepted for compatibility with SciPy; it has no effect.""",
+    "check_finite": """\
+check_finite : bool, optional
+    Accepted for compatibility with SciPy; it has no effect, since values are not checked.""",
+    "lower_factor": """\
+lower : bool, optional
+    Whether to read the lower triangle and return the lower factor. The default, False, is the upper
+    one.""",
+    "b_system": """\
+b : array_like
+    Right-hand sides, of shape (n,) or (..., n, k).""",
+    "krylov_m": """\
+M : array_like or callable, optional
+    Preconditioner, an approximate inverse of A: a matrix or a function.""",
+    "mode_convolve": """\
+mode : {"full", "same", "valid"}, optional
+    "full", the default, gives every place where the arrays overlap, "same" as many from the middle
+    as `in1` has, and "valid" those where one array is inside of the other.""",
+    "fs": """\
+fs : array_like, optional
+    Sampling frequency: samples per unit of time. The default is 1.""",
+    "window": """\
+window : str, tuple or array_like, optional
+    Name of a window, or its values. Windows other than "hann", the default, come from SciPy's
+    `get_window`.""",
+    "noverlap": """\
+noverlap : int, optional
+    Number of elements that two segments share. The default is half a segment.""",
+    "nfft_padded": """\
+nfft : int, optional
+    Number of elements to transform; segments are padded with zeros. The default is no padding.""",
+    "axis_time": """\
+axis : int, optional
+    Axis of time. The default is the last one.""",
+    "norm_cosine": """\
+norm : {"backward", "ortho"}, optional
+    Scaling: "backward", the default, keeps sums as they are, and "ortho" makes the transform
+    orthogonal.""",
+    "raises_n_square": """\
+TypeError
+    If `n` is not an integer.
+ValueError
+    If `n` is negative.""",
+    "raises_square_array": """\
+TypeError
+    If `a` is not an array.
+ValueError
+    If the matrices are not square.""",
+    "raises_system": """\
+TypeError
+    If an argument is not an array or a number, or batch axes do not broadcast.
+ValueError
+    If the matrices are not square, or the right-hand side has another number of rows.""",
+    "krylov_params": """\
+A : array_like or callable
+    Matrix, or a linear function of trees of the structure of `b`.
+b : pytree
+    Right-hand side, an array or a tree of arrays of floating or complex dtype.
+x0 : pytree, optional
+    Initial guess, of the structure of `b`. The default is zeros.
+tol : float, optional
+    Relative tolerance: the residual is at most `tol` times the norm of `b`. The default is 1e-5.
+atol : float, optional
+    Absolute tolerance of the residual. The default is 0.""",
+    "raises_krylov": """\
+TypeError
+    If `A` is neither a function nor a matrix, or does not fit `b`.
+ValueError
+    If `x0` does not have the structure and shapes of `b`.""",
+    "in1_in2": """\
+in1 : array_like
+    First array, of floating or complex dtype; others are promoted.
+in2 : array_like
+    Second array, of the same rank.""",
+    "boundary_2d": """\
+boundary : {"fill"}, optional
+    Values outside of `in1`. Only "fill" is supported.
+fillvalue : scalar, optional
+    Value outside of `in1`. Only 0 is supported.""",
+    "raises_2d": """\
+TypeError
+    If an operand is not an array.
+ValueError
+    If an array does not have two axes, or `mode` is unknown.
+NotImplementedError
+    If `boundary` or `fillvalue` is another one.""",
+    "spectra_params": """\
+fs : array_like, optional
+    Sampling frequency: samples per unit of time. The default is 1.
+window : str, tuple or array_like, optional
+    Name of a window, or its values. Windows other than "hann", the default, come from SciPy's
+    `get_window`.
+nperseg : int, optional
+    Number of elements of a segment, static.
+noverlap : int, optional
+    Number of elements that two segments share. The default is half a segment.
+nfft : int, optional
+    Number of elements to transform; segments are padded with zeros. The default is no padding.
+detrend : str, callable or False, optional
+    Trend to subtract from each segment: "constant", the default, "linear", or False for none. A
+    function of segments returns them without their trend.
+return_onesided : bool, optional
+    Whether to return only frequencies that are not negative, for real signals. The default is
+    True.
+scaling : {"density", "spectrum"}, optional
+    Whether to return power per frequency, the default, or power.
+axis : int, optional
+    Axis of time. The default is the last one.
+average : {"mean", "median"}, optional
+    How to average the segments. The default is "mean".""",
+    "raises_spectra": """\
+ValueError
+    If signals do not broadcast, an axis is out of bounds, an option is unknown, or `nperseg`,
+    `noverlap` and `nfft` do not fit each other.
+TypeError
+    If a signal is a list, or a number of elements is not an integer.""",
+    "cosine_x": """\
+x : array_like
+    Array to transform. Real and imaginary part of complex numbers are transformed separately.
+type : int, optional
+    Type of the transform. Only 2 is supported.""",
+    "cosine_axes": """\
+s : sequence of int, optional
+    Lengths to which the axes are cut or padded with zeros. The default is their own.
+axes : sequence of int, optional
+    Axes to transform. The default is as many of the last axes as `s` has, or all axes.""",
+    "raises_cosine": """\
+NotImplementedError
+    If `type` is not 2.
+ValueError
+    If `norm` is unknown, or lengths and axes do not fit.""",
 }
 _LINE = re.compile(r"(\n *)\{(\w+)\}(?=\n)")  # faster than with ^ and $, which imports notice
 

@@ -207,32 +207,40 @@ def cg(
 ) -> tuple[Any, None]:
     """Solve A x = b by conjugate gradients, for a Hermitian positive definite A.
 
-    Args:
-        A: a matrix, or a linear function from trees of the structure of b to such.
-        b: an array or a tree of arrays.
-        x0: where to begin; None is zeros.
-        tol: until the residual is less than tol times the norm of b,
-        atol: or less than atol,
-        maxiter: or so many steps are done; None is 10 times the number of unknowns.
-        M: an approximate inverse of A, a matrix or a function.
+    Parameters
+    ----------
+    {krylov_params}
+    maxiter : int, optional
+        Maximum number of steps. The default is 10 times the number of unknowns.
+    {krylov_m}
 
-    Returns:
-        The solution, and None.
+    Returns
+    -------
+    x : pytree
+        Solution of the structure, shapes and dtypes of `b`.
+    info : None
+        Present for compatibility with SciPy.
 
-    The solution has the structure, shapes and dtypes (floating or complex) of b.
+    Raises
+    ------
+    {raises_krylov}
 
-    Differs from SciPy: trees of arrays, and no count of steps.
+    See Also
+    --------
+    bicgstab, gmres : Solvers for other matrices.
+    lax.custom_linear_solve : Derivatives of any solver.
 
-    Raises:
-        TypeError: A is neither a function nor a matrix, or does not fit b.
-        ValueError: x0 is not of the structure and the shapes of b.
+    Notes
+    -----
+    Unlike SciPy, unknowns may be trees of arrays, and steps are not counted.
 
-    Example:
-        >>> import accnp as jnp
-        >>> A = jnp.array([[4., 1.], [1., 3.]])
-        >>> x, _ = jnp.scipy.sparse.linalg.cg(A, jnp.array([5., 4.]))
-        >>> jnp.round(x, 4)
-        Array([1., 1.], dtype=float32)
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> A = jnp.array([[4., 1.], [1., 3.]])
+    >>> x, _ = jnp.scipy.sparse.linalg.cg(A, jnp.array([5., 4.]))
+    >>> jnp.round(x, 4)
+    Array([1., 1.], dtype=float32)
     """
     system = _System("cg", A, b, x0, maxiter, M)
 
@@ -277,20 +285,38 @@ def bicgstab(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """Solve A x = b by stabilised biconjugate gradients, for any regular A.
+    """Solve A x = b by stabilized biconjugate gradients, for a regular A.
 
-    Arguments, results and dtypes are those of `cg`.
+    Parameters
+    ----------
+    {krylov_params}
+    maxiter : int, optional
+        Maximum number of steps. The default is 10 times the number of unknowns.
+    {krylov_m}
 
-    Raises:
-        TypeError: A is neither a function nor a matrix, or does not fit b.
-        ValueError: x0 is not of the structure and the shapes of b.
+    Returns
+    -------
+    x : pytree
+        Solution of the structure, shapes and dtypes of `b`.
+    info : None
+        Present for compatibility with SciPy.
 
-    Example:
-        >>> import accnp as jnp
-        >>> A = jnp.array([[4., 1.], [0., 3.]])
-        >>> x, _ = jnp.scipy.sparse.linalg.bicgstab(A, jnp.array([5., 3.]))
-        >>> jnp.round(x, 4)
-        Array([1., 1.], dtype=float32)
+    Raises
+    ------
+    {raises_krylov}
+
+    See Also
+    --------
+    cg : Solver for positive definite matrices.
+    gmres : Another solver for regular matrices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> A = jnp.array([[4., 1.], [0., 3.]])
+    >>> x, _ = jnp.scipy.sparse.linalg.bicgstab(A, jnp.array([5., 3.]))
+    >>> jnp.round(x, 4)
+    Array([1., 1.], dtype=float32)
     """
     system = _System("bicgstab", A, b, x0, maxiter, M)
 
@@ -461,36 +487,46 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Array]:
-    """Solve A x = b by generalised minimal residuals, for any regular A.
+    """Solve A x = b by the generalized minimal residual method, for a regular A.
 
-    Args:
-        A: a matrix, or a linear function from trees of the structure of b to such.
-        b: an array or a tree of arrays.
-        x0: where to begin; None is zeros.
-        tol: until the residual is less than tol times the norm of b,
-        atol: or less than atol,
-        restart: after so many vectors a new space is begun.
-        maxiter: at most so many spaces; None is 10 times the number of unknowns.
-        M: an approximate inverse of A, a matrix or a function.
-        solve_method: "batched" makes a whole space at once; "incremental" looks at the residual
-            after each vector.
+    Parameters
+    ----------
+    {krylov_params}
+    restart : int, optional
+        Number of vectors after which a new Krylov space is started. The default is 20.
+    maxiter : int, optional
+        Maximum number of spaces. The default is 10 times the number of unknowns.
+    {krylov_m}
+    solve_method : {"batched", "incremental"}, optional
+        "batched", the default, builds a whole space at once; "incremental" checks the residual
+        after each vector.
 
-    Returns:
-        The solution, and 0, or -1 if it is NaN.
+    Returns
+    -------
+    x : pytree
+        Solution of the structure, shapes and dtypes of `b`.
+    info : Array
+        0, or -1 if the solution is nan.
 
-    The solution has the structure, shapes and dtypes of b.
+    Raises
+    ------
+    TypeError
+        If `A` is neither a function nor a matrix, or does not fit `b`.
+    ValueError
+        If `x0` does not have the structure and shapes of `b`, or `solve_method` is unknown.
 
-    Raises:
-        TypeError: A is neither a function nor a matrix, or does not fit b.
-        ValueError: x0 is not of the structure and the shapes of b, or there is no such
-            solve_method.
+    See Also
+    --------
+    cg : Solver for positive definite matrices.
+    bicgstab : Another solver for regular matrices.
 
-    Example:
-        >>> import accnp as jnp
-        >>> A = jnp.array([[4., 1.], [0., 3.]])
-        >>> x, info = jnp.scipy.sparse.linalg.gmres(A, jnp.array([5., 3.]))
-        >>> jnp.round(x, 4)
-        Array([1., 1.], dtype=float32)
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> A = jnp.array([[4., 1.], [0., 3.]])
+    >>> x, info = jnp.scipy.sparse.linalg.gmres(A, jnp.array([5., 3.]))
+    >>> jnp.round(x, 4)
+    Array([1., 1.], dtype=float32)
     """
     if solve_method not in ("batched", "incremental"):
         raise not_one_of(

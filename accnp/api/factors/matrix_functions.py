@@ -95,24 +95,45 @@ def _approximant(order: int) -> Callable[[Array], tuple[Array, Array]]:
 
 @api_boundary
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """Return the matrix exponential, by scaling, a Padé approximant and squaring.
+    """Compute the matrix exponential.
 
-    Args:
-        A: [..., n, n], of at least single precision.
-        upper_triangular: A is; then the system in between is solved as triangular.
-        max_squarings: matrices that need more give NaN.
+    Parameters
+    ----------
+    A : array_like
+        Square matrices of shape (..., n, n), of at least single precision.
+    upper_triangular : bool, optional
+        Whether the matrices are upper triangular, so that triangular systems are solved. The
+        default is False.
+    max_squarings : int, optional
+        Maximum number of squarings; matrices that need more give nan. The default is 16.
 
-    Integers give float32; other dtypes stay.
+    Returns
+    -------
+    Array
+        Exponentials of the shape of `A`. Integers give float32, other dtypes are unchanged.
 
-    Raises:
-        TypeError: A is no array, or of half precision.
-        ValueError: the matrices are not square.
+    Raises
+    ------
+    TypeError
+        If `A` is not an array, or has half precision.
+    ValueError
+        If the matrices are not square.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.scipy.linalg.expm(jnp.zeros((2, 2)))
-        Array([[1., 0.],
-               [0., 1.]], dtype=float32)
+    See Also
+    --------
+    expm_frechet : Its derivative.
+    sqrtm, funm : Other functions of matrices.
+
+    Notes
+    -----
+    Scaling and squaring with a Padé approximant.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.expm(jnp.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     x = wrap(promote_inexact("linalg.expm", A)[0])
     _square("expm", x)
@@ -156,24 +177,42 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Any:
-    """Return the matrix exponential of A and its derivative in direction E, or that alone.
+    """Compute the derivative of the matrix exponential in a direction.
 
-    Args:
-        A: [..., n, n].
-        E: of the same shape.
-        method: without effect.
-        compute_expm: return the exponential as well.
+    Parameters
+    ----------
+    A : array_like
+        Square matrices of shape (..., n, n).
+    E : array_like
+        Directions, of the same shape.
+    method : str, optional
+        Accepted for compatibility with SciPy; it has no effect.
+    compute_expm : bool, optional
+        Whether to return the exponential, too. The default is True.
 
-    Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    expm_A : Array
+        Matrix exponential, if requested. Integers give float32, other dtypes are unchanged.
+    expm_frechet_AE : Array
+        Derivative in the direction of `E`.
 
-    Raises:
-        TypeError: A or E is no array.
-        ValueError: the matrices are not square, or of two shapes.
+    Raises
+    ------
+    TypeError
+        If `A` or `E` is not an array.
+    ValueError
+        If the matrices are not square, or have different shapes.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.scipy.linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)))
-        (Array([[1.]], dtype=float32), Array([[1.]], dtype=float32))
+    See Also
+    --------
+    expm : Matrix exponential.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)))
+    (Array([[1.]], dtype=float32), Array([[1.]], dtype=float32))
     """
     a, e = asarray(A), asarray(E)
     _square("expm_frechet", a)
@@ -208,17 +247,35 @@ def _fill_above(first: Array, element: Callable[..., Array]) -> Array:
 
 @api_boundary
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """Return the principal square root of a matrix, complex.
+    """Compute the principal square root of a matrix.
 
-    Args:
-        A: [n, n].
-        blocksize: 1.
+    Parameters
+    ----------
+    A : array_like
+        Square matrix of shape (n, n).
+    blocksize : int, optional
+        Block size in SciPy. Only 1 is supported.
 
-    Raises:
-        TypeError: A is no array.
-        ValueError: the matrix is not square.
-        NotImplementedError: another blocksize.
+    Returns
+    -------
+    Array
+        Square root of shape (n, n), of complex dtype.
 
+    Raises
+    ------
+    TypeError
+        If `A` is not an array.
+    ValueError
+        If the matrix is not square.
+    NotImplementedError
+        If `blocksize` is not 1.
+
+    See Also
+    --------
+    expm, funm : Other functions of matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.sqrtm(jnp.array([[4., 0.], [0., 9.]]))
     Array([[2.+0.j, 0.+0.j],
@@ -244,17 +301,37 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 @api_boundary
 @promotes_inside
 def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
-    """Return a function of a matrix, complex, by Parlett's recurrence.
+    """Apply a function to a matrix by Parlett's recurrence.
 
-    Args:
-        A: [n, n]; eigenvalues that are close to each other cost accuracy.
-        func: applied to the vector of eigenvalues.
-        disp: return the result alone; else an estimate of the relative error as well.
+    Parameters
+    ----------
+    A : array_like
+        Square matrix of shape (n, n). Eigenvalues that are close to each other cost accuracy.
+    func : callable
+        Function that is applied to the vector of eigenvalues.
+    disp : bool, optional
+        If True, the default, return the result only.
 
-    Raises:
-        TypeError: A is no array.
-        ValueError: A is not one square matrix.
+    Returns
+    -------
+    result : Array
+        Function of the matrix, of complex dtype.
+    error : Array
+        Estimate of the relative error, if `disp` is False.
 
+    Raises
+    ------
+    TypeError
+        If `A` is not an array.
+    ValueError
+        If `A` is not a single square matrix.
+
+    See Also
+    --------
+    expm, sqrtm : Special functions of matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.funm(jnp.array([[2., 0.], [0., 3.]]), lambda x: x * x)
     Array([[4.+0.j, 0.+0.j],
@@ -295,18 +372,36 @@ def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any
 @api_boundary
 @promotes_inside
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """Make the complex Schur form of the real one: rotations make blocks of 2 by 2 triangular.
+    """Convert the real Schur form to the complex one.
 
-    Args:
-        T: [..., n, n], with blocks of at most 2 by 2 on its diagonal.
-        Z: the vectors, of the same shape.
+    Parameters
+    ----------
+    T : array_like
+        Real Schur form of shape (..., n, n), with blocks of at most 2 by 2 on the diagonal.
+    Z : array_like
+        Schur vectors, of the same shape.
+    {check_finite}
 
-    Both results are complex.
+    Returns
+    -------
+    T : Array
+        Upper triangular matrices of complex dtype.
+    Z : Array
+        Schur vectors of complex dtype.
 
-    Raises:
-        TypeError: T or Z is no array.
-        ValueError: the matrices are not square, or of two sizes.
+    Raises
+    ------
+    TypeError
+        If `T` or `Z` is not an array.
+    ValueError
+        If the matrices are not square, or have different sizes.
 
+    See Also
+    --------
+    schur : Schur decomposition.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> T, Z = jnp.scipy.linalg.rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))
     >>> T.dtype
@@ -365,25 +460,46 @@ def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
-    """Solve A @ X + X @ B = C.
+    """Solve the Sylvester equation A @ X + X @ B = C.
 
-    Args:
-        A: [..., m, m]; integers become float32.
-        B: [..., n, n].
-        C: [..., m, n].
-        method: "schur" or "eigen".
-        tol: a sum of eigenvalues of A and B below it gives NaN: the equation is singular. If the
-            largest sum is below 1, it is relative to that.
+    Parameters
+    ----------
+    A : array_like
+        Matrix of shape (..., m, m). Integers give float32.
+    B : array_like
+        Matrix of shape (..., n, n).
+    C : array_like
+        Right-hand side of shape (..., m, n).
+    method : {"schur", "eigen"}, optional
+        Decomposition to use. The default is "schur".
+    tol : float, optional
+        If the sum of an eigenvalue of `A` and one of `B` is smaller, the equation is singular and
+        the result is nan. It is relative to the largest sum if that is below 1. The default is
+        1e-8.
 
-    Raises:
-        TypeError: an argument is no array.
-        ValueError: shapes do not fit, or there is no such method.
+    Returns
+    -------
+    Array
+        Solution X of shape (..., m, n).
 
-    Example:
-        >>> import accnp as jnp
-        >>> one = jnp.ones((1, 1))
-        >>> jnp.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one)
-        Array([[2.]], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If an argument is not an array.
+    ValueError
+        If shapes do not fit, or `method` is unknown.
+
+    See Also
+    --------
+    schur : Schur decomposition.
+    solve : Solve linear systems.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> one = jnp.ones((1, 1))
+    >>> jnp.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one)
+    Array([[2.]], dtype=float32)
     """
     a, b, c = inexact_arrays("linalg.solve_sylvester", A, B, C)
     if method not in ("schur", "eigen"):

@@ -47,21 +47,50 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]:
-    """Return Q and R with a = Q @ R, and with pivoting the order of columns.
+    """Compute the QR factorization of matrices, with column pivoting if wanted.
 
-    Args:
-        a: [..., m, n].
-        mode: "full", "economic", or "r": a tuple without Q.
-        pivoting: a[..., P] = Q @ R with a diagonal of R that does not grow.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n).
+    {overwrite_a}
+    lwork : int, optional
+        Accepted for compatibility with SciPy; it has no effect.
+    mode : {"full", "r", "economic"}, optional
+        "full", the default, returns a square Q, "economic" min(m, n) columns, and "r" a tuple
+        without Q.
+    pivoting : bool, optional
+        If True, choose the order of columns such that the diagonal of R does not increase. The
+        default is False.
+    {check_finite}
 
-    Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    Q : Array
+        Matrices with orthonormal columns. Integers give float32, other dtypes are unchanged.
+    R : Array
+        Upper triangular matrices, with a = Q @ R.
+    P : Array
+        With `pivoting`, the order of columns: a[..., P] = Q @ R.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or has fewer than two axes.
+    ValueError
+        If `mode` is unknown.
 
-    Raises:
-        TypeError: a is no array, or has fewer than two axes.
-        ValueError: there is no such mode.
+    See Also
+    --------
+    qr_multiply : Multiply by Q.
+    numpy.linalg.qr : The same by NumPy's name.
 
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.qr(jnp.array([[2., 1.], [0., 1.]]), mode="r")
     (Array([[2., 1.],
@@ -84,25 +113,50 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Array, ...]:
-    """Multiply by the Q of a QR factorisation without making it; and return R.
+    """Multiply by the Q of a QR factorization without computing it.
 
-    Args:
-        a: [..., m, n].
-        c: [..., p, m] for "right", [..., k, p] for "left" with k = min(m, n); or one vector.
-        mode: "right": c @ Q; "left": Q @ c.
-        pivoting: exchange columns, and return their order as well.
-        conjugate: multiply by the conjugate of Q.
+    Parameters
+    ----------
+    a : array_like
+        Matrices to factor, of shape (..., m, n).
+    c : array_like
+        Matrices to multiply, of shape (..., p, m) for "right", or (..., k, p) for "left" with k =
+        min(m, n); or a vector.
+    mode : {"right", "left"}, optional
+        Whether to compute c @ Q, the default, or Q @ c.
+    pivoting : bool, optional
+        If True, use column pivoting and return the order of columns, too. The default is False.
+    conjugate : bool, optional
+        Whether to multiply by the conjugate of Q. The default is False.
+    {overwrite_a}
+    overwrite_c : bool, optional
+        Accepted for compatibility with SciPy; it has no effect.
 
-    Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    CQ : Array
+        Products. Integers give float32, other dtypes are unchanged.
+    R : Array
+        Upper triangular factor.
+    P : Array
+        With `pivoting`, the order of columns.
 
-    Raises:
-        TypeError: a is no array, or has fewer than two axes.
-        ValueError: there is no such mode, or c does not fit.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or has fewer than two axes.
+    ValueError
+        If `mode` is unknown, or `c` does not fit.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.scipy.linalg.qr_multiply(jnp.array([[2., 1.], [0., 1.]]), jnp.ones(2))[0]
-        Array([1., 1.], dtype=float32)
+    See Also
+    --------
+    qr : The factors.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.qr_multiply(jnp.array([[2., 1.], [0., 1.]]), jnp.ones(2))[0]
+    Array([1., 1.], dtype=float32)
     """
     name = "linalg.qr_multiply"
     x, y = inexact_arrays(name, a, c)
@@ -139,21 +193,41 @@ def qr_multiply(
 
 @api_boundary
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
-    """Return T and Z with a = Z @ T @ Z^H, Z unitary.
+    """Compute the Schur decomposition of square matrices.
 
-    Args:
-        a: [..., n, n].
-        output: "real": T has blocks of 2 by 2 for pairs of complex eigenvalues of a real matrix;
-            "complex": T is upper triangular and complex.
+    Parameters
+    ----------
+    {a_square}
+    output : {"real", "complex"}, optional
+        "real", the default, has blocks of 2 by 2 on the diagonal for pairs of complex eigenvalues
+        of a real matrix; "complex" gives a triangular, complex T.
 
-    The dtype stays, or becomes complex.
+    Returns
+    -------
+    T : Array
+        Upper triangular matrices, apart from these blocks; the dtype is unchanged or becomes
+        complex.
+    Z : Array
+        Unitary matrices, with a = Z @ T @ Z^H.
 
-    Differs from SciPy: batches; integers only with output="complex"; no lists.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or has an integer dtype with output="real".
+    ValueError
+        If the matrices are not square, or `output` is unknown.
 
-    Raises:
-        TypeError: a is no array, or has integers.
-        ValueError: the matrices are not square, or there is no such output.
+    See Also
+    --------
+    rsf2csf : Complex form of a real one.
+    hessenberg : Hessenberg form.
 
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and lists are not accepted.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.schur(jnp.array([[1., 2.], [0., 3.]]))[0]
     Array([[1., 2.],
@@ -177,21 +251,41 @@ def as_complex(x: Array) -> Array:
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """Return the Hessenberg form H, or H and Q with a = Q @ H @ Q^H.
+    """Compute the Hessenberg form of square matrices.
 
-    Args:
-        a: [..., n, n].
-        calc_q: return Q.
+    Parameters
+    ----------
+    {a_square}
+    calc_q : bool, optional
+        If True, return Q, too. The default is False.
+    {overwrite_a}
+    {check_finite}
 
-    The dtype stays, floating or complex.
+    Returns
+    -------
+    H : Array
+        Matrices with zeros below the first subdiagonal, of the dtype of `a`.
+    Q : Array
+        Unitary matrices with a = Q @ H @ Q^H, if requested.
 
-    Differs from SciPy: batches; no integers, no lists; check_finite and the overwriting are
-    accepted and change nothing.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or has an integer dtype.
+    ValueError
+        If the matrices are not square.
 
-    Raises:
-        TypeError: a is no array, or has integers.
-        ValueError: the matrices are not square.
+    See Also
+    --------
+    schur : Schur decomposition.
+    lax.linalg.hessenberg : The form as LAPACK stores it.
 
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and neither integers nor lists are accepted.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hessenberg(jnp.array([[1., 2.], [3., 4.]]))
     Array([[1., 2.],
@@ -220,22 +314,48 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """Return U, the singular values, Vh with a = (U * s) @ Vh; or the singular values alone.
+    """Compute the singular value decomposition of matrices.
 
-    Args:
-        a: [..., m, n].
-        full_matrices: U and Vh are square.
-        compute_uv: return U and Vh.
-        lapack_driver: without effect.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n).
+    full_matrices : bool, optional
+        If True, the default, U and Vh are square. Otherwise U has k columns and Vh has k rows, with
+        k = min(m, n).
+    compute_uv : bool, optional
+        If False, only the singular values are computed. The default is True.
+    {overwrite_a}
+    {check_finite}
+    lapack_driver : str, optional
+        Accepted for compatibility with SciPy; it has no effect.
 
-    Integers give float32; floating and complex dtypes stay. The singular values are real,
-    descending.
+    Returns
+    -------
+    U : Array
+        Left singular vectors. Integers give float32, other dtypes are unchanged.
+    s : Array
+        Singular values of shape (..., k), real and in descending order.
+    Vh : Array
+        Adjoint of the right singular vectors, with a = (U * s) @ Vh. U and Vh are missing if
+        `compute_uv` is False.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or has fewer than two axes.
 
-    Raises:
-        TypeError: a is no array, or has fewer than two axes.
+    See Also
+    --------
+    numpy.linalg.svd : The same by NumPy's name.
+    polar : Polar decomposition.
 
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
@@ -259,20 +379,50 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Return the eigenvalues (ascending) and eigenvectors of Hermitian matrices.
+    """Compute eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
-    Args:
-        a: [..., n, n]; the mean of it and its adjoint is taken.
-        b: None; generalised problems are not implemented, nor are `type` and `eigvals`.
-        lower: without effect, since both triangles are read.
-        eigvals_only: return the eigenvalues alone.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., n, n), of which the mean with the adjoint is used.
+    b : None, optional
+        Second matrix of a generalized problem. Not supported.
+    lower : bool, optional
+        Which triangle is read in SciPy. It has no effect, since both are.
+    eigvals_only : bool, optional
+        If True, return the eigenvalues only. The default is False.
+    {overwrite_a}
+    {overwrite_b}
+    turbo : bool, optional
+        Accepted for compatibility with SciPy; it has no effect.
+    eigvals : None, optional
+        Range of eigenvalues to compute. Not supported.
+    type : int, optional
+        Type of a generalized problem. Only 1 is supported.
+    {check_finite}
 
-    Integers give float32; floating and complex dtypes stay. Eigenvalues are real.
+    Returns
+    -------
+    w : Array
+        Eigenvalues of shape (..., n) in ascending order, of real dtype.
+    v : Array
+        Normalized eigenvectors, columns of shape (..., n, n). Integers give float32, other dtypes
+        are unchanged.
 
-    Raises:
-        TypeError: a is no array, or its matrices are not square.
-        NotImplementedError: b, eigvals or another type is given.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or the matrices are not square.
+    NotImplementedError
+        If `b`, `eigvals` or another `type` is given.
 
+    See Also
+    --------
+    eigh_tridiagonal : The same for tridiagonal matrices.
+    numpy.linalg.eigh : The same by NumPy's name.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.eigh(jnp.array([[0., 1.], [1., 0.]]), eigvals_only=True)
     Array([-1.,  1.], dtype=float32)
@@ -296,25 +446,48 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """Return the eigenvalues (ascending) and eigenvectors of a Hermitian tridiagonal matrix.
+    """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix.
 
-    Args:
-        d: its diagonal, [n], floating or complex; real parts are read.
-        e: what is right of the diagonal, [n - 1], of the same dtype.
-        eigvals_only: return the eigenvalues alone.
-        select: "a" for all, "i" for those of a range of places.
-        select_range: first and last place, for "i".
-        tol: absolute tolerance of the eigenvalues, where they are found by bisection ("i").
-        key: without effect: vectors are computed without random numbers.
+    Parameters
+    ----------
+    d : array_like
+        Main diagonal of shape (n,), of floating or complex dtype, whose real part is read.
+    e : array_like
+        Diagonal above it, of shape (n - 1,) and the same dtype.
+    eigvals_only : bool, optional
+        If True, return the eigenvalues only. The default is False.
+    select : {"a", "i"}, optional
+        "a", the default, computes all eigenvalues, "i" those of a range of indices.
+    select_range : tuple of (int, int), optional
+        First and last index for "i".
+    tol : float, optional
+        Absolute tolerance of the eigenvalues for "i", which are found by bisection.
+    key : Array, optional
+        PRNG key in JAX. It has no effect, since no random numbers are needed.
 
-    Raises:
-        TypeError: dtypes differ, or are not float32, float64, complex64, complex128.
-        NotImplementedError: select="v".
+    Returns
+    -------
+    w : Array
+        Eigenvalues in ascending order, of real dtype.
+    v : Array
+        Normalized eigenvectors as columns, unless `eigvals_only`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.scipy.linalg.eigh_tridiagonal(jnp.zeros(2), jnp.ones(1), eigvals_only=True)
-        Array([-1.,  1.], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If the dtypes differ, or are not one of float32, float64, complex64 and complex128.
+    NotImplementedError
+        If `select` is "v".
+
+    See Also
+    --------
+    eigh : The same for full matrices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.eigh_tridiagonal(jnp.zeros(2), jnp.ones(1), eigvals_only=True)
+    Array([-1.,  1.], dtype=float32)
     """
     name = "linalg.eigh_tridiagonal"
     alpha, beta = asarray(d), asarray(e)

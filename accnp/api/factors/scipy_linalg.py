@@ -78,20 +78,38 @@ def _result(x: Array, vector: bool) -> Array:
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
-    """Return the triangular Cholesky factor; one triangle of a is read.
+    """Compute the Cholesky factor of positive definite matrices.
 
-    Args:
-        a: [..., n, n], Hermitian and positive definite; others give NaN.
-        lower: return L with L @ L^H = a, else U with U^H @ U = a.
+    Parameters
+    ----------
+    a : array_like
+        Symmetric or Hermitian positive definite matrices of shape (..., n, n), of which one
+        triangle is read.
+    {lower_factor}
+    {overwrite_a}
+    {check_finite}
 
-    Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    Array
+        L with L @ L^H = a, or U with U^H @ U = a, of the shape of `a`; nan where `a` is not
+        positive definite. Integers give float32, other dtypes are unchanged.
 
-    Differs from SciPy: batches, and no LinAlgError: what is not positive definite gives NaN.
+    Raises
+    ------
+    {raises_square_array}
 
-    Raises:
-        TypeError: a is no array.
-        ValueError: the matrices are not square.
+    See Also
+    --------
+    cho_factor, cho_solve : Solve systems with the factor.
+    numpy.linalg.cholesky : The same by NumPy's name.
 
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and there is no LinAlgError.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 1.],
@@ -107,17 +125,40 @@ def cholesky(
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """Return the Cholesky factor and `lower`, for `cho_solve`.
+    """Compute the Cholesky factor of positive definite matrices for `cho_solve`.
 
-    The factor has the shape of a, and 0 in the other triangle. Integers give float32; floating and
-    complex dtypes stay.
+    Parameters
+    ----------
+    a : array_like
+        Symmetric or Hermitian positive definite matrices of shape (..., n, n), of which one
+        triangle is read.
+    {lower_factor}
+    {overwrite_a}
+    {check_finite}
 
-    Differs from SciPy: batches, and no LinAlgError: what is not positive definite gives NaN.
+    Returns
+    -------
+    c : Array
+        Factor of the shape of `a`, with zeros in the other triangle; nan where `a` is not positive
+        definite. Integers give float32, other dtypes are unchanged.
+    lower : bool
+        Whether it is the lower factor.
 
-    Raises:
-        TypeError: a is no array.
-        ValueError: the matrices are not square.
+    Raises
+    ------
+    {raises_square_array}
 
+    See Also
+    --------
+    cho_solve : Solve systems with the factor.
+    cholesky : The factor only.
+
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and there is no LinAlgError.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.cho_factor(jnp.array([[4.]]), lower=True)
     (Array([[2.]], dtype=float32), True)
@@ -132,26 +173,41 @@ def cho_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """Solve a @ x = b, given what `cho_factor` returns for a.
+    """Solve a @ x = b with the Cholesky factor of a.
 
-    Args:
-        c_and_lower: the factor, [..., n, n], and whether it is the lower one.
-        b: [n] or [..., n, k].
+    Parameters
+    ----------
+    c_and_lower : (array_like, bool)
+        Result of `cho_factor`: the factor of shape (..., n, n), and whether it is the lower one.
+    {b_system}
+    {overwrite_b}
+    {check_finite}
 
-    The result has the shape of b, with batch axes of both. Integers give float32; floating and
-    complex dtypes stay.
+    Returns
+    -------
+    Array
+        Solutions x, of the shape of `b` with the batch axes of both. Integers give float32, other
+        dtypes are unchanged.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Raises
+    ------
+    {raises_system}
 
-    Raises:
-        TypeError: something is no array or number, or batch axes do not broadcast.
-        ValueError: the matrices are not square, or the right side has another number of rows.
+    See Also
+    --------
+    cho_factor : Compute the factor.
+    solve : Solve systems in one step.
 
-    Example:
-        >>> import accnp as jnp
-        >>> factor = jnp.scipy.linalg.cho_factor(jnp.array([[4.]]))
-        >>> jnp.scipy.linalg.cho_solve(factor, jnp.array([8.]))
-        Array([2.], dtype=float32)
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> factor = jnp.scipy.linalg.cho_factor(jnp.array([[4.]]))
+    >>> jnp.scipy.linalg.cho_solve(factor, jnp.array([8.]))
+    Array([2.], dtype=float32)
     """
     c, lower = c_and_lower
     factor, right, vector = _system("cho_solve", c, b)
@@ -170,16 +226,39 @@ def cho_solve(
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
-    """Return the LU factors in one matrix, and the exchanges of rows, for `lu_solve`.
+    """Compute the LU factorization of matrices for `lu_solve`.
 
-    Factors [..., m, n], exchanges int32[..., min(m, n)]. Integers give float32; floating and
-    complex dtypes stay.
+    Parameters
+    ----------
+    a : array_like
+        Matrices of shape (..., m, n).
+    {overwrite_a}
+    {check_finite}
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Returns
+    -------
+    lu : Array
+        Factors L and U in one matrix of shape (..., m, n). Integers give float32, other dtypes are
+        unchanged.
+    piv : Array
+        Row exchanges, of shape (..., min(m, n)) and dtype int32.
 
-    Raises:
-        TypeError: a is no array, or has fewer than two axes.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array, or has fewer than two axes.
 
+    See Also
+    --------
+    lu_solve : Solve systems with the factors.
+    lu : The factors as matrices of their own.
+
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.lu_factor(jnp.array([[0., 1.], [2., 3.]]))[1]
     Array([1, 1], dtype=int32)
@@ -196,27 +275,43 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """Solve a @ x = b, given what `lu_factor` returns for a.
+    """Solve a @ x = b with the LU factorization of a.
 
-    Args:
-        lu_and_piv: the factors, [..., n, n], and the exchanges, int32[..., n].
-        b: [n] or [..., n, k].
-        trans: 1 for the transposed matrix, 2 for the adjoint.
+    Parameters
+    ----------
+    lu_and_piv : (array_like, array_like)
+        Result of `lu_factor`: the factors of shape (..., n, n), and the row exchanges of shape
+        (..., n).
+    {b_system}
+    trans : {0, 1, 2}, optional
+        Whether to solve with the matrix, the default, its transpose, or its adjoint.
+    {overwrite_b}
+    {check_finite}
 
-    The result has the shape of b. Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    Array
+        Solutions x, of the shape of `b`. Integers give float32, other dtypes are unchanged.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Raises
+    ------
+    {raises_system}
 
-    Raises:
-        TypeError: something is no array or number, or batch axes do not broadcast.
-        ValueError: the matrices are not square, or the right side has another number of rows, or
-            trans is another number.
+    See Also
+    --------
+    lu_factor : Compute the factors.
+    solve : Solve systems in one step.
 
-    Example:
-        >>> import accnp as jnp
-        >>> factors = jnp.scipy.linalg.lu_factor(jnp.array([[4., 0.], [0., 2.]]))
-        >>> jnp.scipy.linalg.lu_solve(factors, jnp.array([8., 2.]))
-        Array([2., 1.], dtype=float32)
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes. A ValueError is also raised for another `trans`.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> factors = jnp.scipy.linalg.lu_factor(jnp.array([[4., 0.], [0., 2.]]))
+    >>> jnp.scipy.linalg.lu_solve(factors, jnp.array([8., 2.]))
+    Array([2., 1.], dtype=float32)
     """
     packed, pivots = lu_and_piv
     if trans not in (0, 1, 2):
@@ -240,21 +335,41 @@ def lu_solve(
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:
-    """Return P, L and U with a = P @ L @ U, or P @ L and U.
+    """Compute the LU factorization of a matrix, as matrices of their own.
 
-    Args:
-        a: [m, n].
-        permute_l: return the product of P and L.
+    Parameters
+    ----------
+    a : array_like
+        Matrix of shape (m, n).
+    permute_l : bool, optional
+        If True, return the product of P and L. The default is False.
+    {overwrite_a}
+    {check_finite}
 
-    Shapes [m, m], [m, k], [k, n] with k = min(m, n). Integers give float32; floating and complex
-    dtypes stay.
+    Returns
+    -------
+    p : Array
+        Permutation matrix of shape (m, m), missing if `permute_l`.
+    l : Array
+        Lower triangular matrix of shape (m, k) with k = min(m, n), or the product P @ L.
+    u : Array
+        Upper triangular matrix of shape (k, n), with a = P @ L @ U. Integers give float32, other
+        dtypes are unchanged.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Raises
+    ------
+    TypeError
+        If `a` is not an array.
+    ValueError
+        If `a` is not a single matrix.
 
-    Raises:
-        TypeError: a is no array.
-        ValueError: a is no single matrix.
+    See Also
+    --------
+    lu_factor : The factors in one matrix.
+    lax.linalg.lu : The same for batches.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.lu(jnp.array([[0., 1.], [2., 3.]]))[2]
     Array([[2., 3.],
@@ -279,16 +394,33 @@ def lu(
 
 @api_boundary
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Return the determinants of square matrices.
+    """Compute the determinant of square matrices.
 
-    [..., n, n] gives [...]. Integers give float32; floating and complex dtypes stay.
+    Parameters
+    ----------
+    {a_square}
+    {overwrite_a}
+    {check_finite}
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Returns
+    -------
+    Array
+        Determinants of shape (...). Integers give float32, other dtypes are unchanged.
 
-    Raises:
-        TypeError: a is no array.
-        ValueError: the matrices are not square.
+    Raises
+    ------
+    {raises_square_array}
 
+    See Also
+    --------
+    numpy.linalg.det, numpy.linalg.slogdet : The same by NumPy's names.
+
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.det(jnp.array([[2., 1.], [0., 3.]]))
     Array(6., dtype=float32)
@@ -298,16 +430,35 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 @api_boundary
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Invert matrices.
+    """Compute the inverse of matrices.
 
-    [..., n, n] gives [..., n, n]. Integers give float32; floating and complex dtypes stay.
+    Parameters
+    ----------
+    {a_square}
+    {overwrite_a}
+    {check_finite}
 
-    Differs from SciPy: batches, and no LinAlgError: singular ones give inf or NaN.
+    Returns
+    -------
+    Array
+        Inverses of the shape of `a`. Integers give float32, other dtypes are unchanged.
 
-    Raises:
-        TypeError: a is no array.
-        ValueError: the matrices are not square.
+    Raises
+    ------
+    {raises_square_array}
 
+    See Also
+    --------
+    solve : Solve systems, which is faster and more accurate.
+    numpy.linalg.inv, numpy.linalg.pinv : The same by NumPy's name, and the pseudo-inverse.
+
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and singular matrices give inf or nan instead of a
+    LinAlgError.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
     Array([[0.5 , 0.  ],
@@ -327,27 +478,47 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """Solve a @ x = b.
+    """Solve systems of linear equations a @ x = b.
 
-    Args:
-        a: [..., n, n].
-        b: [n] or [..., n, k].
-        lower: which triangle of a is read with assume_a="pos".
-        assume_a: "gen", "sym", "her", or "pos": a is positive definite, and Cholesky does the work.
+    Parameters
+    ----------
+    {a_square}
+    {b_system}
+    lower : bool, optional
+        Which triangle of `a` is read with assume_a="pos". The default, False, is the upper one.
+    {overwrite_a}
+    {overwrite_b}
+    debug : bool, optional
+        Accepted for compatibility with SciPy; it has no effect.
+    {check_finite}
+    assume_a : {"gen", "sym", "her", "pos"}, optional
+        Structure of `a`. With "pos" it is positive definite, and a Cholesky factorization is used.
+        The default is "gen".
 
-    The result has the shape of b. Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    Array
+        Solutions x, of the shape of `b`. Integers give float32, other dtypes are unchanged.
 
-    Differs from SciPy: batches, and no LinAlgError: singular ones give inf or NaN.
+    Raises
+    ------
+    {raises_system}
 
-    Raises:
-        TypeError: something is no array or number, or batch axes do not broadcast.
-        ValueError: the matrices are not square, or the right side has another number of rows, or
-            there is no such assume_a.
+    See Also
+    --------
+    solve_triangular, cho_solve, lu_solve : Solvers for factors.
+    numpy.linalg.solve : The same by NumPy's name.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.scipy.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.ones(2), assume_a="pos")
-        Array([0.5 , 0.25], dtype=float32)
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and singular matrices give inf or nan instead of a
+    LinAlgError. A ValueError is also raised for another `assume_a`.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.ones(2), assume_a="pos")
+    Array([0.5 , 0.25], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise not_one_of("linalg.solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
@@ -381,29 +552,50 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """Solve op(a) @ x = b for triangular a.
+    """Solve op(a) @ x = b for triangular matrices.
 
-    Args:
-        a: [..., n, n]; one triangle is read.
-        b: [n] or [..., n, k].
-        trans: 0 or "N"; 1 or "T" for the transposed matrix; 2 or "C" for the adjoint.
-        lower: which triangle is read.
-        unit_diagonal: the diagonal is 1 and not read.
+    Parameters
+    ----------
+    a : array_like
+        Triangular matrices of shape (..., n, n); the other triangle is not read.
+    {b_system}
+    trans : {0, 1, 2, "N", "T", "C"}, optional
+        Whether to solve with the matrix (0 or "N", the default), its transpose (1 or "T"), or its
+        adjoint (2 or "C").
+    lower : bool, optional
+        Whether `a` is lower triangular. The default is False.
+    unit_diagonal : bool, optional
+        Whether the diagonal is taken to be 1 and not read. The default is False.
+    {overwrite_b}
+    debug : None, optional
+        Accepted for compatibility with SciPy; it has no effect.
+    {check_finite}
 
-    The result has the shape of b. Integers give float32; floating and complex dtypes stay.
+    Returns
+    -------
+    Array
+        Solutions x, of the shape of `b`. Integers give float32, other dtypes are unchanged.
 
-    Differs from SciPy: batches, and no LinAlgError: singular ones give inf or NaN.
+    Raises
+    ------
+    {raises_system}
 
-    Raises:
-        TypeError: something is no array or number, or batch axes do not broadcast.
-        ValueError: the matrices are not square, or the right side has another number of rows, or
-            trans is another one.
+    See Also
+    --------
+    solve : Solve general systems.
+    lax.linalg.triangular_solve : The same with the matrix on either side.
 
-    Example:
-        >>> import accnp as jnp
-        >>> a = jnp.array([[1., 2.], [0., 4.]])
-        >>> jnp.scipy.linalg.solve_triangular(a, jnp.array([5., 8.]))
-        Array([1., 2.], dtype=float32)
+    Notes
+    -----
+    Unlike SciPy, there may be batch axes, and singular matrices give inf or nan instead of a
+    LinAlgError. A ValueError is also raised for another `trans`.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> a = jnp.array([[1., 2.], [0., 4.]])
+    >>> jnp.scipy.linalg.solve_triangular(a, jnp.array([5., 8.]))
+    Array([1., 2.], dtype=float32)
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise not_one_of("linalg.solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))

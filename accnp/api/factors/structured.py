@@ -47,14 +47,30 @@ def _vector(x: Any, name: str) -> Array:
 
 @api_boundary
 def block_diag(*arrs: Any) -> Array:
-    """Put matrices along the diagonal of one, zeros elsewhere; dtypes are promoted.
+    """Arrange matrices along the diagonal of a matrix of zeros.
 
-    Args:
-        arrs: arrays of at most two axes; numbers and vectors are matrices of one row.
+    Parameters
+    ----------
+    *arrs : array_like
+        Arrays of at most two axes. Numbers and vectors are matrices of one row.
 
-    Raises:
-        ValueError: an array has more axes.
+    Returns
+    -------
+    Array
+        Block diagonal matrix of the promoted dtype.
 
+    Raises
+    ------
+    ValueError
+        If an array has more than two axes.
+
+    See Also
+    --------
+    numpy.diag : Diagonal matrix of numbers.
+    numpy.block : Matrix of any blocks.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.block_diag(jnp.array([1, 2]), jnp.array([[3]]))
     Array([[1, 2, 0],
@@ -94,17 +110,32 @@ def _number_of(m: int, n: int, step: int) -> np.ndarray:
 
 @api_boundary
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Return the matrix whose diagonals are constant.
+    """Make a Toeplitz matrix, whose diagonals are constant.
 
-    Args:
-        c: the first column, [..., m].
-        r: the first row, [..., n], whose first element is not read; None is the conjugate of c.
+    Parameters
+    ----------
+    c : array_like
+        First column, of shape (..., m).
+    r : array_like, optional
+        First row, of shape (..., n). Its first element is not read. The default is the conjugate of
+        `c`.
 
-    Returns:
-        [..., m, n].
+    Returns
+    -------
+    Array
+        Matrix of shape (..., m, n) and the promoted dtype.
 
-    The dtype is what c and r promote to. Raises TypeError if one is no array.
+    Raises
+    ------
+    {raises_lists}
 
+    See Also
+    --------
+    hankel : Constant along the other diagonals.
+    circulant : Circulant matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.toeplitz(jnp.array([1, 2]), jnp.array([0, 5, 6]))
     Array([[1, 5, 6],
@@ -119,17 +150,30 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @api_boundary
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Return the matrix that is constant along the other diagonals.
+    """Make a Hankel matrix, which is constant along antidiagonals.
 
-    Args:
-        c: the first column, [..., m].
-        r: the last row, [..., n], whose first element is not read; None is zeros.
+    Parameters
+    ----------
+    c : array_like
+        First column, of shape (..., m).
+    r : array_like, optional
+        Last row, of shape (..., n). Its first element is not read. The default is zeros.
 
-    Returns:
-        [..., m, n].
+    Returns
+    -------
+    Array
+        Matrix of shape (..., m, n) and the promoted dtype.
 
-    The dtype is what c and r promote to. Raises TypeError if one is no array.
+    Raises
+    ------
+    {raises_lists}
 
+    See Also
+    --------
+    toeplitz : Constant along diagonals.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hankel(jnp.array([1, 2]), jnp.array([0, 5, 6]))
     Array([[1, 2, 5],
@@ -145,10 +189,28 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @api_boundary
 def circulant(c: ArrayLike) -> Array:
-    """Return the matrix whose columns are a vector, moved down in turn.
+    """Make a circulant matrix, whose columns are rotations of a vector.
 
-    [..., n] gives [..., n, n] of its dtype. Raises TypeError if c is no array.
+    Parameters
+    ----------
+    c : array_like
+        First column, of shape (..., n).
 
+    Returns
+    -------
+    Array
+        Matrix of shape (..., n, n) and the dtype of `c`.
+
+    Raises
+    ------
+    {raises_lists}
+
+    See Also
+    --------
+    toeplitz : The general form.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.circulant(jnp.array([1, 2, 3]))
     Array([[1, 3, 2],
@@ -175,14 +237,31 @@ def _below_first_row(first: Array, below: Array) -> Array:
 @api_boundary
 @broadcasts_inside
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """Return the Leslie matrix: fecundities in the first row, survival below the diagonal.
+    """Make a Leslie matrix of a population model.
 
-    Args:
-        f: [..., n], n at least 2.
-        s: [..., n - 1].
+    Parameters
+    ----------
+    f : array_like
+        Fecundities, the first row, of shape (..., n) with n >= 2.
+    s : array_like
+        Survival rates below the diagonal, of shape (..., n - 1).
 
-    The dtype is what both promote to. Raises ValueError if the lengths are other ones.
+    Returns
+    -------
+    Array
+        Matrix of shape (..., n, n) and the promoted dtype.
 
+    Raises
+    ------
+    ValueError
+        If the lengths do not fit each other.
+
+    See Also
+    --------
+    numpy.linalg.eigvals : Growth rates of the model.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.leslie(jnp.array([1., 2.]), jnp.array([0.5]))
     Array([[1. , 2. ],
@@ -199,16 +278,30 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
 
 @api_boundary
 def companion(a: ArrayLike) -> Array:
-    """Return the matrix whose eigenvalues are the roots of a polynomial.
+    """Make the companion matrix of a polynomial, whose eigenvalues are its roots.
 
-    Args:
-        a: coefficients, highest power first, [..., n], n at least 2.
+    Parameters
+    ----------
+    a : array_like
+        Coefficients, highest power first, of shape (..., n) with n >= 2.
 
-    Returns:
-        [..., n - 1, n - 1].
+    Returns
+    -------
+    Array
+        Matrix of shape (..., n - 1, n - 1). Integers give float32.
 
-    Integers give float32. Raises ValueError if there are fewer than 2 coefficients.
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 coefficients.
 
+    See Also
+    --------
+    fiedler_companion : A pentadiagonal matrix with the same eigenvalues.
+    numpy.roots : Roots of a polynomial.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.companion(jnp.array([1., -3., 2.]))
     Array([[ 3., -2.],
@@ -225,10 +318,28 @@ def companion(a: ArrayLike) -> Array:
 
 @api_boundary
 def fiedler(a: ArrayLike) -> Array:
-    """Return the absolute differences of a vector's elements.
+    """Make a Fiedler matrix, the absolute differences of the elements of a vector.
 
-    [..., n] gives [..., n, n] of its dtype. Raises TypeError if a is no array.
+    Parameters
+    ----------
+    a : array_like
+        Vectors of shape (..., n).
 
+    Returns
+    -------
+    Array
+        Symmetric matrices of shape (..., n, n) and the dtype of `a`.
+
+    Raises
+    ------
+    {raises_lists}
+
+    See Also
+    --------
+    fiedler_companion : Companion matrix by Fiedler.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.fiedler(jnp.array([1, 4]))
     Array([[0, 3],
@@ -241,13 +352,28 @@ def fiedler(a: ArrayLike) -> Array:
 @api_boundary
 @broadcasts_inside
 def fiedler_companion(a: ArrayLike) -> Array:
-    """Return the pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
+    """Make a pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
 
-    Args:
-        a: coefficients, highest power first, [..., n + 1].
+    Parameters
+    ----------
+    a : array_like
+        Coefficients, highest power first, of shape (..., n + 1).
 
-    The shape is [..., n, n], the dtype floating or complex. A TypeError if a is a list.
+    Returns
+    -------
+    Array
+        Matrix of shape (..., n, n), of floating or complex dtype.
 
+    Raises
+    ------
+    {raises_lists}
+
+    See Also
+    --------
+    companion : Companion matrix in the usual form.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.fiedler_companion(jnp.array([1., -3., 2.]))
     Array([[ 3., -2.],
@@ -281,15 +407,34 @@ def fiedler_companion(a: ArrayLike) -> Array:
 @api_boundary
 @broadcasts_inside
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """Return the matrix whose product with a vector of n elements is its convolution with a.
+    """Make the matrix whose product with a vector is its convolution with another one.
 
-    Args:
-        a: [..., m].
-        n: the length of vectors, at least 1.
-        mode: "full", "same" or "valid", as in `convolve`.
+    Parameters
+    ----------
+    a : array_like
+        Vectors to convolve with, of shape (..., m).
+    n : int
+        Length of the vectors to multiply, at least 1.
+    mode : {"full", "same", "valid"}, optional
+        Which part of the convolution to compute, as in `numpy.convolve`. The default is "full".
 
-    The dtype is that of a. Raises ValueError if n is below 1, or there is no such mode.
+    Returns
+    -------
+    Array
+        Matrices with n columns, of the dtype of `a`.
 
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1, or `mode` is unknown.
+
+    See Also
+    --------
+    toeplitz : The form of these matrices.
+    numpy.convolve : Convolution without a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
@@ -341,10 +486,27 @@ def _rounded(value: int) -> float:
 
 @api_boundary
 def hilbert(n: int) -> Array:
-    """Return the Hilbert matrix: 1 / (i + j + 1).
+    """Make a Hilbert matrix, with the elements 1 / (i + j + 1).
 
-    float32 [n, n]. Raises TypeError if n is no integer, ValueError if it is negative.
+    Parameters
+    ----------
+    {n_square}
 
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n) and the default float dtype.
+
+    Raises
+    ------
+    {raises_n_square}
+
+    See Also
+    --------
+    invhilbert : Its inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hilbert(2)
     Array([[1.        , 0.5       ],
@@ -356,10 +518,27 @@ def hilbert(n: int) -> Array:
 
 @api_boundary
 def invhilbert(n: int) -> Array:
-    """Return the inverse of the Hilbert matrix; its elements are integers.
+    """Make the inverse of a Hilbert matrix, whose elements are integers.
 
-    float32 [n, n]. Raises TypeError if n is no integer, ValueError if it is negative.
+    Parameters
+    ----------
+    {n_square}
 
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n) and the default float dtype.
+
+    Raises
+    ------
+    {raises_n_square}
+
+    See Also
+    --------
+    hilbert : The matrix itself.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.invhilbert(2)
     Array([[ 4., -6.],
@@ -382,14 +561,33 @@ def _kind(kind: Any, name: str) -> str:
 
 @api_boundary
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Return Pascal's triangle as a matrix of float32.
+    """Make a matrix of Pascal's triangle.
 
-    Args:
-        n: its size.
-        kind: "symmetric" (the default): binomials (i + j over i); "lower": (i over j); "upper".
+    Parameters
+    ----------
+    {n_square}
+    kind : {"symmetric", "lower", "upper"}, optional
+        "symmetric", the default, has the elements comb(i + j, i), "lower" the elements comb(i, j),
+        and "upper" is its transpose.
 
-    Raises TypeError if n is no integer, ValueError if there is no such kind.
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n) and dtype float32.
 
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `kind` is unknown.
+
+    See Also
+    --------
+    invpascal : Its inverse.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.pascal(3)
     Array([[1., 1., 1.],
@@ -408,10 +606,32 @@ def _turned(element: Callable[[int, int], int], kind: str) -> Callable[[int, int
 
 @api_boundary
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """Return the inverse of Pascal's matrix, of the default floating dtype.
+    """Make the inverse of a matrix of Pascal's triangle.
 
-    Raises TypeError if n is no integer, ValueError if there is no such kind.
+    Parameters
+    ----------
+    {n_square}
+    kind : {"symmetric", "lower", "upper"}, optional
+        Form of the matrix to invert, as for `pascal`.
 
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n) and the default float dtype.
+
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `kind` is unknown.
+
+    See Also
+    --------
+    pascal : The matrix itself.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.invpascal(3, "lower")
     Array([[ 1.,  0.,  0.],
@@ -432,14 +652,34 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 @api_boundary
 def helmert(n: int, full: bool = False) -> Array:
-    """Return Helmert's matrix: n - 1 orthonormal contrasts of n values.
+    """Make a Helmert matrix, with n - 1 orthonormal contrasts of n values as rows.
 
-    Args:
-        n: at least 1.
-        full: put the row of the mean first, so that the matrix is orthogonal.
+    Parameters
+    ----------
+    n : int
+        Number of values, at least 1.
+    full : bool, optional
+        If True, put the row of the mean first, so that the matrix is orthogonal. The default is
+        False.
 
-    float32. Raises TypeError if n is no integer, ValueError if it is below 1.
+    Returns
+    -------
+    Array
+        Matrix of shape (n - 1, n) or (n, n), and the default float dtype.
 
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `n` is less than 1.
+
+    See Also
+    --------
+    hadamard : Orthogonal rows of 1 and -1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
@@ -455,14 +695,33 @@ def helmert(n: int, full: bool = False) -> Array:
 
 @api_boundary
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """Return Sylvester's matrix of orthogonal rows of 1 and -1.
+    """Make a Hadamard matrix, with orthogonal rows of 1 and -1, by Sylvester's construction.
 
-    Args:
-        n: a power of 2.
-        dtype: of the result.
+    Parameters
+    ----------
+    n : int
+        Number of rows and columns, a power of 2.
+    dtype : dtype_like, optional
+        Dtype of the matrix. The default is the default integer dtype.
 
-    Raises TypeError if n is no integer, ValueError if it is no power of 2.
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n).
 
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `n` is not a power of 2.
+
+    See Also
+    --------
+    dft, helmert : Other orthogonal matrices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hadamard(2)
     Array([[ 1,  1],
@@ -479,15 +738,34 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 @api_boundary
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Return the matrix of the discrete Fourier transform.
+    """Make the matrix of the discrete Fourier transform.
 
-    Args:
-        n: its size.
-        scale: None, "sqrtn" (divide by the root of n, the matrix is unitary) or "n".
-        dtype: complex; None is the default one.
+    Parameters
+    ----------
+    {n_square}
+    scale : {None, "sqrtn", "n"}, optional
+        Divisor: none, the default, the square root of n, which makes the matrix unitary, or n.
+    dtype : dtype_like, optional
+        Complex dtype. The default is complex64 (complex128 with `jax_enable_x64`).
 
-    [n, n]. Raises TypeError if n is no integer, ValueError if there is no such scale.
+    Returns
+    -------
+    Array
+        Matrix of shape (n, n).
 
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `scale` is unknown.
+
+    See Also
+    --------
+    numpy.fft.fft : The transform without a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.round(jnp.scipy.linalg.dft(4)[1].imag)
     Array([ 0., -1., -0.,  1.], dtype=float32)

@@ -14,15 +14,38 @@ __all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` returns.
+    """Result of `minimize`.
 
-    `x` is the last point, `fun` and `jac` are value and gradient there; `success` says whether the
-    gradient is small enough, `status` why it ended (0 for success); `nfev`, `njev` and `nit` count
-    evaluations, gradients and iterations. `hess_inv` is the inverse Hessian as BFGS knows it.
+    Fields are arrays of the shape and dtype of the initial guess, or scalars. A search that fails
+    returns normally: check `success`.
 
-    Fields are arrays of the shape and dtype of the guess, or scalars. Nothing raises where the
-    search fails: ask `success`.
+    Parameters
+    ----------
+    x : Array
+        Last point.
+    success : Array
+        Whether the gradient is small enough, a bool.
+    status : Array
+        Why the search ended; 0 for success.
+    fun : Array
+        Function value at the last point.
+    jac : Array
+        Gradient at the last point.
+    hess_inv : Array or None
+        Inverse of the Hessian, as BFGS estimates it.
+    nfev : Array
+        How many evaluations of the function there were.
+    njev : Array
+        How many evaluations of the gradient there were.
+    nit : Array
+        How many iterations there were.
 
+    See Also
+    --------
+    minimize : Function that returns it.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> found = jnp.scipy.optimize.minimize(lambda x: x @ x, jnp.ones(2), method="BFGS")
     >>> type(found).__name__, bool(found.success)
@@ -51,25 +74,48 @@ def minimize(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str,
     tol: float | None = None, options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:  # fmt: skip
-    """Minimise a function of many variables, without constraints.
+    """Minimize a scalar function of a vector, without constraints.
 
-    Args:
-        fun: `fun(x, *args)` is a number, with a derivative by x.
-        x0: the first guess, a vector of an inexact dtype.
-        args: further arguments of the function.
-        method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this".
-        tol: accepted, and without effect; the options have `gtol`.
-        options: keywords of the method. Both: `maxiter`, `norm` (of the gradient), `gtol` (1e-5).
-            BFGS: `line_search_maxiter` (10). L-BFGS: `maxcor` (10), `ftol`, `maxfun`, `maxgrad`,
-            `maxls` (20).
+    Parameters
+    ----------
+    fun : callable
+        Function fun(x, *args) that returns a scalar and is differentiable by x.
+    x0 : array_like
+        Initial guess, a vector of floating or complex dtype.
+    args : tuple, optional
+        Further arguments of the function.
+    method : str
+        "BFGS", or "l-bfgs-experimental-do-not-rely-on-this".
+    tol : float, optional
+        Accepted for compatibility with SciPy; it has no effect. The options have `gtol`.
+    options : dict, optional
+        Options of the method. Both methods: `maxiter`, `norm` (of the gradient), `gtol` (1e-5).
+        BFGS: `line_search_maxiter` (10). L-BFGS: `maxcor` (10), `ftol`, `maxfun`, `maxgrad`,
+        `maxls` (20).
 
-    Returns:
-        `OptimizeResults`. It can be jitted and batched, and has derivatives in forward mode.
+    Returns
+    -------
+    OptimizeResults
+        Last point, value and gradient there, and how the search ended.
 
-    Raises:
-        TypeError: `args` is no tuple, or an option is unknown.
-        ValueError: an unknown method, or a guess whose rank is not 1.
+    Raises
+    ------
+    TypeError
+        If `args` is not a tuple, or an option is unknown.
+    ValueError
+        If `method` is unknown, or `x0` is not a vector.
 
+    See Also
+    --------
+    OptimizeResults : The result.
+    grad : Gradient of a function.
+
+    Notes
+    -----
+    The search can be compiled by `jit`, mapped by `vmap`, and differentiated in forward mode.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> found = jnp.scipy.optimize.minimize(
     ...     lambda x: ((x - 1) ** 2).sum(), jnp.zeros(2), method="BFGS")

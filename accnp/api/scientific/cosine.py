@@ -151,22 +151,34 @@ def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> 
 def dct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The discrete cosine transform of type 2 along an axis.
+    """Compute the discrete cosine transform of type 2 along an axis.
 
-    Args:
-        x: an array; of complex numbers both parts are transformed.
-        type: 2, nothing else.
-        n: the length to which the axis is cut or padded with zeros (its own).
-        axis: along which.
-        norm: None or "backward" for sums as they are, "ortho" for an orthogonal transform.
+    Parameters
+    ----------
+    {cosine_x}
+    n : int, optional
+        Length to which the axis is cut or padded with zeros. The default is its own.
+    axis : int, optional
+        Axis to transform. The default is the last one.
+    {norm_cosine}
 
-    Returns:
-        Array of float32, or of float64 for float64.
+    Returns
+    -------
+    Array
+        Transform of dtype float32 (float64 for float64); complex numbers stay complex.
 
-    Raises:
-        NotImplementedError: another type.
-        ValueError: another norm, or lengths and axes that do not fit.
+    Raises
+    ------
+    {raises_cosine}
 
+    See Also
+    --------
+    idct : The inverse.
+    dctn : The same along several axes.
+    numpy.fft.fft : Fourier transform.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.fft.dct(jnp.ones(4))
     Array([8., 0., 0., 0.], dtype=float32)
@@ -179,14 +191,33 @@ def dct(
 def idct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The inverse of `dct`; arguments as there.
+    """Compute the inverse discrete cosine transform along an axis.
 
-    The axis may get another length by n; integers become float32, complex stays.
+    Parameters
+    ----------
+    {cosine_x}
+    n : int, optional
+        Length to which the axis is cut or padded with zeros. The default is its own.
+    axis : int, optional
+        Axis to transform. The default is the last one.
+    {norm_cosine}
 
-    Raises:
-        ValueError: there is no such axis or norm, or n is not positive.
-        NotImplementedError: another type.
+    Returns
+    -------
+    Array
+        Transform of dtype float32 (float64 for float64); complex numbers stay complex.
 
+    Raises
+    ------
+    {raises_cosine}
+
+    See Also
+    --------
+    dct : The transform itself.
+    idctn : The same along several axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.fft.idct(jnp.array([8.0, 0, 0, 0]))
     Array([1., 1., 1., 1.], dtype=float32)
@@ -197,19 +228,30 @@ def idct(
 @api_boundary
 @promotes_inside
 def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
-    """The discrete cosine transform of type 2 along several axes.
+    """Compute the discrete cosine transform of type 2 along several axes.
 
-    Args:
-        x: an array; of complex numbers both parts are transformed.
-        type: 2, nothing else.
-        s: lengths to which the axes are cut or padded with zeros (their own).
-        axes: along which (as many as `s` has, the last ones; or all).
-        norm: as for `dct`.
+    Parameters
+    ----------
+    {cosine_x}
+    {cosine_axes}
+    {norm_cosine}
 
-    Raises:
-        ValueError: there is no such axis or norm, or too many lengths.
-        NotImplementedError: another type.
+    Returns
+    -------
+    Array
+        Transform of dtype float32 (float64 for float64); complex numbers stay complex.
 
+    Raises
+    ------
+    {raises_cosine}
+
+    See Also
+    --------
+    idctn : The inverse.
+    dct : The same along one axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.fft.dctn(jnp.ones((2, 2)))
     Array([[16.,  0.],
@@ -221,8 +263,30 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
 @api_boundary
 @promotes_inside
 def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
-    """The inverse of `dctn`; arguments, shapes, dtypes and errors as there.
+    """Compute the inverse discrete cosine transform along several axes.
 
+    Parameters
+    ----------
+    {cosine_x}
+    {cosine_axes}
+    {norm_cosine}
+
+    Returns
+    -------
+    Array
+        Transform of dtype float32 (float64 for float64); complex numbers stay complex.
+
+    Raises
+    ------
+    {raises_cosine}
+
+    See Also
+    --------
+    dctn : The transform itself.
+    idct : The same along one axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.fft.idctn(jnp.array([[16.0, 0], [0, 0]]))
     Array([[1., 1.],

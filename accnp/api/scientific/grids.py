@@ -64,24 +64,44 @@ def _neighbours(place: Array, order: int) -> list[tuple[Array, Array]]:
 def map_coordinates(
     input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
 ) -> Array:
-    """The values of an array at places between its elements.
+    """Interpolate an array at given coordinates.
 
-    Args:
-        input: an array of n axes.
-        coordinates: n arrays of one shape (or which broadcast): the places along each axis.
-        order: 0 for the nearest element, 1 for linear interpolation.
-        mode: what lies outside: "constant" (`cval`), "nearest", "wrap" (the array again), "mirror"
-            and "reflect" (the array from behind, without and with its last element twice). The
-            first and the third are SciPy's "grid-constant" and "grid-wrap".
-        cval: the constant outside.
+    Parameters
+    ----------
+    input : array_like
+        Array of n axes to interpolate.
+    coordinates : sequence of array_like
+        n arrays that broadcast: the coordinates along each axis.
+    order : {0, 1}
+        0 for the nearest element, 1 for linear interpolation.
+    mode : {"constant", "nearest", "wrap", "mirror", "reflect"}, optional
+        Values outside of the array: `cval`, the default, the nearest element, the array repeated,
+        or the array reversed, without and with its last element twice. "constant" and "wrap" are
+        SciPy's "grid-constant" and "grid-wrap".
+    cval : scalar, optional
+        Value outside of the array with mode "constant". The default is 0.
 
-    Returns:
-        Array of the dtype of `input` and the shape of the coordinates; of integers the nearest.
+    Returns
+    -------
+    Array
+        Values of the dtype of `input` and the shape of the coordinates. Those of integers are
+        rounded.
 
-    Raises:
-        ValueError: there are more or fewer coordinates than axes.
-        NotImplementedError: another order or mode.
+    Raises
+    ------
+    ValueError
+        If there is not one array of coordinates for each axis.
+    NotImplementedError
+        If `order` or `mode` is another one.
 
+    See Also
+    --------
+    scipy.interpolate.RegularGridInterpolator : Interpolation on a grid with given coordinates.
+    image.resize : Resize an image.
+    numpy.interp : Interpolation in one dimension.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.ndimage.map_coordinates(jnp.arange(4.0), [jnp.array([0.5, 2.0])], order=1)
     Array([0.5, 2. ], dtype=float32)
@@ -129,24 +149,40 @@ def _points(xi: Any, rank: int) -> Array:
 
 
 class RegularGridInterpolator:
-    """Interpolate values on a rectangular grid.
+    """Interpolator of values on a rectangular grid.
 
-    Args:
-        points: for each of n axes of the grid its places, increasing.
-        values: array whose first n axes are those of the grid.
-        method: "linear" or "nearest".
-        bounds_error: only False: results cannot depend on values.
-        fill_value: the result outside of the grid; None goes on as at the border.
+    It is called with coordinates, an array whose last axis has n elements, or a tuple of n arrays
+    that broadcast. It returns an array of the shape of the coordinates and of the other axes of the
+    values.
 
-    Integer values become float32. Called with places (an array whose last axis has n elements, or a
-    tuple of n arrays that broadcast), it returns an array of the shape of the places and of the
-    other axes of `values`.
+    Parameters
+    ----------
+    points : sequence of array_like
+        Increasing coordinates along each of n axes of the grid.
+    values : array_like
+        Array whose first n axes are those of the grid. Integers give float32.
+    method : {"linear", "nearest"}, optional
+        How to interpolate. The default is "linear".
+    bounds_error : bool, optional
+        Whether to raise errors outside of the grid. Only False, the default, is supported, since
+        results cannot depend on values.
+    fill_value : scalar, optional
+        Result outside of the grid, nan by default. None extrapolates.
 
-    Raises:
-        ValueError: another method, points that do not fit the values, a fill value that cannot be
-            cast.
-        NotImplementedError: `bounds_error` is True.
+    Raises
+    ------
+    ValueError
+        If `method` is unknown, `points` do not fit the values, or the fill value cannot be cast.
+    NotImplementedError
+        If `bounds_error` is True.
 
+    See Also
+    --------
+    scipy.ndimage.map_coordinates : Interpolation at indices.
+    numpy.interp : Interpolation in one dimension.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x = jnp.arange(3.0)
     >>> f = jnp.scipy.interpolate.RegularGridInterpolator((x, x), x[:, None] * x)

@@ -44,11 +44,26 @@ def _given(function: str, x: Any, last: tuple[int, ...]) -> Array:
 
 
 class Rotation(NamedTuple):
-    """A rotation, or an array of rotations: quaternions (x, y, z, w) of shape [..., 4].
+    """A rotation in three dimensions, or an array of rotations.
 
-    `p * q` rotates by q, and then by p. Integers become float32. Methods that make rotations take
-    lists, too, and raise a ValueError for arrays of other shapes.
+    `p * q` rotates by q and then by p. Methods that make rotations accept lists, too.
 
+    Parameters
+    ----------
+    quat : Array
+        Quaternions (x, y, z, w), of shape (..., 4). Integers give float32.
+
+    Raises
+    ------
+    ValueError
+        If an array for a method that makes rotations has another shape.
+
+    See Also
+    --------
+    Slerp : Interpolation between rotations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> turn = jnp.scipy.spatial.transform.Rotation.from_rotvec(jnp.array([0, 0, jnp.pi / 2]))
     >>> jnp.round(turn.apply(jnp.array([1.0, 0, 3])), 5)[1:]
@@ -68,12 +83,16 @@ class Rotation(NamedTuple):
     @classmethod
     @api_boundary
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """Return the rotation by angles around up to three axes, one after the other.
+        """Make rotations of angles around up to three axes, one after the other.
 
-        Args:
-            seq: the axes: of "xyz" (at rest), or of "XYZ" (which turn along).
-            angles: one for each axis along the last axis.
-            degrees: whether they are in degrees.
+        Parameters
+        ----------
+        seq : str
+            Axes: letters of "xyz" for fixed axes, or of "XYZ" for axes that rotate along.
+        angles : array_like
+            One angle for each axis, along the last axis.
+        degrees : bool, optional
+            Whether angles are in degrees. The default is radians.
         """
         a = atleast_1d(quat_.floating(_name("from_euler"), angles))
         return cls(quat_.from_euler(_name("from_euler"), seq, uf.deg2rad(a) if degrees else a))
@@ -81,39 +100,39 @@ class Rotation(NamedTuple):
     @classmethod
     @api_boundary
     def from_matrix(cls, matrix: Any) -> Rotation:
-        """Return the rotation of orthogonal matrices, [..., 3, 3]."""
+        """Make rotations of orthogonal matrices of shape (..., 3, 3)."""
         return cls(quat_.from_matrix(_given("from_matrix", matrix, (3, 3))))
 
     @classmethod
     @api_boundary
     def from_mrp(cls, mrp: Any) -> Rotation:
-        """Return the rotation of modified Rodrigues parameters, [..., 3]."""
+        """Make rotations of modified Rodrigues parameters of shape (..., 3)."""
         return cls(quat_.from_mrp(_given("from_mrp", mrp, (3,))))
 
     @classmethod
     @api_boundary
     def from_quat(cls, quat: Any) -> Rotation:
-        """Return the rotation of quaternions (x, y, z, w), [..., 4], of any length but 0."""
+        """Make rotations of quaternions (x, y, z, w) of shape (..., 4) and of any length but 0."""
         return cls(quat_.normalised(_given("from_quat", quat, (4,))))
 
     @classmethod
     @api_boundary
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
-        """Return the rotation around vectors, [..., 3], by their lengths."""
+        """Make rotations around vectors of shape (..., 3), by the lengths of these."""
         v = _given("from_rotvec", rotvec, (3,))
         return cls(quat_.from_rotvec(uf.deg2rad(v) if degrees else v))
 
     @classmethod
     @api_boundary
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
-        """Return the rotation that does nothing, or `num` of them."""
+        """Make the rotation by angle 0, or `num` of them."""
         one = array([0.0, 0.0, 0.0, 1.0], dtype=dtype)
         return cls(one if num is None else broadcast_to(one, (num, 4)))
 
     @classmethod
     @api_boundary
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
-        """Draw a rotation, or `num` of them, all being equally likely."""
+        """Sample a uniformly distributed rotation, or `num` of them."""
         shape = (4,) if num is None else (num, 4)
         return cls(quat_.normalised(random.normal(random_key, shape)))
 
@@ -144,43 +163,47 @@ class Rotation(NamedTuple):
 
     @api_boundary
     def apply(self, vectors: Any, inverse: bool = False) -> Array:
-        """Rotate vectors, [..., 3], which broadcast; or rotate them back."""
+        """Rotate vectors of shape (..., 3), which broadcast, or apply the inverse rotation."""
         v = quat_.floating(_name("apply"), vectors)
         check_ranks(_name("apply"), [self.quat.shape[:-1], v.shape[:-1]])
         return quat_.applied(self.as_matrix(), v, inverse)
 
     @api_boundary
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """Return angles around three axes, [..., 3]: see `from_euler`.
+        """Return angles around three axes, of shape (..., 3); see `from_euler`.
 
-        Where only the sum or the difference of first and third angle is known, the third is 0.
+        If only the sum or the difference of the first and the third angle is determined, the third
+        is 0.
         """
         angles = quat_.to_euler(_name("as_euler"), seq, self.quat)
         return uf.rad2deg(angles) if degrees else angles
 
     @api_boundary
     def as_matrix(self) -> Array:
-        """Return orthogonal matrices, [..., 3, 3]."""
+        """Return orthogonal matrices of shape (..., 3, 3)."""
         return quat_.to_matrix(self.quat)
 
     @api_boundary
     def as_mrp(self) -> Array:
-        """Return modified Rodrigues parameters, [..., 3], of length at most 1."""
+        """Return modified Rodrigues parameters of shape (..., 3), of length at most 1."""
         return quat_.to_mrp(self.quat)
 
     @api_boundary
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Return rotation vectors, [..., 3]: axes, whose lengths are the angles."""
+        """Return rotation vectors of shape (..., 3): axes, whose lengths are the angles."""
         v = quat_.to_rotvec(self.quat)
         return uf.rad2deg(v) if degrees else v
 
     @api_boundary
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
-        """Return quaternions, [..., 4].
+        """Return quaternions of shape (..., 4).
 
-        Args:
-            canonical: of the two that mean the same rotation, the one whose w is not negative.
-            scalar_first: in the order (w, x, y, z).
+        Parameters
+        ----------
+        canonical : bool, optional
+            Whether to choose the quaternion whose w is not negative, of the two for a rotation.
+        scalar_first : bool, optional
+            Whether to return them in the order (w, x, y, z).
         """
         q = quat_.canonical(self.quat) if canonical else self.quat
         return roll(q, 1, axis=-1) if scalar_first else q
@@ -188,7 +211,7 @@ class Rotation(NamedTuple):
     @api_boundary
     @broadcasts_inside
     def inv(self) -> Rotation:
-        """Return the rotation back."""
+        """Return the inverse rotation."""
         return Rotation(quat_.inverse(self.quat))
 
     @api_boundary
@@ -199,10 +222,12 @@ class Rotation(NamedTuple):
     @api_boundary
     @broadcasts_inside
     def mean(self, weights: Any = None) -> Rotation:
-        """Return the rotation whose squared distances to those of an array are least.
+        """Return the rotation with the least sum of squared distances to those of an array.
 
-        Args:
-            weights: of the rotations, [n].
+        Parameters
+        ----------
+        weights : array_like, optional
+            Weights of the rotations, of shape (n,).
         """
         n, dtype = len(self), self.quat.dtype
         w = ones(n, dtype) if weights is None else asarray(weights, dtype=dtype)
@@ -215,15 +240,35 @@ class Rotation(NamedTuple):
 
 
 class Slerp(NamedTuple):
-    """A path through rotations at given times, of constant speed between two of them.
+    """A path through rotations at given times, with constant speed between two of them.
 
-    It is made by `Slerp.init(times, rotations)`, and called with times: a number or a vector, of
-    floats or integers. Times outside are those of the nearer end.
+    It is made by `Slerp.init(times, rotations)` and called with times: a number or a vector of
+    floats or integers. Times outside of the path are moved to its nearer end.
 
-    Raises:
-        ValueError: there are fewer than 2 rotations, or not as many times.
-        TypeError: `rotations` is no `Rotation`.
+    Parameters
+    ----------
+    times : Array
+        Increasing times of shape (n,).
+    timedelta : Array
+        Differences of the times, of shape (n - 1,).
+    rotations : Rotation
+        Rotations at the starts of the intervals.
+    rotvecs : Array
+        Rotation vectors of the intervals, of shape (n - 1, 3).
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 rotations, or not as many times.
+    TypeError
+        If `rotations` is not a `Rotation`.
+
+    See Also
+    --------
+    Rotation : Rotations in three dimensions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.scipy.spatial.transform import Rotation, Slerp
     >>> turns = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
@@ -239,12 +284,7 @@ class Slerp(NamedTuple):
     @classmethod
     @api_boundary
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
-        """Make a path.
-
-        Args:
-            times: increasing, [n].
-            rotations: at these times, n of them, at least 2.
-        """
+        """Make a path of n rotations, at least 2, at increasing times of shape (n,)."""
         name = "transform.Slerp"
         if not isinstance(rotations, Rotation):
             raise TypeError(

@@ -15,19 +15,36 @@ __all__ = ["vq"]
 
 @api_boundary
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
-    """The nearest code of each observation, and how far off it is.
+    """Assign each observation to the nearest code of a code book.
 
-    Args:
-        obs: observations in rows, [n, d]; rank 1 for d = 1.
-        code_book: codes in rows, [k, d], or of rank 1.
-        check_finite: accepted, and without effect: values are not looked at.
+    Parameters
+    ----------
+    obs : array_like
+        Observations as rows, of shape (n, d); one axis for d = 1.
+    code_book : array_like
+        Codes as rows, of shape (k, d), or one axis for d = 1.
+    check_finite : bool, optional
+        Accepted for compatibility with SciPy; it has no effect.
 
-    Returns:
-        Indices of codes, int32 [n] (of equally near ones the first), and distances [n].
+    Returns
+    -------
+    code : Array
+        Index of the nearest code of each observation, int32 of shape (n,); the first of equally
+        near ones.
+    dist : Array
+        Distances to these codes, of shape (n,).
 
-    Raises:
-        ValueError: ranks differ, or are neither 1 nor 2.
+    Raises
+    ------
+    ValueError
+        If ranks differ, or are neither 1 nor 2.
 
+    See Also
+    --------
+    numpy.argmin : Index of the least element.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.cluster.vq.vq(jnp.array([0.0, 4.0]), jnp.array([1.0, 5.0]))
     (Array([0, 1], dtype=int32), Array([1., 1.], dtype=float32))

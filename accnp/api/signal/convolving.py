@@ -78,18 +78,31 @@ def _direct(
 
 @api_boundary
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
-    """The convolution of two arrays, through the product of their Fourier transforms.
+    """Convolve two arrays by the product of their Fourier transforms.
 
-    Args:
-        in1: an array of inexact dtype (others are promoted).
-        in2: another one, of the same rank (number of axes).
-        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
-            middle) or "valid" (where one lies inside the other).
-        axes: along which; the others are of equal lengths, and each place is for itself.
+    Parameters
+    ----------
+    {in1_in2}
+    {mode_convolve}
+    axes : int or sequence of int, optional
+        Axes to convolve along; the others have equal lengths. The default is all axes.
 
-    Raises:
-        ValueError: ranks or lengths do not fit, or the mode is another.
+    Returns
+    -------
+    Array
+        Convolution of the promoted floating or complex dtype.
 
+    Raises
+    ------
+    ValueError
+        If ranks or lengths do not fit, or `mode` is unknown.
+
+    See Also
+    --------
+    convolve : The same by sums of products.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x = jnp.scipy.signal.fftconvolve(jnp.array([1.0, 2, 3]), jnp.array([1.0, 1]))
     >>> jnp.round(x)
@@ -134,19 +147,34 @@ def _convolved(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Arra
 def convolve(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
-    """The convolution of two arrays of any one rank.
+    """Convolve two arrays of the same rank.
 
-    Args:
-        in1: an array of inexact dtype (others are promoted).
-        in2: another one, of the same rank (number of axes).
-        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
-            middle) or "valid" (where one lies inside the other).
-        method: "direct" sums products; "fft" is `fftconvolve`; "auto" is "direct".
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    {in1_in2}
+    {mode_convolve}
+    method : {"auto", "direct", "fft"}, optional
+        "direct" sums products, "fft" uses Fourier transforms, and "auto", the default, is "direct".
+    {precision}
 
-    Raises:
-        ValueError: arrays are empty, ranks or lengths do not fit, mode or method is another.
+    Returns
+    -------
+    Array
+        Convolution of the promoted floating or complex dtype.
 
+    Raises
+    ------
+    ValueError
+        If an array is empty, ranks or lengths do not fit, or `mode` or `method` is unknown.
+
+    See Also
+    --------
+    fftconvolve : The same by Fourier transforms.
+    correlate : Cross-correlation.
+    convolve2d : The same for two axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.signal.convolve(jnp.array([1.0, 2, 3]), jnp.array([1.0, 1]), mode="same")
     Array([1., 3., 5.], dtype=float32)
@@ -162,22 +190,35 @@ def convolve(
 def correlate(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
-    """The cross-correlation of two arrays: sums of products of `in1` with `in2`, moved over it.
+    """Compute the cross-correlation of two arrays of the same rank.
 
-    Args:
-        in1: an array of inexact dtype (others are promoted).
-        in2: another one, of the same rank (number of axes); its conjugate is taken.
-        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
-            middle) or "valid" (where one lies inside the other).
-        method: "direct" sums products; "fft" goes through Fourier transforms; "auto" is "direct".
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    {in1_in2}
+    {mode_convolve}
+    method : {"auto", "direct", "fft"}, optional
+        "direct" sums products, "fft" uses Fourier transforms, and "auto", the default, is "direct".
+    {precision}
 
-    Integers give float32.
+    Returns
+    -------
+    Array
+        Sums of products of `in1` with the shifted conjugate of `in2`. Integers give float32.
 
-    Raises:
-        TypeError: something is no array.
-        ValueError: ranks differ, or there is no such mode or method.
+    Raises
+    ------
+    TypeError
+        If an operand is not an array.
+    ValueError
+        If ranks differ, or `mode` or `method` is unknown.
 
+    See Also
+    --------
+    convolve : Convolution.
+    correlate2d : The same for two axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.signal.correlate(jnp.array([1.0, 2, 3]), jnp.array([0.0, 1]), mode="valid")
     Array([2., 3.], dtype=float32)
@@ -208,24 +249,31 @@ def convolve2d(
     fillvalue: float = 0,
     precision: Any = None,
 ) -> Array:
-    """The convolution of two arrays of two axes.
+    """Convolve two arrays of two axes.
 
-    Args:
-        in1: an array of inexact dtype (others are promoted).
-        in2: another one.
-        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
-            middle) or "valid" (where one lies inside the other).
-        boundary: "fill", nothing else.
-        fillvalue: 0, nothing else.
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    {in1_in2}
+    {mode_convolve}
+    {boundary_2d}
+    {precision}
 
-    Integers give float32.
+    Returns
+    -------
+    Array
+        Convolution of two axes. Integers give float32.
 
-    Raises:
-        TypeError: something is no array.
-        ValueError: an array has no two axes, or there is no such mode.
-        NotImplementedError: another boundary or fillvalue.
+    Raises
+    ------
+    {raises_2d}
 
+    See Also
+    --------
+    convolve : The same for any rank.
+    correlate2d : Cross-correlation.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.signal.convolve2d(jnp.eye(2), jnp.ones((2, 1)), mode="valid")
     Array([[1., 1.]], dtype=float32)
@@ -244,25 +292,36 @@ def correlate2d(
     fillvalue: float = 0,
     precision: Any = None,
 ) -> Array:
-    """The cross-correlation of two arrays of two axes.
+    """Compute the cross-correlation of two arrays of two axes.
 
-    Args:
-        in1: an array of inexact dtype (others are promoted).
-        in2: another one; its conjugate is taken.
-        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
-            middle; of two middles the later one, where `correlate` takes the earlier) or "valid"
-            (where one lies inside the other).
-        boundary: "fill", nothing else.
-        fillvalue: 0, nothing else.
-        precision: accepted; a CPU computes in the operands' precision.
+    Parameters
+    ----------
+    {in1_in2}
+    {mode_convolve}
+    {boundary_2d}
+    {precision}
 
-    Integers give float32.
+    Returns
+    -------
+    Array
+        Cross-correlation of two axes, with the conjugate of `in2`. Integers give float32.
 
-    Raises:
-        TypeError: something is no array.
-        ValueError: an array has no two axes, or there is no such mode.
-        NotImplementedError: another boundary or fillvalue.
+    Raises
+    ------
+    {raises_2d}
 
+    See Also
+    --------
+    correlate : The same for any rank.
+    convolve2d : Convolution.
+
+    Notes
+    -----
+    If there are two middles for mode "same", the later one is used, where `correlate` uses the
+    earlier one.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.signal.correlate2d(jnp.eye(2), jnp.array([[0.0], [1.0]]), mode="valid")
     Array([[0., 1.]], dtype=float32)

@@ -43,19 +43,39 @@ Detrend = bool | str | Callable[[Array], Array]
 def detrend(
     data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
 ) -> Array:
-    """Subtract the mean, or the line of least squares, along an axis.
+    """Subtract the mean or a least-squares line along an axis.
 
-    Args:
-        data: an array of inexact dtype (others are promoted), or a list.
-        axis: along which.
-        type: "linear", or "constant" for the mean.
-        bp: where further lines begin, an integer or several; static.
-        overwrite_data: only None: arrays are never written to.
+    Parameters
+    ----------
+    data : array_like
+        Signal, or a list. Integers give the default float dtype.
+    axis : int, optional
+        Axis of the signal. The default is the last one.
+    type : {"linear", "constant"}, optional
+        Whether to subtract a line, the default, or the mean.
+    bp : int or sequence of int, optional
+        Static indices at which further lines start. The default is one line.
+    overwrite_data : None, optional
+        Not supported, since arrays are immutable.
 
-    Raises:
-        ValueError: another type, or a break outside of the array.
-        NotImplementedError: `overwrite_data` is given.
+    Returns
+    -------
+    Array
+        Signal without its trend, of the shape of `data`.
 
+    Raises
+    ------
+    ValueError
+        If `type` is unknown, or an index is out of bounds.
+    NotImplementedError
+        If `overwrite_data` is given.
+
+    See Also
+    --------
+    welch, csd, stft : Functions that can remove trends.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.signal.detrend(jnp.array([1.0, 2.0, 6.0]), type="constant")
     Array([-2., -1.,  3.], dtype=float32)
@@ -303,31 +323,50 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """The Fourier transforms of overlapping segments of a signal.
+    """Compute the short-time Fourier transform of a signal.
 
-    Args:
-        x: signal of inexact dtype (others are promoted).
-        fs: how many samples there are in a unit of time.
-        window: the name of a window (`scipy.signal.get_window` has all but "hann"), or its values.
-        nperseg: elements of a segment; static.
-        noverlap: elements that two segments share (half of them).
-        nfft: elements that are transformed; segments are padded with zeros (none).
-        detrend: "constant", "linear", a function of segments, or False.
-        return_onesided: only the frequencies that are not negative; for real signals.
-        boundary: how both ends are extended by half a segment: "zeros", "even", "odd", "constant",
-            or None for not at all.
-        padded: pad with zeros to whole segments.
-        axis: the axis of time.
+    Parameters
+    ----------
+    x : array_like
+        Signal of floating or complex dtype; others are promoted.
+    {fs}
+    {window}
+    nperseg : int, optional
+        Number of elements of a segment, static. The default is 256.
+    {noverlap}
+    {nfft_padded}
+    detrend : str, callable or False, optional
+        "constant", "linear", a function of segments, or False, the default.
+    return_onesided : bool, optional
+        Whether to return only frequencies that are not negative, for real signals. The default is
+        True.
+    boundary : {"zeros", "even", "odd", "constant", None}, optional
+        How both ends are extended by half a segment, if at all. The default is "zeros".
+    padded : bool, optional
+        Whether to pad with zeros to whole segments. The default is True.
+    {axis_time}
 
-    Returns:
-        Frequencies, times, and a complex array with frequencies in the place of time, and the times
-        of the segments as its last axis.
+    Returns
+    -------
+    f : Array
+        Frequencies.
+    t : Array
+        Times of the segments.
+    Zxx : Array
+        Transforms of complex dtype, with frequencies in the place of time and the segments along
+        the last axis.
 
-    Raises:
-        ValueError: there is no such axis, window, boundary or detrend; or nperseg, noverlap, nfft
-            do not fit each other.
-        TypeError: the signal is a list, or a number of elements no integer.
+    Raises
+    ------
+    {raises_spectra}
 
+    See Also
+    --------
+    istft : The inverse.
+    welch : Power spectral density.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> freqs, times, z = jnp.scipy.signal.stft(jnp.ones(8), nperseg=4)
     >>> z.shape
@@ -371,30 +410,38 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The cross power spectral density of two signals, by Welch's method.
+    """Estimate the cross power spectral density of two signals by Welch's method.
 
-    Args:
-        x: signal of inexact dtype (others are promoted).
-        y: another one, which broadcasts; the shorter one is padded with zeros.
-        fs: how many samples there are in a unit of time.
-        window: the name of a window (`scipy.signal.get_window` has all but "hann"), or its values.
-        nperseg: elements of a segment (the whole signal; SciPy's 256 if that is longer).
-        noverlap: elements that two segments share (half of them).
-        nfft: elements that are transformed; segments are padded with zeros (none).
-        detrend: "constant", "linear", a function of segments, or False.
-        return_onesided: only the frequencies that are not negative; for real signals.
-        scaling: "density" is by frequency, "spectrum" is not.
-        axis: the axis of time.
-        average: "mean" or "median" of the segments.
+    Parameters
+    ----------
+    x : array_like
+        Signal of floating or complex dtype; others are promoted.
+    y : array_like or None
+        Second signal, which broadcasts; the shorter one is padded with zeros. None stands for `x`.
+    {spectra_params}
 
-    Returns:
-        Frequencies, and a complex array with frequencies in the place of time.
+    Returns
+    -------
+    f : Array
+        Frequencies.
+    Pxy : Array
+        Densities of complex dtype, with frequencies in the place of time.
 
-    Raises:
-        ValueError: signals do not broadcast; there is no such axis, window, scaling, average or
-            detrend; or nperseg, noverlap, nfft do not fit each other.
-        TypeError: a signal is a list, or a number of elements no integer.
+    Raises
+    ------
+    {raises_spectra}
 
+    See Also
+    --------
+    welch : Density of one signal.
+    stft : Transforms of the segments.
+
+    Notes
+    -----
+    The default of `nperseg` is 256, or the length of the signal if that is shorter, as in SciPy.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> freqs, power = jnp.scipy.signal.csd(jnp.ones(8), jnp.ones(8), nperseg=4)
     >>> freqs
@@ -410,11 +457,32 @@ def welch(
     noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The power spectral density of a signal, by Welch's method; arguments and errors as for `csd`.
+    """Estimate the power spectral density of a signal by Welch's method.
 
-    Returns:
-        Frequencies, and an array of real floats with frequencies in the place of the axis of time.
+    Parameters
+    ----------
+    x : array_like
+        Signal of floating or complex dtype; others are promoted.
+    {spectra_params}
 
+    Returns
+    -------
+    f : Array
+        Frequencies.
+    Pxx : Array
+        Densities of real dtype, with frequencies in the place of time.
+
+    Raises
+    ------
+    {raises_spectra}
+
+    See Also
+    --------
+    csd : Density of two signals.
+    stft : Transforms of the segments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.scipy.signal.welch(jnp.ones(8), nperseg=4)[1]
     Array([0., 0., 0.], dtype=float32)
@@ -439,28 +507,49 @@ def istft(
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The signal of which `stft` made these transforms.
+    """Reconstruct a signal from its short-time Fourier transform.
 
-    Args:
-        Zxx: transforms of segments; made complex.
-        fs: how many samples there are in a unit of time.
-        window: the name of a window (`scipy.signal.get_window` has all but "hann"), or its values.
-        nperseg: elements of a segment (as many as there are frequencies for).
-        noverlap: elements that two segments share (half of them).
-        nfft: elements that were transformed (`nperseg`).
-        input_onesided: whether there are only frequencies that are not negative.
-        boundary: whether both ends were extended by half a segment.
-        time_axis: the axis of segments.
-        freq_axis: the axis of frequencies.
+    Parameters
+    ----------
+    Zxx : array_like
+        Transforms of segments, converted to a complex dtype.
+    {fs}
+    {window}
+    nperseg : int, optional
+        Number of elements of a segment. The default follows from the number of frequencies.
+    {noverlap}
+    nfft : int, optional
+        Number of elements that were transformed. The default is `nperseg`.
+    input_onesided : bool, optional
+        Whether there are only frequencies that are not negative. The default is True.
+    boundary : bool, optional
+        Whether both ends were extended by half a segment. The default is True.
+    time_axis : int, optional
+        Axis of the segments. The default is the last one.
+    freq_axis : int, optional
+        Axis of the frequencies. The default is the last but one.
 
-    Returns:
-        Times, and the signal, whose axis of time is in the place of `time_axis`.
+    Returns
+    -------
+    t : Array
+        Times.
+    x : Array
+        Signal, whose time axis is in the place of `time_axis`.
 
-    Raises:
-        ValueError: there are fewer than two axes, both are the same, or there is no such window; or
-            nperseg, noverlap, nfft do not fit each other.
-        TypeError: Zxx is a list, or a number of elements no integer.
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes, both are the same, there is no such window, or `nperseg`,
+        `noverlap` and `nfft` do not fit each other.
+    TypeError
+        If `Zxx` is a list, or a number of elements is not an integer.
 
+    See Also
+    --------
+    stft : The transform.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> z = jnp.scipy.signal.stft(jnp.arange(8.0), nperseg=4)[2]
     >>> jnp.round(jnp.scipy.signal.istft(z)[1])
