@@ -8,7 +8,7 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo test test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs clean
+.PHONY: demo test test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -95,9 +95,20 @@ tiny: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.compare --json benchmarks/out/compare.json
 
-# The documentation site, in docs/_build/html. Warnings are errors; nothing is fetched.
+# The documentation site, in docs/_build/html. Warnings are errors, also for links within the site;
+# nothing is fetched. CI builds it without running the notebooks, which the tests run.
+SPHINX = $(BIN)/python -m sphinx --keep-going -q
+NO_NOTEBOOKS = -D nb_execution_mode=off
+DOCS = -j auto
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -b html -W --keep-going -q -j auto docs docs/_build/html
+	$(SPHINX) -W -b html $(DOCS) docs docs/_build/html
+
+# Ask for every external link: needs a network, and takes minutes.
+linkcheck: $(VENV)/.docs
+	$(SPHINX) -b linkcheck $(NO_NOTEBOOKS) docs docs/_build/linkcheck
+
+docs-without-notebooks: DOCS = $(NO_NOTEBOOKS)
+docs-without-notebooks: docs
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "accnp needs Python 3.11 or newer")'

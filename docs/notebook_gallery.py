@@ -58,10 +58,11 @@ def filled_card(app: Sphinx, page: str, place: Card) -> nodes.container:
     title = app.env.titles[name].astext()
     found = nodes.container(classes=["gallery-card"])
     pictures = list(app.env.get_doctree(name).findall(nodes.image))
-    image = pictures[place["number"] - 1].deepcopy()
-    image["alt"] = title
-    link = nodes.reference("", "", image, refuri=target, internal=True)
-    found += nodes.paragraph("", "", link, classes=["gallery-picture"])
+    if app.config.nb_execution_mode != "off":  # without a run there are no pictures
+        image = pictures[place["number"] - 1].deepcopy()
+        image["alt"] = title
+        link = nodes.reference("", "", image, refuri=target, internal=True)
+        found += nodes.paragraph("", "", link, classes=["gallery-picture"])
     link = nodes.reference("", title, refuri=target, internal=True)
     found += nodes.paragraph("", "", link, classes=["gallery-title"])
     found += nodes.paragraph("", place["caption"], classes=["gallery-caption"])

@@ -11,6 +11,7 @@ import runpy
 import tomllib
 from pathlib import Path, PurePosixPath
 from types import ModuleType
+from urllib.parse import urlsplit
 
 import pytest
 from api.test_names import NAMES, find
@@ -80,6 +81,20 @@ def test_link_targets_exist(page: str) -> None:
         assert path.exists(), f"{page}.md links to {target}, which does not exist"
         if anchor:
             assert anchor in anchors(path.read_text(encoding="utf-8")), f"{page}.md: {target}"
+
+
+def test_external_links_are_well_formed() -> None:
+    """Links to other hosts are encrypted and complete; `make linkcheck` asks for them."""
+    links = [
+        (page, link)
+        for page, text in TEXTS.items()
+        for link in re.findall(r"\]\(([a-z]+:[^()\s]*)\)", FENCE.sub("", text))
+    ]
+    assert links
+    for page, link in links:
+        parts = urlsplit(link)
+        assert parts.scheme == "https", f"{page}.md: {link}"
+        assert re.fullmatch(r"[\w-]+(\.[\w-]+)+", parts.netloc), f"{page}.md: {link}"
 
 
 @pytest.mark.parametrize("page", EXECUTED)
