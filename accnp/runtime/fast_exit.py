@@ -1,0 +1,104 @@
+"""Fast exit of processes that have compiled something.
+
+The compiler leaves some 50,000 objects, and CPython looks through all of them in each of the four
+garbage collections with which it ends, then takes them apart one by one: a third of a second. At
+exit, this module moves what is there to the permanent generation (`gc.freeze`), which collections
+leave alone. It does so only if nobody can tell: not if an object that is there has something to do
+when it is collected, such as a `__del__` method, a callback of a weak reference, a suspended
+generator or an open file. Objects outside of reference cycles are finalized as always.
+
+`watch_exit` is called when the compiler is loaded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import io
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["watch_exit"]
+
+# Packages whose objects have nothing to do at exit: their memory goes with the process.
+_PACKAGES = frozenset(["accnp", "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"])
+# Callbacks of the standard library that take an entry out of a container.
+_CONTAINERS = frozenset(["weakref", "_weakrefset"])
+_BUILTIN_CALLBACKS = frozenset(["ReferenceType._destroy", "ReferenceType._localdummy_destroyed"])
+_SUSPENDED = {
+    types.GeneratorType: "gi_frame",
+    types.CoroutineType: "cr_frame",
+    types.AsyncGeneratorType: "ag_frame",
+}
+
+
+def watch_exit() -> None:
+    """Freeze what is there when the process ends, if nobody can tell."""
+    atexit.register(_at_exit)
+
+
+def _at_exit() -> None:
+    if threading.main_thread().is_alive():  # called by hand; the program goes on
+        watch_exit()
+        return
+    with contextlib.suppress(Exception):  # of the user's objects, which are asked: they are kept
+        if not _has_finalizers():
+            gc.freeze()
+
+
+def _has_finalizers() -> bool:
+    """Whether an object has something to do when it is collected."""
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if _is_of_interest(kind)}
+    return any(_finalizes(x) for x in objects if type(x) in kinds)
+
+
+def _is_of_interest(kind: type) -> bool:
+    if issubclass(kind, weakref.ReferenceType):
+        return True
+    has = any("__del__" in base.__dict__ for base in kind.__mro__)
+    return has and _package(kind) not in _PACKAGES
+
+
+def _package(of: Any) -> str:
+    return str(getattr(of, "__module__", None)).partition(".")[0]
+
+
+def _finalizes(x: Any) -> bool:
+    if isinstance(x, weakref.ReferenceType):
+        return x.__callback__ is not None and not _is_harmless(x.__callback__)
+    frame_name = _SUSPENDED.get(type(x))
+    if frame_name is not None:
+        frame = getattr(x, frame_name)
+        return frame is not None and _package_of_frame(frame) not in _PACKAGES
+    if isinstance(x, io.IOBase):
+        return not x.closed and not _is_standard_stream(x)
+    return True
+
+
+def _package_of_frame(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _is_harmless(callback: Callable[..., Any]) -> bool:
+    if isinstance(callback, types.BuiltinFunctionType):
+        return callback.__qualname__ in _BUILTIN_CALLBACKS
+    if isinstance(callback, weakref.finalize):  # runs at exit by itself, where that is wanted
+        return True
+    return _package(callback) in _PACKAGES | _CONTAINERS or callback.__module__ == "logging"
+
+
+def _is_standard_stream(x: io.IOBase) -> bool:
+    """CPython flushes these itself. They are three layers deep."""
+    for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        layer: Any = stream
+        while layer is not None:
+            if layer is x:
+                return True
+            layer = getattr(layer, "buffer", None) or getattr(layer, "raw", None)
+    return False
