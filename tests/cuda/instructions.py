@@ -385,6 +385,7 @@ def _atom(op: list[str], args: list[str], scope: _Scope) -> Step:
         m.counts[op[0]] = m.counts.get(op[0], 0) + 1
         threads = np.arange(m.n)[c]
         places = address(m, c)
+        m.note_atomic(places, c)
         values = [np.broadcast_to(r(m, c), threads.shape) for r in reads]
         old = np.empty(threads.shape, dtype)
         for k in range(threads.size):

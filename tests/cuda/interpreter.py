@@ -329,6 +329,9 @@ class Machine:
         touched = np.concatenate([np.stack([where, first]), np.stack([where, last])], axis=1)
         self.sectors += np.unique(touched, axis=1).shape[1]
 
+    def note_atomic(self, address: np.ndarray, chosen: Any) -> None:
+        """Called with the addresses of an atomic operation, for machines that count these."""
+
     def groups(self, address: np.ndarray, chosen: Any) -> list[tuple[Any, Any, np.ndarray]]:
         """Accesses by the allocation that they are to: which of the chosen, threads, addresses."""
         if int(address.min()) // _STEP == int(address.max()) // _STEP:
