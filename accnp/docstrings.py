@@ -180,6 +180,38 @@ method : str, optional
 weights : array_like, optional
     Weights of the elements for the method 'inverted_cdf', with the shape of `a` or of the reduced
     axes.""",
+    "window_points": """\
+M : int
+    Number of points, static.""",
+    "trim_leading_zeros": """\
+trim_leading_zeros : bool, optional
+    If True, leading zeros are dropped, as in NumPy, which needs concrete values. The default is
+    False, which works under `jit`.""",
+    "a12": """\
+a1, a2 : array_like
+    Coefficients of the polynomials, along the first axis, highest degree first.""",
+    "samples": """\
+num : int, optional
+    Number of samples, static. The default is 50.
+endpoint : bool, optional
+    If True, the default, `stop` is the last sample. If False, it is left out.""",
+    "samples_axis": """\
+axis : int, optional
+    Position of the samples in the result if `start` or `stop` is an array. The default is 0.""",
+    "dtype_samples_spaced": """\
+dtype : dtype_like, optional
+    Dtype of the result. By default integers give the default float dtype, float32 (float64 with
+    `jax_enable_x64`).""",
+    "count_read": """\
+count : int, optional
+    Number of elements to read. The default, -1, means all.""",
+    "printing": """\
+max_line_width, precision, suppress_small : optional
+    Not used; the options are those of `set_printoptions`.""",
+    "conv_mode": """\
+mode : {'full', 'same', 'valid'}, optional
+    Which positions to return: all at which the vectors overlap ('full'), as many as the longer
+    vector has elements ('same'), or those at which the shorter one lies inside ('valid').""",
     # --- parameters of transformations
     "argnums": """\
 argnums : int or sequence of int, optional
@@ -574,6 +606,11 @@ with `fill_value`.""",
     "raises_ar12": """\
 TypeError
     If an array is a list, or is traced and `size` is not given.""",
+    "raises_window": """\
+TypeError
+    If `M` is negative, traced or not an integer.""",
+    "note_narrow": """\
+Integers keep their dtype, so that sums of narrow integers may overflow.""",
     # --- differences from NumPy
     "note_inexact": """\
 Integers and bools of any width give the default float dtype, float32 (float64 with

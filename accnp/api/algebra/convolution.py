@@ -583,26 +583,42 @@ def convolve(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The discrete convolution of two arrays of one axis.
+    """Compute the discrete convolution of two vectors.
 
-    Args:
-        a: an array of one axis.
-        v: another one.
-        mode: "full" (every place where they overlap), "same" (as many as the longer array has) or
-            "valid" (where the shorter one lies inside).
-        precision: accepted; a CPU computes in the operands' precision.
-        preferred_element_type: the dtype of the sums and of the result.
+    Parameters
+    ----------
+    a : array_like
+        First vector. Lists and tuples are not accepted.
+    v : array_like
+        Second vector, which is reversed.
+    {conv_mode}
+    {precision}
+    {preferred_element_type}
 
-    Example:
-    Integers become the default float, unlike in NumPy.
+    Returns
+    -------
+    Array
+        Vector of the sums. Integers give the default float dtype, unlike in NumPy.
 
-    Raises:
-        ValueError: an operand has not one axis or no element, or there is no such mode.
-        TypeError: an operand is a list or a text.
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number.
+    ValueError
+        If an operand is not a vector or has no elements, or there is no such mode.
 
-        >>> import accnp as jnp
-        >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
-        Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
+    See Also
+    --------
+    correlate : The same without reversal.
+    scipy.signal.fftconvolve : Convolution by Fourier transforms, for long vectors.
+    lax.conv_general_dilated : Convolution in several dimensions.
+    polymul : Product of polynomials.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
+    Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
     """
     x, y = _lines("convolve", a, v, preferred_element_type)
     if y.aval.size > x.aval.size:
@@ -619,20 +635,41 @@ def correlate(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The cross-correlation of two arrays of one axis; the second one is conjugated.
+    """Compute the cross-correlation of two vectors.
 
-    Args and result are those of `convolve`.
+    Parameters
+    ----------
+    a : array_like
+        First vector. Lists and tuples are not accepted.
+    v : array_like
+        Second vector, which is conjugated.
+    {conv_mode}
+    {precision}
+    {preferred_element_type}
 
-    Example:
-    Shape and dtype are those of `convolve`.
+    Returns
+    -------
+    Array
+        Vector of the sums. Integers give the default float dtype, unlike in NumPy.
 
-    Raises:
-        ValueError: an operand has not one axis or no element, or there is no such mode.
-        TypeError: an operand is a list or a text.
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number.
+    ValueError
+        If an operand is not a vector or has no elements, or there is no such mode.
 
-        >>> import accnp as jnp
-        >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
-        Array([3.5], dtype=float32)
+    See Also
+    --------
+    convolve : The same with the second vector reversed.
+    corrcoef : Correlation coefficients of variables.
+    scipy.signal.correlate : Correlation in several dimensions.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
+    Array([3.5], dtype=float32)
     """
     x, y = _lines("correlate", a, v, preferred_element_type)
     if y.aval.dtype.kind == "c":

@@ -215,16 +215,52 @@ def einsum(
     _dot_general: Any = dot_general,
     out_sharding: Any = None,
 ) -> Array:
-    """Sum of products over labelled axes.
+    """Compute sums of products over labeled axes.
 
-    Operands promote; the result has the axes that the formula says, and that dtype, or
-    preferred_element_type.
+    Parameters
+    ----------
+    subscripts : str or array_like
+        Formula such as "ij,jk->ik", with a label for each axis of each operand; "..." stands for
+        axes that broadcast. Without "->", the result has the labels that occur once, in
+        alphabetical order. Alternatively, operands and sequences of labels alternate, without a
+        formula.
+    *operands : array_like
+        Arrays to multiply. Lists and tuples are not accepted.
+    {out}
+    optimize : str, bool or sequence, optional
+        How to find the order of contractions, as for `numpy.einsum`. The default, 'auto', chooses
+        by the number of operands.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        ValueError: the formula is not well formed, or does not fit the shapes.
-        TypeError: an operand is a list or a text.
-        NotImplementedError: out= is given, or a product of the caller's own (`_dot_general`).
+    Returns
+    -------
+    Array
+        Sums with the axes that the formula says, and the promoted dtype or
+        `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number.
+    ValueError
+        If the formula is malformed, or does not fit the shapes.
+    NotImplementedError
+        If `out` is given.
+
+    See Also
+    --------
+    einsum_path : Order and cost of the contractions.
+    matmul, tensordot, inner, outer : Special cases.
+    lax.dot_general : Contraction of two arrays.
+
+    Notes
+    -----
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -338,14 +374,37 @@ def _best_pairs(
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[list[Any], PathInfo]:
-    """Return the order in which einsum contracts, and what it costs.
+    """Find the order in which `einsum` contracts operands, and its cost.
 
-    The second result prints as a table, and has the numbers as attributes (`opt_cost`, `size_list`
-    and others). Dtypes play no part.
+    Parameters
+    ----------
+    subscripts : str or array_like
+        Formula of `einsum`, or its first operand.
+    *operands : array_like
+        Arrays to multiply, of which only the shapes count.
+    optimize : str, bool or sequence, optional
+        How to find the order, as for `numpy.einsum_path`. The default is 'auto'.
 
-    Raises:
-        ValueError: the formula is not well formed, or does not fit the shapes.
+    Returns
+    -------
+    path : list of tuple of int
+        Positions of the operands of each contraction.
+    info : PathInfo
+        Report that prints as a table, with the numbers as attributes such as `opt_cost` and
+        `size_list`. Dtypes do not count.
 
+    Raises
+    ------
+    ValueError
+        If the formula is malformed, or does not fit the shapes.
+
+    See Also
+    --------
+    einsum : Compute the sums.
+    linalg.multi_dot : Product of several matrices in the best order.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.einsum_path("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4)))[0]
     [(0, 1)]

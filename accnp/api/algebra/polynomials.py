@@ -56,13 +56,28 @@ def _check_rows(name: str, *xs: Array, most: int = 1) -> None:
 @shown()
 @broadcasts_inside
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return the coefficients of the sum of two polynomials.
+    """Add two polynomials, given by their coefficients.
 
-    The longer one's shape, the promoted dtype.
+    Parameters
+    ----------
+    {a12}
 
-    Raises:
-        TypeError: one is a list or a text.
+    Returns
+    -------
+    Array
+        Coefficients of the sum, as many as the longer array has, with the promoted dtype.
 
+    Raises
+    ------
+    {raises_operand}
+
+    See Also
+    --------
+    polysub, polymul, polydiv : Other operations.
+    polyval : Evaluate a polynomial.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 4, 5]))
     Array([3, 5, 7], dtype=int32)
@@ -77,13 +92,27 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 @api_boundary
 @broadcasts_inside
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return the coefficients of the difference of two polynomials.
+    """Subtract one polynomial from another, given by their coefficients.
 
-    The longer one's shape, the promoted dtype.
+    Parameters
+    ----------
+    {a12}
 
-    Raises:
-        TypeError: one is a list or a text.
+    Returns
+    -------
+    Array
+        Coefficients of the difference, as many as the longer array has, with the promoted dtype.
 
+    Raises
+    ------
+    {raises_operand}
+
+    See Also
+    --------
+    polyadd, polymul, polydiv : Other operations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polysub(jnp.array([1., 2.]), jnp.array([1.]))
     Array([1., 1.], dtype=float32)
@@ -101,20 +130,32 @@ def _without_leading_zeros(x: Array, function: str) -> Array:
 
 @api_boundary
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """Return the coefficients of the product of two polynomials.
+    """Multiply two polynomials, given by their coefficients.
 
-    Args:
-        a1: coefficients, rank 1.
-        a2: coefficients, rank 1.
-        trim_leading_zeros: drop zeros in front of both first, as NumPy does; then the values must
-            be known, so it is refused under jit.
+    Parameters
+    ----------
+    {a12}
+    {trim_leading_zeros}
 
-    Integers become the default float, other dtypes the promoted one.
+    Returns
+    -------
+    Array
+        Coefficients of the product. Integers give the default float dtype, other dtypes promote.
 
-    Raises:
-        ValueError: one has not one axis.
-        TypeError: one is a list or a text.
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number, or traced with `trim_leading_zeros`.
+    ValueError
+        If an operand is not a vector.
 
+    See Also
+    --------
+    polydiv : Division of polynomials.
+    convolve : Convolution, which this is.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polymul(jnp.array([1., 2.]), jnp.array([1., -2.]))
     Array([ 1.,  0., -4.], dtype=float32)
@@ -128,22 +169,33 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 @api_boundary
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Return quotient and remainder of the division of two polynomials.
+    """Divide one polynomial by another, with a remainder.
 
-    Both have one axis; integers become the default float, other dtypes the promoted one.
+    Parameters
+    ----------
+    u : array_like
+        Coefficients of the dividend, a vector of length n, highest degree first.
+    v : array_like
+        Coefficients of the divisor, a vector of length m, whose first element is not zero.
+    {trim_leading_zeros}
 
-    Args:
-        u: coefficients of the dividend, rank 1.
-        v: coefficients of the divisor, rank 1; the first one is not zero.
-        trim_leading_zeros: drop zeros in front of the remainder, as NumPy does; then the values
-            must be known, so it is refused under jit.
+    Returns
+    -------
+    quotient, remainder : Array
+        Coefficients of length max(1, n - m + 1) and n. Integers give the default float dtype, other
+        dtypes promote.
 
-    Returns:
-        The quotient, of length max(1, n - m + 1), and the remainder, of the length of `u`.
+    Raises
+    ------
+    TypeError
+        If an operand is neither an array nor a number, or traced with `trim_leading_zeros`.
 
-    Raises:
-        TypeError: one is a list or a text, or is traced with trim_leading_zeros.
+    See Also
+    --------
+    polymul : Product of polynomials.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polydiv(jnp.array([1., 5., 6.]), jnp.array([1., 2.]))
     (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
@@ -168,20 +220,41 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 @api_boundary
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """Evaluate a polynomial by Horner's rule.
+    """Evaluate a polynomial at given positions.
 
-    Args:
-        p: coefficients along the first axis; further axes broadcast against `x`.
-        x: where; any shape.
-        unroll: polynomials of at most so many coefficients are written out, longer ones are a loop.
+    Parameters
+    ----------
+    p : array_like
+        Coefficients along the first axis, highest degree first. Further axes broadcast against `x`.
+    x : array_like
+        Positions at which to evaluate it, of any shape.
+    unroll : int, optional
+        Largest number of coefficients for which the steps are written out; more are a loop. The
+        default is 16.
 
-    Returns:
-        An array of the promoted dtype; integers stay integers.
+    Returns
+    -------
+    Array
+        Values with the broadcast shape and the promoted dtype. Integers stay integers.
 
-    Raises:
-        IndexError: p is a number.
-        TypeError: p or x is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `p` or `x` is neither an array nor a number.
+    IndexError
+        If `p` is a scalar.
 
+    See Also
+    --------
+    polyfit : Fit a polynomial.
+    roots : Zeros of a polynomial.
+
+    Notes
+    -----
+    The polynomial is evaluated by Horner's rule.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
@@ -203,14 +276,33 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 @api_boundary
 @shown()
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """Return the coefficients of the m-th derivative.
+    """Differentiate a polynomial, given by its coefficients.
 
-    Along the first axis there are m coefficients fewer; integers become the default float.
+    Parameters
+    ----------
+    p : array_like
+        Coefficients along the first axis, highest degree first.
+    m : int, optional
+        Order of the derivative, static. The default is 1.
 
-    Raises:
-        ValueError: m is negative.
-        TypeError: p is a list or a text, or m is no integer.
+    Returns
+    -------
+    Array
+        Coefficients of the derivative, fewer by `m`. Integers give the default float dtype.
 
+    Raises
+    ------
+    TypeError
+        If `p` is neither an array nor a number, or `m` is not an integer.
+    ValueError
+        If `m` is negative.
+
+    See Also
+    --------
+    polyint : Integral of a polynomial.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polyder(jnp.array([1., 2., 3.]))
     Array([2., 2.], dtype=float32)
@@ -232,22 +324,36 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 @api_boundary
 def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
-    """Return the coefficients of the m-th integral.
+    """Integrate a polynomial, given by its coefficients.
 
-    Coefficients have one axis.
+    Parameters
+    ----------
+    p : array_like
+        Vector of coefficients, highest degree first.
+    m : int, optional
+        Number of times to integrate, static. The default is 1.
+    k : array_like, optional
+        Constants of integration, one or `m` of them, that of the first integral first. The default
+        is zero.
 
-    Args:
-        p: coefficients, rank 1.
-        m: how many times to integrate.
-        k: the constants of integration: none (zeros), one, or m of them, the first integral's
-            first.
+    Returns
+    -------
+    Array
+        Coefficients of the integral, more by `m`. Integers give the default float dtype.
 
-    m coefficients more; integers become the default float.
+    Raises
+    ------
+    TypeError
+        If `p` is neither an array nor a number.
+    ValueError
+        If `m` is negative, or `k` has neither 1 nor `m` elements.
 
-    Raises:
-        ValueError: m is negative, or k has neither 1 nor m constants.
-        TypeError: p is a list or a text.
+    See Also
+    --------
+    polyder : Derivative of a polynomial.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.polyint(jnp.array([3., 2., 1.]))
     Array([1., 1., 1., 0.], dtype=float32)
@@ -280,20 +386,33 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
 
 @api_boundary
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """Return the coefficients of the polynomial with the given roots (of a matrix: eigenvalues).
+    """Compute the coefficients of the polynomial with given zeros.
 
-    Args:
-        seq_of_zeros: n roots, or a matrix of shape [n, n].
+    Parameters
+    ----------
+    seq_of_zeros : array_like
+        Vector of n zeros, or a matrix of shape (n, n), whose eigenvalues are the zeros.
 
-    Returns:
-        n + 1 coefficients; the first is 1. Those of a matrix are complex.
+    Returns
+    -------
+    Array
+        Vector of n + 1 coefficients, highest degree first; the first one is 1. Integers give the
+        default float dtype, and a matrix a complex dtype.
 
-    Integers become the default float.
+    Raises
+    ------
+    TypeError
+        If `seq_of_zeros` is neither an array nor a number.
+    ValueError
+        If it is neither a vector nor a square matrix.
 
-    Raises:
-        ValueError: neither one axis nor a square matrix.
-        TypeError: seq_of_zeros is a list or a text.
+    See Also
+    --------
+    roots : The inverse.
+    polyval : Evaluate a polynomial.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.poly(jnp.array([1., 2.]))
     Array([ 1., -3.,  2.], dtype=float32)
@@ -318,21 +437,38 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 @api_boundary
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """Return the roots of a polynomial: the eigenvalues of its companion matrix.
+    """Compute the zeros of a polynomial, given by its coefficients.
 
-    One axis of complex dtype.
+    Parameters
+    ----------
+    p : array_like
+        Vector of n coefficients, highest degree first.
+    strip_zeros : bool, optional
+        If True, the default, leading zeros are dropped, which needs concrete values. If False,
+        which works under `jit`, there is a nan at the end of the result for each of them.
 
-    Args:
-        p: coefficients, rank 1.
-        strip_zeros: drop zeros in front first, whose number must be known (so it is refused under
-            jit). Without it as many of the n - 1 roots are nan, at the end, behind those at 0.
+    Returns
+    -------
+    Array
+        Vector of n - 1 zeros, or fewer if leading zeros are dropped, with a complex dtype.
 
-    Returns:
-        Complex array of n - 1 roots, or fewer where zeros in front were dropped.
+    Raises
+    ------
+    TypeError
+        If `p` is neither an array nor a number, or is traced with `strip_zeros`.
 
-    Raises:
-        TypeError: p is a list or a text, or is traced with strip_zeros.
+    See Also
+    --------
+    poly : The inverse.
+    polyval : Evaluate a polynomial.
+    linalg.eigvals : Eigenvalues of a matrix.
 
+    Notes
+    -----
+    The zeros are the eigenvalues of the companion matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.round(jnp.sort(jnp.roots(jnp.array([1., 0., -4.]))), 3)
     Array([-2.+0.j,  2.+0.j], dtype=complex64)
@@ -374,27 +510,47 @@ def polyfit(
 ) -> Any:
     """Fit a polynomial to points by least squares.
 
-    Args:
-        x: n places.
-        y: n values, or [n, k] for k fits at once.
-        deg: degree of the polynomial.
-        rcond: singular values below rcond times the largest count as zero; n times the precision
-            of the dtype if None.
-        full: return what the solver found as well.
-        w: n weights of the values.
-        cov: return the covariance matrix of the coefficients as well, scaled by the residuals
-            unless it is "unscaled".
+    Parameters
+    ----------
+    x : array_like
+        Vector of n positions.
+    y : array_like
+        Vector of n values, or a matrix of shape (n, k) for k fits at once.
+    deg : int
+        Degree of the polynomial, static.
+    rcond : float, optional
+        Singular values below `rcond` times the largest one count as zero. The default is n times
+        the precision of the dtype.
+    full : bool, optional
+        If True, return what the solver found as well. The default is False.
+    w : array_like, optional
+        Weight of each value, which multiplies the residual.
+    cov : bool or 'unscaled', optional
+        If True, return the covariance matrix of the coefficients as well, scaled by the residuals
+        unless it is 'unscaled'. The default is False.
 
-    Returns:
-        Coefficients [deg + 1] or [deg + 1, k]; with `full` also residuals, rank, singular values
-        and rcond; with `cov` also the covariance, [deg + 1, deg + 1] or [deg + 1, deg + 1, k].
+    Returns
+    -------
+    Array or tuple of Array
+        Coefficients of shape (deg + 1,) or (deg + 1, k), highest degree first. With `full` also
+        residuals, rank, singular values and `rcond`, and with `cov` also the covariance, of shape
+        (deg + 1, deg + 1) or (deg + 1, deg + 1, k). Integers give the default float dtype.
 
-    Integers become the default float.
+    Raises
+    ------
+    TypeError
+        If the shapes do not fit, or `x` or `y` is neither an array nor a number.
+    ValueError
+        If `deg` is negative, or there are too few points for a covariance.
 
-    Raises:
-        ValueError: deg is negative, or too few points for a covariance.
-        TypeError: shapes do not fit, or x or y is a list or a text.
+    See Also
+    --------
+    polyval : Evaluate a polynomial.
+    linalg.lstsq : General least squares.
+    vander : Matrix of the powers.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x = jnp.arange(4.)
     >>> jnp.round(jnp.polyfit(x, 3 * x + 1, 1), 3)

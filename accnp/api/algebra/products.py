@@ -172,16 +172,47 @@ def matmul(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Multiply matrices in the last two axes; leading axes broadcast.
+    """Multiply matrices in the last two axes.
 
-    The dtype is the promoted one, or preferred_element_type; integers stay as narrow as they are.
-    Unlike NumPy: there is no out=.
+    Parameters
+    ----------
+    a : array_like
+        First factor, of shape (..., n, k), or a vector of length k.
+    b : array_like
+        Second factor, of shape (..., k, m), or a vector of length k. Leading axes broadcast.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        ValueError: an operand is a number.
-        TypeError: contracted axes differ in length, leading ones do not broadcast, or an operand is
-            a list or a text.
+    Returns
+    -------
+    Array
+        Products of shape (..., n, m), without the axes that a vector lacks, with the promoted dtype
+        or `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If the contracted axes differ in length, leading axes do not broadcast, or an operand is
+        neither an array nor a number.
+    ValueError
+        If an operand is a scalar.
+
+    See Also
+    --------
+    dot : Other rules for more than two axes.
+    einsum : Sums of products over labeled axes.
+    matvec, vecmat, vecdot : Products with vectors.
+    lax.dot_general : Contract and batch any axes.
+
+    Notes
+    -----
+    Unlike in NumPy, there is no `out` parameter.
+
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.matmul(jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -228,14 +259,42 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract the last axis of `a` with the last but one of `b`.
+    """Contract the last axis of one array with the last but one of another.
 
-    The result has the other axes of a, then those of b. The dtype is the promoted one, or
-    preferred_element_type; integers stay as narrow as they are.
+    Parameters
+    ----------
+    a : array_like
+        First factor. A scalar multiplies all elements of the other factor.
+    b : array_like
+        Second factor. The only axis of a vector is contracted.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        TypeError: contracted axes differ in length, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Products, with the other axes of `a` and then those of `b`, and the promoted dtype or
+        `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If the contracted axes differ in length, or an operand is neither an array nor a number.
+
+    See Also
+    --------
+    matmul : Matrix product, whose leading axes broadcast.
+    vdot, vecdot, inner : Products of vectors.
+    tensordot : Contract several axes.
+    linalg.multi_dot : Product of several matrices.
+
+    Notes
+    -----
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.dot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -315,14 +374,38 @@ lax_dot.__module__ = "accnp.lax"
 
 @api_boundary
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """Multiply flattened vectors; the first one is conjugated.
+    """Compute the dot product of two flattened arrays, conjugating the first.
 
-    The result is a number. The dtype is the promoted one, or preferred_element_type; integers stay
-    as narrow as they are.
+    Parameters
+    ----------
+    a : array_like
+        First factor, which is flattened and conjugated.
+    b : array_like
+        Second factor, which is flattened.
+    {precision}
+    {preferred_element_type}
 
-    Raises:
-        TypeError: sizes differ, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Scalar with the promoted dtype or `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If the sizes differ, or an operand is neither an array nor a number.
+
+    See Also
+    --------
+    vecdot : The same along an axis.
+    dot : Product without conjugation.
+
+    Notes
+    -----
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.vdot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -341,14 +424,40 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 @api_boundary
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """Contract the last axes.
+    """Contract the last axes of two arrays.
 
-    The result has the other axes of a, then those of b. The dtype is the promoted one, or
-    preferred_element_type; integers stay as narrow as they are.
+    Parameters
+    ----------
+    a : array_like
+        First factor. A scalar multiplies all elements of the other factor.
+    b : array_like
+        Second factor, whose last axis has the same length.
+    {precision}
+    {preferred_element_type}
 
-    Raises:
-        TypeError: contracted axes differ in length, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Products, with the other axes of `a` and then those of `b`, and the promoted dtype or
+        `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If the last axes differ in length, or an operand is neither an array nor a number.
+
+    See Also
+    --------
+    dot : Contract the last axis with the last but one.
+    vecdot : Products of vectors, whose other axes broadcast.
+    tensordot : Contract several axes.
+
+    Notes
+    -----
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.inner(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -361,14 +470,34 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 @api_boundary
 def outer(a: Any, b: Any, out: None = None) -> Array:
-    """Multiply each element of a with each element of b.
+    """Multiply each element of one array with each element of another.
 
-    Both are flattened: shape (a.size, b.size), promoted dtype.
+    Parameters
+    ----------
+    a : array_like
+        First factor, which is flattened; it varies along the rows.
+    b : array_like
+        Second factor, which is flattened; it varies along the columns.
+    {out}
 
-    Raises:
-        TypeError: an operand is a list or a text.
-        NotImplementedError: out= is given.
+    Returns
+    -------
+    Array
+        Matrix of shape (a.size, b.size), with the promoted dtype.
 
+    Raises
+    ------
+    {raises_operand}
+    {raises_out}
+
+    See Also
+    --------
+    linalg.outer : The same for vectors only.
+    ufunc.outer : All pairs for other functions, with the axes of both operands.
+    kron : Kronecker product.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.outer(jnp.arange(2), jnp.ones(2))
     Array([[0., 0.],
@@ -392,15 +521,48 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract several axes: a number of them (none, if it is negative), or a pair of lists.
+    """Contract several axes of two arrays.
 
-    The dtype is the promoted one, or preferred_element_type; integers stay as narrow as they are.
+    Parameters
+    ----------
+    a : array_like
+        First factor. Lists and tuples are not accepted.
+    b : array_like
+        Second factor. Lists and tuples are not accepted.
+    axes : int or pair of sequences of int, optional
+        Number of axes to contract, the last ones of `a` with the first ones of `b`, or the axes of
+        `a` and the axes of `b`. The default is 2.
+    {precision}
+    {preferred_element_type}
+    {out_sharding}
 
-    Raises:
-        TypeError: contracted axes differ in length, there are too few, axes is no pair, or an
-            operand is a list or a text.
-        ValueError: lists of axes differ in length, or one is out of bounds.
+    Returns
+    -------
+    Array
+        Products, with the other axes of `a` and then those of `b`, and the promoted dtype or
+        `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If contracted axes differ in length, there are too few of them, `axes` is not a pair, or an
+        operand is neither an array nor a number.
+    ValueError
+        If the sequences of axes differ in length, or an axis is out of bounds.
+
+    See Also
+    --------
+    einsum : Sums of products over labeled axes.
+    dot, inner : Contract one axis.
+
+    Notes
+    -----
+    A negative number of axes contracts none.
+
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), axes=1)
     Array([3, 7], dtype=int32)
@@ -440,14 +602,44 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Multiply vectors along an axis; the other axes broadcast; the first one is conjugated.
+    """Compute the dot products of vectors along an axis, conjugating the first.
 
-    The dtype is the promoted one, or preferred_element_type; integers stay as narrow as they are.
+    Parameters
+    ----------
+    x1 : array_like
+        First factor, which is conjugated.
+    x2 : array_like
+        Second factor, whose vectors have the same length.
+    axis : int, optional
+        Axis of the vectors. The default is the last axis. The other axes broadcast.
+    {precision}
+    {preferred_element_type}
 
-    Raises:
-        ValueError: vectors differ in length, an operand is a number, or the axis is out of bounds.
-        TypeError: other axes do not broadcast, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Products, with the broadcast shape without the axis, and the promoted dtype or
+        `preferred_element_type`.
 
+    Raises
+    ------
+    TypeError
+        If the other axes do not broadcast, or an operand is neither an array nor a number.
+    ValueError
+        If the vectors differ in length, an operand is a scalar, or the axis is out of bounds.
+
+    See Also
+    --------
+    vdot : Product of flattened arrays.
+    matvec, vecmat : Products with matrices.
+    linalg.vecdot : The same function.
+
+    Notes
+    -----
+    {note_narrow}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.vecdot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -486,16 +678,43 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """Sum a diagonal.
+    """Sum the elements of a diagonal.
 
-    The result lacks the two axes. Narrow integers and bools become int32 (64-bit with
-    jax_enable_x64), other dtypes stay.
+    Parameters
+    ----------
+    a : array_like
+        Array with at least two axes. Lists and tuples are not accepted.
+    offset : int, optional
+        Number of the diagonal: 0, the default, is the main diagonal, positive numbers count to the
+        right of it, and negative ones below it.
+    axis1 : int, optional
+        Axis of the rows. The default is 0.
+    axis2 : int, optional
+        Axis of the columns. The default is 1.
+    dtype : dtype_like, optional
+        Dtype of the sum. By default bools and narrow integers give int32 (int64 with
+        `jax_enable_x64`), and other dtypes stay.
+    {out}
 
-    Raises:
-        ValueError: fewer than two axes, equal ones, or one out of bounds.
-        TypeError: a is a list or a text.
-        NotImplementedError: out= is given.
+    Returns
+    -------
+    Array
+        Sums, with the shape of `a` without the two axes.
 
+    Raises
+    ------
+    {raises_not_array}
+    ValueError
+        If there are fewer than two axes, or the axes are equal or out of bounds.
+    {raises_out}
+
+    See Also
+    --------
+    diagonal : Elements of a diagonal.
+    linalg.trace : The same for the last two axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)

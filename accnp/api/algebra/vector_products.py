@@ -36,14 +36,35 @@ def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
 
 @api_boundary
 def matvec(x1: Any, x2: Any, /) -> Array:
-    """Multiply matrices with vectors; leading axes broadcast.
+    """Multiply matrices with vectors.
 
-    Shapes (..., n, m) and (..., m) give (..., n), in the promoted dtype.
+    Parameters
+    ----------
+    x1 : array_like
+        Matrices of shape (..., n, m).
+    x2 : array_like
+        Vectors of shape (..., m). Leading axes broadcast.
 
-    Raises:
-        ValueError: x1 has fewer than two axes, or x2 none.
-        TypeError: sizes do not fit, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Vectors of shape (..., n), with the promoted dtype.
 
+    Raises
+    ------
+    TypeError
+        If the sizes do not fit, or an operand is neither an array nor a number.
+    ValueError
+        If `x1` has fewer than two axes, or `x2` has none.
+
+    See Also
+    --------
+    vecmat : Multiply vectors with matrices.
+    matmul : Multiply matrices.
+    vecdot : Products of vectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.matvec(jnp.eye(2), jnp.arange(2))
     Array([0., 1.], dtype=float32)
@@ -56,14 +77,35 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 
 @api_boundary
 def vecmat(x1: Any, x2: Any, /) -> Array:
-    """Multiply (conjugated) vectors with matrices; leading axes broadcast.
+    """Multiply conjugated vectors with matrices.
 
-    Shapes (..., n) and (..., n, m) give (..., m), in the promoted dtype.
+    Parameters
+    ----------
+    x1 : array_like
+        Vectors of shape (..., n), which are conjugated.
+    x2 : array_like
+        Matrices of shape (..., n, m). Leading axes broadcast.
 
-    Raises:
-        ValueError: x1 has no axis, or x2 fewer than two.
-        TypeError: sizes do not fit, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Vectors of shape (..., m), with the promoted dtype.
 
+    Raises
+    ------
+    TypeError
+        If the sizes do not fit, or an operand is neither an array nor a number.
+    ValueError
+        If `x1` has no axis, or `x2` has fewer than two.
+
+    See Also
+    --------
+    matvec : Multiply matrices with vectors.
+    matmul : Multiply matrices.
+    vecdot : Products of vectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.vecmat(jnp.arange(2), jnp.eye(2))
     Array([0., 1.], dtype=float32)
@@ -78,13 +120,32 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 @api_boundary
 @shown(arrays=2)
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Return the Kronecker product.
+    """Compute the Kronecker product of two arrays.
 
-    Each axis is as long as those of a and b multiplied; the dtype is the promoted one.
+    Parameters
+    ----------
+    a : array_like
+        First factor, each element of which is replaced by its product with `b`.
+    b : array_like
+        Second factor. Missing axes of either factor are added in front.
 
-    Raises:
-        TypeError: both are bool, or one is a list or a text.
+    Returns
+    -------
+    Array
+        Array whose axes are as long as those of `a` and `b` multiplied, with the promoted dtype.
 
+    Raises
+    ------
+    TypeError
+        If both are bool, or an operand is neither an array nor a number.
+
+    See Also
+    --------
+    outer : Products of all pairs of elements.
+    block : Assemble an array from blocks.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 1]))
     Array([1, 1, 2, 2], dtype=int32)
@@ -107,14 +168,41 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Return the cross product of vectors of 2 or 3 components.
+    """Compute the cross product of vectors of two or three components.
 
-    Other axes broadcast; two vectors of 2 give a number. The dtype is the promoted one.
+    Parameters
+    ----------
+    a : array_like
+        First vectors. The other axes broadcast.
+    b : array_like
+        Second vectors. A missing third component counts as 0.
+    axisa, axisb : int, optional
+        Axes of the components in `a` and `b`. The default is the last axis.
+    axisc : int, optional
+        Axis of the components in the result. The default is the last axis.
+    axis : int, optional
+        Axis of the components in all three, instead of the others.
 
-    Raises:
-        ValueError: vectors have neither 2 nor 3 components, or the axis is out of bounds.
-        TypeError: other axes do not broadcast, or an operand is a list or a text.
+    Returns
+    -------
+    Array
+        Vectors of three components, or the third component alone if all vectors have two, with the
+        promoted dtype.
 
+    Raises
+    ------
+    TypeError
+        If the other axes do not broadcast, or an operand is neither an array nor a number.
+    ValueError
+        If vectors have neither two nor three components, or the axis is out of bounds.
+
+    See Also
+    --------
+    linalg.cross : The same for three components.
+    vecdot, outer : Other products of vectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)

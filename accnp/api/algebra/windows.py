@@ -48,13 +48,27 @@ def _cosines(M: Any, name: str, *weights: float) -> Array:
 
 @api_boundary
 def bartlett(M: int) -> Array:
-    """Return the triangle that is 0 at both ends and 1 in the middle; float[M].
+    """Return the Bartlett window, a triangle that is 0 at both ends and 1 in the middle.
 
-    The dtype is float32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    {window_points}
 
-    Raises:
-        TypeError: M is negative or traced.
+    Returns
+    -------
+    Array
+        Samples, a vector of length M of dtype float32 (float64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_window}
+
+    See Also
+    --------
+    blackman, hamming, hanning, kaiser : Other windows.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
@@ -65,13 +79,31 @@ def bartlett(M: int) -> Array:
 
 @api_boundary
 def blackman(M: int) -> Array:
-    """Return 0.42 - 0.5 cos(x) + 0.08 cos(2x), x from 0 to 2 pi; float[M].
+    """Return the Blackman window, a sum of cosines with small side lobes.
 
-    The dtype is float32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    {window_points}
 
-    Raises:
-        TypeError: M is negative or traced.
+    Returns
+    -------
+    Array
+        Samples, a vector of length M of dtype float32 (float64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_window}
+
+    See Also
+    --------
+    bartlett, hamming, hanning, kaiser : Other windows.
+
+    Notes
+    -----
+    The samples are `0.42 - 0.5 * cos(x) + 0.08 * cos(2 * x)` for x from 0 to 2 pi.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.blackman(3).round(3)
     Array([-0.,  1., -0.], dtype=float32)
@@ -81,13 +113,31 @@ def blackman(M: int) -> Array:
 
 @api_boundary
 def hamming(M: int) -> Array:
-    """Return 0.54 - 0.46 cos(x), x from 0 to 2 pi; float[M].
+    """Return the Hamming window, a cosine on a pedestal.
 
-    The dtype is float32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    {window_points}
 
-    Raises:
-        TypeError: M is negative or traced.
+    Returns
+    -------
+    Array
+        Samples, a vector of length M of dtype float32 (float64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_window}
+
+    See Also
+    --------
+    bartlett, blackman, hanning, kaiser : Other windows.
+
+    Notes
+    -----
+    The samples are `0.54 - 0.46 * cos(x)` for x from 0 to 2 pi.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.hamming(3).round(3)
     Array([0.08, 1.  , 0.08], dtype=float32)
@@ -97,13 +147,31 @@ def hamming(M: int) -> Array:
 
 @api_boundary
 def hanning(M: int) -> Array:
-    """Return 0.5 - 0.5 cos(x), x from 0 to 2 pi; float[M].
+    """Return the Hann window, a raised cosine.
 
-    The dtype is float32 (64-bit with jax_enable_x64).
+    Parameters
+    ----------
+    {window_points}
 
-    Raises:
-        TypeError: M is negative or traced.
+    Returns
+    -------
+    Array
+        Samples, a vector of length M of dtype float32 (float64 with `jax_enable_x64`).
 
+    Raises
+    ------
+    {raises_window}
+
+    See Also
+    --------
+    bartlett, blackman, hamming, kaiser : Other windows.
+
+    Notes
+    -----
+    The samples are `0.5 - 0.5 * cos(x)` for x from 0 to 2 pi.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.hanning(3).round(3)
     Array([0., 1., 0.], dtype=float32)
@@ -113,17 +181,34 @@ def hanning(M: int) -> Array:
 
 @api_boundary
 def kaiser(M: int, beta: Any) -> Array:
-    """Return i0(beta sqrt(1 - x**2)) / i0(beta), x from -1 to 1; float[M].
+    """Return the Kaiser window, whose shape is given by a parameter.
 
-    Args:
-        M: number of points, static.
-        beta: shape of the window, a number (may be traced); 0 gives ones.
+    Parameters
+    ----------
+    {window_points}
+    beta : scalar
+        Parameter of the shape; it may be traced. 0 gives ones, and larger values narrower windows.
 
-    The dtype is float32 (64-bit with jax_enable_x64).
+    Returns
+    -------
+    Array
+        Samples, a vector of length M of dtype float32 (float64 with `jax_enable_x64`).
 
-    Raises:
-        TypeError: M is negative or traced.
+    Raises
+    ------
+    {raises_window}
 
+    See Also
+    --------
+    bartlett, blackman, hamming, hanning : Other windows.
+    i0 : Modified Bessel function.
+
+    Notes
+    -----
+    The samples are `i0(beta * sqrt(1 - x**2)) / i0(beta)` for x from -1 to 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)
