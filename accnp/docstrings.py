@@ -212,6 +212,11 @@ max_line_width, precision, suppress_small : optional
 mode : {'full', 'same', 'valid'}, optional
     Which positions to return: all at which the vectors overlap ('full'), as many as the longer
     vector has elements ('same'), or those at which the shorter one lies inside ('valid').""",
+    "samples_ends": """\
+start : array_like
+    First sample, or an array of them. Lists are not accepted.
+stop : array_like
+    Last sample, or the end of the interval if `endpoint` is False.""",
     # --- parameters of transformations
     "argnums": """\
 argnums : int or sequence of int, optional
@@ -611,6 +616,8 @@ TypeError
     If `M` is negative, traced or not an integer.""",
     "note_narrow": """\
 Integers keep their dtype, so that sums of narrow integers may overflow.""",
+    "note_32": """\
+64-bit dtypes give 32-bit arrays unless `jax_enable_x64` is set.""",
     # --- differences from NumPy
     "note_inexact": """\
 Integers and bools of any width give the default float dtype, float32 (float64 with

@@ -224,15 +224,39 @@ def _argument_type(x: Any) -> WeakType:
 
 @api_boundary
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that these arrays, dtypes and Python numbers promote to.
+    """Find the dtype to which arrays, dtypes and numbers promote.
 
-    Shapes play no part. Unlike NumPy: int32 and float32 make float32, and dtypes have 32 bits (64
-    with jax_enable_x64).
+    Parameters
+    ----------
+    *args : array_like or dtype_like
+        Operands, of which the shapes do not count. Python numbers are weak: they adapt to the
+        others.
+    return_weak_type_flag : bool, optional
+        If True, return whether the result is weakly typed as well. The default is False.
 
-    Raises:
-        ValueError: no argument is given.
-        TypeError: an argument is no array, dtype or number; dtypes have none in common.
+    Returns
+    -------
+    dtype or (dtype, bool)
+        Promoted dtype, of at most 32 bits unless `jax_enable_x64` is set.
 
+    Raises
+    ------
+    TypeError
+        If an argument is not an array, dtype or number, or the dtypes have no common one.
+    ValueError
+        If there are no arguments.
+
+    See Also
+    --------
+    promote_types : The dtype for two dtypes.
+    can_cast : Whether a conversion is allowed.
+
+    Notes
+    -----
+    Promotion follows JAX: int32 and float32 give float32, where NumPy gives float64.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.result_type(jnp.int8(1), 2.0)
     dtype('float32')
@@ -243,13 +267,35 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 @api_boundary
 def promote_types(a: Any, b: Any) -> DType:
-    """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak.
+    """Find the dtype to which two dtypes promote, also without `jax_enable_x64`.
 
-    No shapes, only dtypes. Unlike NumPy: int32 and float32 make float32.
+    Parameters
+    ----------
+    a : dtype_like
+        First dtype. The types `int`, `float` and `complex` are weak: they adapt to the other.
+    b : dtype_like
+        Second dtype to combine.
 
-    Raises:
-        TypeError: an argument is no dtype; they have none in common.
+    Returns
+    -------
+    dtype
+        Promoted dtype.
 
+    Raises
+    ------
+    TypeError
+        If an argument is not a dtype, or the two have no common dtype.
+
+    See Also
+    --------
+    result_type : The dtype for arrays and numbers.
+
+    Notes
+    -----
+    Promotion follows JAX: int32 and float32 give float32, where NumPy gives float64.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.promote_types("int32", "float16")
     dtype('float16')

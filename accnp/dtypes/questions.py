@@ -48,13 +48,35 @@ _ABSTRACT = frozenset(
 
 @api_boundary
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether `arg1` is of the kind `arg2`; knows the small floats and integers, and keys.
+    """Test whether a dtype is of a kind.
 
-    No shapes, only dtypes. Unlike NumPy: `bfloat16` and the like are floating.
+    Parameters
+    ----------
+    arg1 : dtype_like
+        Dtype to classify by its kind.
+    arg2 : dtype_like
+        Dtype, or abstract type such as `floating`.
 
-    Raises:
-        TypeError: an argument is no dtype (a number, say).
+    Returns
+    -------
+    bool
+        Whether `arg1` is `arg2`, or of the kind that it stands for.
 
+    Raises
+    ------
+    TypeError
+        If an argument is not a dtype, for example a number.
+
+    See Also
+    --------
+    isdtype : The test of the array API standard.
+    can_cast : Whether a conversion is allowed.
+
+    Notes ----- Unlike in NumPy, `bfloat16` and the other narrow types are known, and so are the
+    dtypes of random keys.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
     True
@@ -92,14 +114,34 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 @api_boundary
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of a kind: a dtype, one of the array API's names, or a tuple of these.
+    """Test whether a dtype is of a kind, as the array API standard defines it.
 
-    No shapes, only dtypes.
+    Parameters
+    ----------
+    dtype : dtype_like
+        Dtype to classify by its kind.
+    kind : dtype_like, str or tuple of these
+        Dtype, or one of 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
+        'complex floating' and 'numeric'.
 
-    Raises:
-        TypeError: `kind` is neither a text, a dtype nor a tuple.
-        ValueError: there is no kind of this name.
+    Returns
+    -------
+    bool
+        Whether `dtype` is of the kind, or of one of several.
 
+    Raises
+    ------
+    TypeError
+        If `kind` is not a string, a dtype or a tuple.
+    ValueError
+        If there is no kind of this name.
+
+    See Also
+    --------
+    issubdtype : The same with abstract types.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isdtype(jnp.float32, "real floating")
     True
@@ -128,14 +170,37 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 @api_boundary
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether a cast between dtypes is allowed, as `numpy.can_cast`.
+    """Test whether a conversion between dtypes is allowed.
 
-    No shapes, only dtypes; `bfloat16` and the like are known.
+    Parameters
+    ----------
+    from_ : dtype_like or array_like
+        Dtype, or array whose dtype is converted.
+    to : dtype_like
+        Dtype to which values would be converted.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+        What is allowed: the same dtype ('no', 'equiv'), conversions that keep all values ('safe',
+        the default), those within a kind ('same_kind'), or all ('unsafe').
 
-    Raises:
-        TypeError: from_ is a Python number, as in NumPy 2.
-        ValueError: there is no such casting.
+    Returns
+    -------
+    bool
+        Whether the conversion is allowed.
 
+    Raises
+    ------
+    TypeError
+        If `from_` is a Python number, as in NumPy 2, or an argument is not a dtype.
+    ValueError
+        If there is no such casting.
+
+    See Also
+    --------
+    result_type, promote_types : Common dtype of operands.
+    astype : Convert an array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> [jnp.can_cast("int8", "int32"), jnp.can_cast("int32", "int8")]
     [True, False]
@@ -188,13 +253,31 @@ _limits = lru_cache(maxsize=64)(FloatLimits)
 
 @api_boundary
 def finfo(dtype: Any) -> FloatLimits:
-    """Limits of a floating type, as `numpy.finfo`; the fields are Python's floats and ints.
+    """Return the limits of a floating dtype, such as `eps`, `max` and `tiny`.
 
-    A ValueError for other types.
+    Parameters
+    ----------
+    dtype : dtype_like
+        Floating or complex dtype.
 
-    Differs from NumPy: `eps`, `max`, `min` and the like are Python floats, as the array API
-    standard requires, not scalars of the type.
+    Returns
+    -------
+    FloatLimits
+        Limits as attributes, named as in `numpy.finfo`. Numbers are Python floats and ints, as the
+        array API standard requires, where NumPy's are scalars of the dtype.
 
+    Raises
+    ------
+    ValueError
+        If the dtype is not floating.
+
+    See Also
+    --------
+    iinfo : Limits of an integer dtype.
+    spacing, nextafter : Distances of floating-point numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.finfo("float16").max
     65504.0
@@ -204,10 +287,29 @@ def finfo(dtype: Any) -> FloatLimits:
 
 @api_boundary
 def iinfo(int_type: Any) -> Any:
-    """Limits of an integer type, as `numpy.iinfo`.
+    """Return the limits `min` and `max` of an integer dtype.
 
-    A ValueError for other types.
+    Parameters
+    ----------
+    int_type : dtype_like
+        Integer dtype, also of 2 or 4 bits.
 
+    Returns
+    -------
+    iinfo
+        Limits as attributes, named as in `numpy.iinfo`.
+
+    Raises
+    ------
+    ValueError
+        If the dtype is not an integer dtype.
+
+    See Also
+    --------
+    finfo : Limits of a floating dtype.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> int(jnp.iinfo("int4").max)
     7

@@ -25,14 +25,32 @@ save, savez = np.save, np.savez
 
 @api_boundary
 def ndim(a: Any) -> int:
-    """The number of axes.
+    """Return the number of axes of an array.
 
-    Lists are counted, with a DeprecationWarning; no dtype plays a part.
+    Parameters
+    ----------
+    a : array_like
+        Array or number. Lists are accepted with a DeprecationWarning.
 
-    Raises:
-        TypeError: a is a text.
-        ValueError: nested lists differ in length.
+    Returns
+    -------
+    int
+        Number of axes, 0 for a number, whatever the dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` is a string.
+    ValueError
+        If nested lists differ in length.
+
+    See Also
+    --------
+    shape : Lengths of the axes.
+    size : Number of elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
@@ -55,14 +73,33 @@ def _lengths(function: str, a: Any) -> tuple[int, ...]:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes.
+    """Return the lengths of the axes of an array.
 
-    Lists have one, with a DeprecationWarning; no dtype plays a part.
+    Parameters
+    ----------
+    a : array_like
+        Array or number. Lists are accepted with a DeprecationWarning.
 
-    Raises:
-        TypeError: a is a text.
-        ValueError: nested lists differ in length.
+    Returns
+    -------
+    tuple of int
+        One length for each axis, whatever the dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` is a string.
+    ValueError
+        If nested lists differ in length.
+
+    See Also
+    --------
+    ndim : Number of axes.
+    size : Number of elements.
+    reshape : Change the shape.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.shape(jnp.zeros((2, 3)))
     (2, 3)
@@ -76,14 +113,34 @@ def shape(a: Any) -> tuple[int, ...]:
 
 @api_boundary
 def size(a: Any, axis: Any = None) -> int:
-    """The number of elements, in all or along axes.
+    """Return the number of elements of an array, or their number along axes.
 
-    No dtype plays a part.
+    Parameters
+    ----------
+    a : array_like
+        Array or number. Lists are accepted with a DeprecationWarning.
+    axis : int or sequence of int, optional
+        Axes along which to count. The default, None, counts all elements.
 
-    Raises:
-        TypeError: a is a text.
-        ValueError: an axis is out of bounds.
+    Returns
+    -------
+    int
+        Product of the lengths of the axes, whatever the dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` is a string.
+    ValueError
+        If an axis is out of bounds.
+
+    See Also
+    --------
+    shape : Lengths of the axes.
+    count_nonzero : Number of the elements that are not zero.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.size(jnp.zeros((2, 3)), axis=1)
     3
@@ -100,14 +157,31 @@ def size(a: Any, axis: Any = None) -> int:
 def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """The text that `repr` gives.
+    """Return the string that `repr` gives for an array.
 
-    It shows dtype, and shape where no elements are. Widths and precision are those of
-    `set_printoptions`.
+    Parameters
+    ----------
+    arr : Array
+        Array to show, of any shape.
+    {printing}
 
-    Raises:
-        AttributeError: arr is no array.
+    Returns
+    -------
+    str
+        Elements and dtype, and the shape if there are no elements.
 
+    Raises
+    ------
+    AttributeError
+        If `arr` is not an array.
+
+    See Also
+    --------
+    array_str : Elements alone.
+    set_printoptions : Options of both.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array_repr(jnp.array([1, 2]))
     'Array([1, 2], dtype=int32)'
@@ -125,14 +199,33 @@ def array_repr(
 def array_str(
     a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """The text that `str` gives.
+    """Return the string that `str` gives for an array.
 
-    It shows elements, not the dtype; of any shape.
+    Parameters
+    ----------
+    a : Array
+        Array to show, of any shape.
+    {printing}
 
-    Raises:
-        TypeError: a is traced.
-        AttributeError: a is no array.
+    Returns
+    -------
+    str
+        Elements, without the dtype.
 
+    Raises
+    ------
+    TypeError
+        If `a` is traced.
+    AttributeError
+        If `a` is not an array.
+
+    See Also
+    --------
+    array_repr : Elements and dtype.
+    set_printoptions : Options of both.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.array_str(jnp.array([1, 2]))
     '[1 2]'
@@ -143,10 +236,24 @@ def array_str(
 
 
 def isscalar(element: Any) -> bool:
-    """Whether an object is a number or an array of rank 0.
+    """Test whether an object is a number or an array without axes.
 
-    Of any dtype. Unlike NumPy: arrays of shape () are scalars. It raises no error.
+    Parameters
+    ----------
+    element : object
+        Object to test, of any type.
 
+    Returns
+    -------
+    bool
+        True for Python and NumPy numbers and, unlike in NumPy, for arrays of shape () of any dtype.
+
+    See Also
+    --------
+    ndim : Number of axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> [jnp.isscalar(2.0), jnp.isscalar(jnp.zeros(1))]
     [True, False]
@@ -156,13 +263,30 @@ def isscalar(element: Any) -> bool:
 
 @api_boundary
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex.
+    """Test whether an array or number has a complex dtype.
 
-    Of any shape.
+    Parameters
+    ----------
+    x : array_like
+        Object to test, of any shape.
 
-    Raises:
-        TypeError: x is a text, which NumPy takes.
+    Returns
+    -------
+    bool
+        True for a complex dtype, whatever the values.
 
+    Raises
+    ------
+    TypeError
+        If `x` is a string, which NumPy accepts.
+
+    See Also
+    --------
+    isrealobj : The negation.
+    iscomplex : Test of the imaginary part of each element.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.iscomplexobj(jnp.array([1j]))
     True
@@ -175,13 +299,30 @@ def iscomplexobj(x: Any) -> bool:
 
 @api_boundary
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex.
+    """Test whether an array or number has a dtype that is not complex.
 
-    Of any shape.
+    Parameters
+    ----------
+    x : array_like
+        Object to test, of any shape.
 
-    Raises:
-        TypeError: x is a text, which NumPy takes.
+    Returns
+    -------
+    bool
+        False for a complex dtype, whatever the values.
 
+    Raises
+    ------
+    TypeError
+        If `x` is a string, which NumPy accepts.
+
+    See Also
+    --------
+    iscomplexobj : The negation.
+    isreal : Test of the imaginary part of each element.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isrealobj(jnp.array([1.0]))
     True

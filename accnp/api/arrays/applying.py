@@ -34,23 +34,39 @@ __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "piecewise", "
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
-    """Apply a function to every line of an array along an axis.
+    """Apply a function to each vector along an axis of an array.
 
-    Args:
-        func1d: function of a rank-1 array, called as `func1d(line, *args, **kwargs)`; it is traced
-            once, by `vmap`.
-        axis: along which axis the lines lie, static.
-        arr: array of rank 1 or more.
+    Parameters
+    ----------
+    func1d : callable
+        Function of a vector, called as `func1d(vector, *args, **kwargs)`. It is traced once, by
+        `vmap`.
+    axis : int
+        Axis of the vectors, static.
+    arr : array_like
+        Array with at least one axis. Lists and tuples are not accepted.
+    *args, **kwargs : optional
+        Further arguments of `func1d`.
 
-    Returns:
-        The results, their axes in the place of `axis`.
+    Returns
+    -------
+    Array or pytree of Array
+        Results with their dtype, whose axes take the place of `axis`.
 
-    The dtype is that of the results.
+    Raises
+    ------
+    TypeError
+        If `arr` is neither an array nor a number.
+    ValueError
+        If the axis is out of bounds.
 
-    Raises:
-        TypeError: arr is a list or a text.
-        ValueError: the axis is out of bounds.
+    See Also
+    --------
+    vmap : Map a function over axes of several arguments.
+    apply_over_axes : Apply a function of an array and an axis.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
@@ -69,17 +85,34 @@ def apply_along_axis(
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
     """Apply a function of an array and an axis over several axes, one after the other.
 
-    Args:
-        func: called as `func(array, axis)`; its result keeps the rank, or loses just that axis.
-        a: array.
-        axes: an axis or several, static.
+    Parameters
+    ----------
+    func : callable
+        Function that is called as `func(array, axis)`. Its result keeps the number of axes, or
+        lacks just the given one, which is put back with length 1.
+    a : array_like
+        Array that the first call gets. Lists and tuples are not accepted.
+    axes : int or sequence of int
+        Axes over which to apply it, static.
 
-    The dtype is that of the last result.
+    Returns
+    -------
+    Array
+        Last result, with its dtype and as many axes as `a`.
 
-    Raises:
-        ValueError: an axis is out of bounds, or the result has another rank.
-        TypeError: a is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number.
+    ValueError
+        If an axis is out of bounds, or a result has another number of axes.
 
+    See Also
+    --------
+    apply_along_axis : Apply a function to vectors.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), [0, 2]).shape
     (1, 3, 1)
@@ -111,25 +144,41 @@ def _piece(piece: Any, kind: np.dtype, v: Array) -> Array:
 
 @api_boundary
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """Evaluate a function that is given piece by piece.
+    """Evaluate a function that is defined piece by piece.
 
-    Args:
-        x: array.
-        condlist: n conditions, each of the shape of `x` or broadcast to it; where several hold,
-            the last one counts.
-        funclist: n functions or numbers, or one more, for where no condition holds (0 without it).
-            Functions are called with one element, of rank 0, and `*args`, `**kw`; they are traced
-            once, by `vmap`.
+    Parameters
+    ----------
+    x : array_like
+        Positions at which to evaluate it. Lists and tuples are not accepted.
+    condlist : sequence of array_like
+        Conditions, which broadcast to the shape of `x`. Where several hold, the last one counts.
+    funclist : sequence of callable or scalar
+        Function or number for each condition, and optionally one more for where none holds (0 by
+        default). Functions are called with a scalar, `*args` and `**kw`. They are traced once, by
+        `vmap`.
+    *args, **kw : optional
+        Further arguments of the functions.
 
-    Returns:
-        An array of the shape and dtype of `x`.
+    Returns
+    -------
+    Array
+        Values with the shape and dtype of `x`.
 
-    Shape and dtype are those of x.
+    Raises
+    ------
+    TypeError
+        If `x` is neither an array nor a number.
+    ValueError
+        If the number of functions does not fit that of the conditions.
 
-    Raises:
-        ValueError: functions and conditions differ in number.
-        TypeError: x is a list or a text.
+    See Also
+    --------
+    select : Choose from arrays by conditions.
+    where : Choose by one condition.
+    lax.switch : Choose a function by an index.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> x = jnp.arange(-2., 3.)
     >>> jnp.piecewise(x, [x < 0, x >= 0], [-1, lambda v: v * 2])
@@ -168,18 +217,35 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
 @api_boundary
 @promotes_inside
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """Return a copy with values put where a mask holds; needs inplace=False.
+    """Return a copy with values stored where a mask is true.
 
-    Args:
-        arr: array.
-        mask: of as many elements.
-        vals: put one after the other, from the first again when they are used up.
+    Parameters
+    ----------
+    arr : array_like
+        Array to copy. Lists and tuples are not accepted.
+    mask : array_like
+        Truth values, as many as `arr` has elements.
+    vals : array_like
+        Values to store in order; they are repeated if there are too few.
+    {inplace}
 
-    Shape and dtype are those of arr.
+    Returns
+    -------
+    {returns_updated}
 
-    Raises:
-        ValueError: inplace is true; mask has another size; there are no values.
+    Raises
+    ------
+    ValueError
+        If `inplace` is True, `mask` has another size, or there are no values.
 
+    See Also
+    --------
+    extract : Elements where a condition holds.
+    put : Store values at indices.
+    where : Choose by a condition.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.place(jnp.arange(5), jnp.arange(5) > 1, jnp.array([8, 9]), inplace=False)
     Array([0, 1, 8, 9, 8], dtype=int32)
@@ -210,15 +276,38 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
-    """Call a function for the indices of each place of a grid, all at once by `vmap`.
+    """Evaluate a function at each position of a grid.
 
-    The function gets numbers, so what it makes of them stands behind the axes of the grid.
+    Parameters
+    ----------
+    function : callable
+        Function of as many scalars as the grid has axes. It is called once, by `vmap`, so that it
+        may return arrays as well.
+    shape : sequence of int
+        Shape of the grid, static.
+    dtype : dtype_like, optional
+        Dtype of the indices that the function gets. The default is float32 (float64 with
+        `jax_enable_x64`); None means integers.
+    **kwargs : optional
+        Further arguments of the function.
 
-    The numbers are of `dtype`, by default float32; None for integers.
+    Returns
+    -------
+    Array or pytree of Array
+        Results, whose axes follow those of the grid.
 
-    Raises:
-        TypeError: a size is negative or no static integer.
+    Raises
+    ------
+    TypeError
+        If a size is negative, traced or not an integer.
 
+    See Also
+    --------
+    indices : Indices of a grid.
+    vmap : Map a function over axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fromfunction(lambda i: i * 2, (3,))
     Array([0., 2., 4.], dtype=float32)

@@ -62,17 +62,42 @@ def _from_front(places: Node, n: int) -> Node:
 def delete(
     arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
-    """Leave out the elements at places along an axis.
+    """Return a copy of an array without some elements along an axis.
 
-    Traced places need `assume_unique_indices=True`: the length of the result is known by it.
+    Parameters
+    ----------
+    arr : array_like
+        Array to copy. Lists and tuples are not accepted.
+    obj : int, slice or array_like of int or bool
+        Positions of the elements to leave out.
+    axis : int, optional
+        Axis along which to delete. None, the default, uses the flattened array.
+    assume_unique_indices : bool, optional
+        Promise that no position is given twice, which makes the length of the result static. It is
+        required if the positions are traced. The default is False.
 
-    axis=None flattens arr; the dtype stays.
+    Returns
+    -------
+    Array
+        Remaining elements, with the dtype of `arr`.
 
-    Raises:
-        IndexError: a place is out of bounds, or no integer (a ValueError too, as in jax).
-        ValueError: the axis is out of bounds.
-        TypeError: arr is a list or a text, or places are traced.
+    Raises
+    ------
+    TypeError
+        If `arr` is neither an array nor a number, or the positions are traced and not promised to
+        be unique.
+    IndexError
+        If a position is out of bounds or not an integer (also a ValueError).
+    ValueError
+        If the axis is out of bounds.
 
+    See Also
+    --------
+    insert : Insert values.
+    compress : Choose slices by a condition.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.delete(jnp.array([1, 2, 3]), 1)
     Array([1, 3], dtype=int32)
@@ -120,16 +145,39 @@ def delete(
 
 @api_boundary
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """Insert values before places along an axis; places out of range are those at the ends.
+    """Return a copy of an array with values inserted along an axis.
 
-    The result has the dtype of `arr`.
+    Parameters
+    ----------
+    arr : array_like
+        Array to copy. Lists and tuples are not accepted.
+    obj : int, slice or array_like of int
+        Positions before which to insert. Unlike in NumPy, those out of range count as the ends.
+    values : array_like
+        Values to insert, which broadcast.
+    axis : int, optional
+        Axis along which to insert. None, the default, uses the flattened array.
 
-    axis=None flattens arr. Unlike NumPy: a place out of range is no error.
+    Returns
+    -------
+    Array
+        Array with the values, with the dtype of `arr`.
 
-    Raises:
-        ValueError: obj is no integer, or the axis is out of bounds.
-        TypeError: arr is a list or a text.
+    Raises
+    ------
+    TypeError
+        If `arr` is neither an array nor a number.
+    ValueError
+        If `obj` does not hold integers, or the axis is out of bounds.
 
+    See Also
+    --------
+    append : Append values.
+    delete : Remove elements.
+    concatenate : Join arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.insert(jnp.array([1, 3]), 1, 2)
     Array([1, 2, 3], dtype=int32)
@@ -195,19 +243,36 @@ def _put_between(x: Node, v: Node, d: int, front: np.ndarray) -> Node:
 
 @api_boundary
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Array:
-    """Cut slices of zeros off the ends of an array whose values are known.
+    """Remove zeros from the ends of an array.
 
-    Args:
-        filt: array.
-        trim: "f" for the front, "b" for the back, or both.
-        axis: an axis, several, or None for all.
+    Parameters
+    ----------
+    filt : array_like
+        Array whose values are known, not traced.
+    trim : {'fb', 'f', 'b'}, optional
+        Where to remove them: at the front ('f'), at the back ('b') or both, the default.
+    axis : int or sequence of int, optional
+        Axes along which to remove slices of zeros. The default, None, means all axes.
 
-    The dtype stays.
+    Returns
+    -------
+    Array
+        Trimmed array, with the dtype of `filt`.
 
-    Raises:
-        TypeError: filt is a list or a text, or is traced.
-        ValueError: an axis is out of bounds.
+    Raises
+    ------
+    TypeError
+        If `filt` is neither an array nor a number, or is traced.
+    ValueError
+        If an axis is out of bounds.
 
+    See Also
+    --------
+    nonzero : Indices of the elements that are not zero.
+    pad : Add elements at the ends.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)

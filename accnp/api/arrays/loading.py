@@ -20,14 +20,41 @@ __all__ = ["from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "l
 
 @api_boundary
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """Make an array of the bytes of a buffer.
+    """Make an array from the bytes of a buffer.
 
-    One axis. Unlike NumPy: 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
+    Parameters
+    ----------
+    buffer : bytes-like
+        Object whose bytes to read.
+    dtype : dtype_like, optional
+        Dtype of the bytes. The default is float64.
+    {count_read}
+    offset : int, optional
+        Number of bytes to skip. The default is 0.
 
-    Raises:
-        ValueError: the bytes do not fit the dtype.
-        TypeError: buffer is none.
+    Returns
+    -------
+    Array
+        Vector of the elements.
 
+    Raises
+    ------
+    TypeError
+        If `buffer` does not hold bytes.
+    ValueError
+        If the number of bytes does not fit the dtype.
+
+    See Also
+    --------
+    fromfile : Read a file.
+    from_dlpack : Share the memory of an array of another library.
+
+    Notes
+    -----
+    {note_32}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.frombuffer(b"ab", dtype=jnp.uint8)
     Array([97, 98], dtype=uint8)
@@ -37,13 +64,39 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
 
 @api_boundary
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """Make an array of the numbers in a text.
+    """Make an array from the numbers in a string.
 
-    One axis; 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
+    Parameters
+    ----------
+    string : str
+        Text in which numbers are separated by `sep`.
+    dtype : dtype_like, optional
+        Dtype to which the numbers are converted. The default is float.
+    {count_read}
+    sep : str
+        Text between two numbers; a space stands for any white space.
 
-    Raises:
-        ValueError: something is no number.
+    Returns
+    -------
+    Array
+        Vector of the numbers.
 
+    Raises
+    ------
+    ValueError
+        If a part is not a number.
+
+    See Also
+    --------
+    loadtxt : Read a text file.
+    frombuffer : Read bytes.
+
+    Notes
+    -----
+    {note_32}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fromstring("1 2", dtype=int, sep=" ")
     Array([1, 2], dtype=int32)
@@ -53,14 +106,38 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 @api_boundary
 def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
-    """Make an array of the numbers that an iterator yields.
+    """Make an array from the numbers of an iterable.
 
-    One axis; 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
+    Parameters
+    ----------
+    iterable : iterable
+        Object that yields numbers.
+    dtype : dtype_like
+        Dtype to which the numbers are converted.
+    {count_read}
 
-    Raises:
-        ValueError: something is no number.
-        TypeError: nothing to iterate over.
+    Returns
+    -------
+    Array
+        Vector of the numbers.
 
+    Raises
+    ------
+    TypeError
+        If `iterable` cannot be iterated over.
+    ValueError
+        If an element is not a number.
+
+    See Also
+    --------
+    array : Make an array from a list.
+
+    Notes
+    -----
+    {note_32}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fromiter(range(3), int)
     Array([0, 1, 2], dtype=int32)
@@ -72,13 +149,41 @@ def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
-    """Make an array of one axis of the numbers in a file, as bytes or (`sep`) as text.
+    """Make an array from the numbers in a file.
 
-    64-bit dtypes become 32-bit ones (unless jax_enable_x64).
+    Parameters
+    ----------
+    file : path or file object
+        Path or open file to read from.
+    dtype : dtype_like, optional
+        Dtype to which the numbers are converted. The default is float.
+    {count_read}
+    sep : str, optional
+        Text between two numbers of a text file. The default, '', reads bytes.
+    offset : int, optional
+        Number of bytes to skip in a file of bytes. The default is 0.
 
-    Raises:
-        OSError: the file cannot be read.
+    Returns
+    -------
+    Array
+        Vector of the numbers.
 
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+
+    See Also
+    --------
+    load : Read a file that `save` wrote.
+    loadtxt : Read a table of numbers.
+
+    Notes
+    -----
+    {note_32}
+
+    Examples
+    --------
     >>> import accnp as jnp, tempfile
     >>> with tempfile.TemporaryFile() as file:
     ...     _ = file.write(bytes([1, 2])), file.seek(0)
@@ -90,17 +195,38 @@ def fromfile(
 
 @api_boundary
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Read what `save` wrote as an array; of `savez`, an archive of NumPy arrays by name.
+    """Read an array from a file that `save` or `savez` wrote.
 
-    Args:
-        file: path or open file.
-        args, kwargs: as `numpy.load` takes them.
+    Parameters
+    ----------
+    file : path or file object
+        Path or open file to read from.
+    *args, **kwargs : optional
+        Further arguments of `numpy.load`.
 
-    Shapes stay; 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
+    Returns
+    -------
+    Array or NpzFile
+        Array with the shape in the file, or for `savez` an archive of NumPy arrays by name.
 
-    Raises:
-        OSError: the file cannot be read.
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If the file has another format.
 
+    See Also
+    --------
+    save, savez : Write arrays.
+    fromfile : Read numbers without a header.
+
+    Notes
+    -----
+    {note_32}
+
+    Examples
+    --------
     >>> import accnp as jnp, tempfile
     >>> with tempfile.TemporaryFile() as file:
     ...     jnp.save(file, jnp.arange(3))
@@ -120,18 +246,41 @@ def _through_numpy(fn: Any, given: Any, dtype: Any, **kw: Any) -> Array:
 
 @api_boundary
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Make an array of another library's through the DLPack protocol.
+    """Make an array from an array of another library by the DLPack protocol.
 
-    What lies on a GPU stays there, and its memory is shared unless `copy` is true: who writes to it
-    must not use results recorded before.
+    Parameters
+    ----------
+    x : object
+        Array with the methods `__dlpack__` and `__dlpack_device__`.
+    {device}
+    copy : bool, optional
+        True copies the memory, and False raises an error if it cannot be shared. The default, None,
+        shares it where possible.
 
-    Shape and dtype stay; 64-bit ones become 32-bit ones (unless jax_enable_x64).
+    Returns
+    -------
+    Array
+        Array with the same shape and dtype.
 
-    Raises:
-        TypeError: x does not speak the protocol.
-        ValueError: `copy` is False, and the memory cannot be shared: it is misaligned or not
-            contiguous, or has 64-bit numbers without jax_enable_x64.
+    Raises
+    ------
+    TypeError
+        If `x` does not support the protocol.
+    ValueError
+        If `copy` is False and the memory cannot be shared: it is misaligned or not contiguous, or
+        holds 64-bit numbers without `jax_enable_x64`.
 
+    See Also
+    --------
+    asarray : Convert NumPy arrays.
+
+    Notes ----- Memory on a GPU stays there. After writing to shared memory through the other
+    library, do not use results that were recorded before.
+
+    {note_32}
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> import numpy
     >>> jnp.from_dlpack(numpy.array([1, 2], numpy.int32))

@@ -72,18 +72,46 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
 
 @api_boundary
 def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
-    """Add borders: constant, edge, reflect, symmetric, wrap, linear_ramp, or a statistic.
+    """Extend an array at its borders.
 
-    `mode` may be a function as well: it gets each padded line, the pair of widths, the axis and
-    the other keywords, and returns the line with its borders (NumPy's writes into it).
+    Parameters
+    ----------
+    array : array_like
+        Array to pad. Lists and tuples are not accepted.
+    pad_width : int, pair, sequence of pairs or dict
+        Numbers of elements before and after each axis, static: one number for all, one pair for
+        all, one pair for each axis, or a dict from axes to these.
+    mode : str or callable, optional
+        What the new elements are: 'constant' (the default), 'edge', 'reflect', 'symmetric', 'wrap',
+        'linear_ramp', 'maximum', 'mean', 'median', 'minimum' or 'empty'. A function gets each
+        padded vector, the pair of widths, the axis and the dict of the other keywords, and returns
+        the vector with its borders; in NumPy it writes into the vector.
+    **kwargs : optional
+        Option of the mode: `constant_values`, `end_values` (for 'linear_ramp'), `stat_length` (for
+        the statistics) or `reflect_type` ('even' or 'odd').
 
-    The dtype stays.
+    Returns
+    -------
+    Array
+        Padded array, with the dtype of `array`.
 
-    Raises:
-        ValueError: widths that are negative or do not fit; keywords of another mode; an empty axis.
-        TypeError: array is a list or a text, or a width is no integer.
-        NotImplementedError: there is no such mode.
+    Raises
+    ------
+    TypeError
+        If `array` is neither an array nor a number, or a width is not an integer.
+    ValueError
+        If widths are negative or do not fit, a keyword belongs to another mode, or an axis is
+        empty.
+    NotImplementedError
+        If there is no such mode.
 
+    See Also
+    --------
+    lax.pad : Padding between elements as well, and negative padding.
+    resize : Repeat the elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), "reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)

@@ -26,14 +26,34 @@ __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 @api_boundary
 @shown("_flip")
 def flip(m: ArrayLike, axis: Any = None) -> Array:
-    """Reverse the order along axes (default: all).
+    """Reverse the order of elements along axes.
 
-    Shape and dtype stay.
+    Parameters
+    ----------
+    m : array_like
+        Array to reverse. Lists and tuples are not accepted.
+    axis : int or sequence of int, optional
+        Axes to reverse. The default, None, means all axes.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text).
-        ValueError: an axis is out of bounds or given twice.
+    Returns
+    -------
+    Array
+        Reversed array, with the shape and dtype of `m`.
 
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number.
+    {raises_axes}
+
+    See Also
+    --------
+    flipud, fliplr : Reverse the first and the second axis.
+    rot90 : Rotate by quarter turns.
+    roll : Shift elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.flip(jnp.arange(3))
     Array([2, 1, 0], dtype=int32)
@@ -45,10 +65,32 @@ def flip(m: ArrayLike, axis: Any = None) -> Array:
 
 @api_boundary
 def fliplr(m: ArrayLike) -> Array:
-    """Reverse the order along axis 1.
+    """Reverse the order of elements along axis 1 (left to right).
 
-    Shape, dtype and errors are those of `flip`; two axes are needed.
+    Parameters
+    ----------
+    m : array_like
+        Array with at least two axes.
 
+    Returns
+    -------
+    Array
+        Reversed array, with the shape and dtype of `m`.
+
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number.
+    ValueError
+        If there are fewer than two axes.
+
+    See Also
+    --------
+    flip : Reverse any axes.
+    flipud : Reverse axis 0.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.fliplr(jnp.arange(4).reshape(2, 2))
     Array([[1, 0],
@@ -59,10 +101,32 @@ def fliplr(m: ArrayLike) -> Array:
 
 @api_boundary
 def flipud(m: ArrayLike) -> Array:
-    """Reverse the order along axis 0.
+    """Reverse the order of elements along axis 0 (up to down).
 
-    Shape, dtype and errors are those of `flip`; one axis is needed.
+    Parameters
+    ----------
+    m : array_like
+        Array with at least one axis.
 
+    Returns
+    -------
+    Array
+        Reversed array, with the shape and dtype of `m`.
+
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number.
+    ValueError
+        If there is no axis.
+
+    See Also
+    --------
+    flip : Reverse any axes.
+    fliplr : Reverse axis 1.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.flipud(jnp.arange(2))
     Array([1, 0], dtype=int32)
@@ -73,14 +137,36 @@ def flipud(m: ArrayLike) -> Array:
 @api_boundary
 @shown()
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Rotate by quarter turns in the plane of two axes.
+    """Rotate an array by quarter turns in the plane of two axes.
 
-    The dtype stays; with odd k the two axes change lengths.
+    Parameters
+    ----------
+    m : array_like
+        Array with at least two axes.
+    k : int, optional
+        Number of quarter turns, static. The default is 1.
+    axes : pair of int, optional
+        Axes of the plane. The rotation is from the first to the second. The default is (0, 1).
 
-    Raises:
-        ValueError: the axes are equal, or out of bounds.
-        TypeError: a is no array or number (a list, a text), or k is no static integer.
+    Returns
+    -------
+    Array
+        Rotated array, with the dtype of `m`. For odd `k` the two axes swap their lengths.
 
+    Raises
+    ------
+    TypeError
+        If `m` is neither an array nor a number, or `k` is not a static integer.
+    ValueError
+        If the axes are equal or out of bounds.
+
+    See Also
+    --------
+    flip : Reverse axes.
+    transpose : Permute axes.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.rot90(jnp.arange(4).reshape(2, 2))
     Array([[1, 3],
@@ -103,14 +189,35 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 @api_boundary
 @shown("_roll_static")
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
-    """Shift elements along axes; what falls off comes in at the other end.
+    """Shift elements along axes, moving those beyond an end to the other end.
 
-    Shape and dtype stay; axis=None shifts the flattened array. shift may be traced.
+    Parameters
+    ----------
+    {a}
+    shift : int or sequence of int
+        Number of places by which to shift; it may be traced.
+    axis : int or sequence of int, optional
+        Axes along which to shift. The default, None, shifts the flattened array.
 
-    Raises:
-        TypeError: a is no array or number (a list, a text), or shift is no integer.
-        ValueError: shift and axis are not equally many, or an axis is out of bounds.
+    Returns
+    -------
+    Array
+        Shifted array, with the shape and dtype of `a`.
 
+    Raises
+    ------
+    TypeError
+        If `a` is neither an array nor a number, or `shift` is not an integer.
+    ValueError
+        If `shift` and `axis` differ in length, or an axis is out of bounds.
+
+    See Also
+    --------
+    flip : Reverse axes.
+    rollaxis : Move an axis.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.roll(jnp.arange(3), 1)
     Array([2, 0, 1], dtype=int32)

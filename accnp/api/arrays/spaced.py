@@ -57,16 +57,38 @@ def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Make `num` evenly spaced values from start to stop.
+    """Make evenly spaced numbers over an interval.
 
-    The new axis goes to `axis`, beside those to which start and stop broadcast. The dtype is the
-    default float for integers, float32 (float64 with jax_enable_x64); with an integer dtype, values
-    are rounded down.
+    Parameters
+    ----------
+    {samples_ends}
+    {samples}
+    retstep : bool, optional
+        If True, return the distance of the samples as well. The default is False.
+    {dtype_samples_spaced}
+    {samples_axis}
+    {device}
 
-    Raises:
-        TypeError: num is no static integer; start or stop is no array or number.
-        ValueError: num is negative, shapes do not broadcast, or the axis is out of bounds.
+    Returns
+    -------
+    Array or tuple of Array
+        Samples along a new axis beside those to which `start` and `stop` broadcast, and their
+        distance if asked for. With an integer dtype they are rounded down.
 
+    Raises
+    ------
+    TypeError
+        If `num` is not a static integer, or `start` or `stop` is neither an array nor a number.
+    ValueError
+        If `num` is negative, the shapes do not broadcast, or the axis is out of bounds.
+
+    See Also
+    --------
+    arange : Numbers given by their distance.
+    logspace, geomspace : Geometric progressions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.linspace(0, 1, 3)
     Array([0. , 0.5, 1. ], dtype=float32)
@@ -155,15 +177,39 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, axis: int = 0,
 ) -> Array:  # fmt: skip
-    """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
+    """Make numbers that are evenly spaced on a logarithmic scale, given by exponents.
 
-    Shape and dtype are those of `linspace`, whatever dtype base has, which broadcasts against
-    the result.
+    Parameters
+    ----------
+    start : array_like
+        Exponent of the first sample.
+    stop : array_like
+        Exponent of the last sample, or the end of the interval if `endpoint` is False.
+    {samples}
+    base : array_like, optional
+        Base of the powers, which broadcasts against the result. The default is 10.
+    {dtype_samples_spaced}
+    {samples_axis}
 
-    Raises:
-        TypeError: an argument is no array or number.
-        ValueError: num is negative.
+    Returns
+    -------
+    Array
+        Samples from `base**start` to `base**stop`, along a new axis.
 
+    Raises
+    ------
+    TypeError
+        If an argument is neither an array nor a number.
+    ValueError
+        If `num` is negative, or the shapes do not broadcast.
+
+    See Also
+    --------
+    geomspace : The same with the ends themselves.
+    linspace : Evenly spaced numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
@@ -180,15 +226,35 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0,
 ) -> Array:  # fmt: skip
-    """Make `num` values from start to stop in geometric progression.
+    """Make numbers in a geometric progression between two ends.
 
-    Shape and dtype are those of `linspace`. Unlike NumPy: an end of 0
-    gives nan between the ends, not an error.
+    Parameters
+    ----------
+    {samples_ends}
+    {samples}
+    {dtype_samples_spaced}
+    {samples_axis}
 
-    Raises:
-        TypeError: an argument is no array or number.
-        ValueError: num is negative, or shapes do not broadcast.
+    Returns
+    -------
+    Array
+        Samples along a new axis. Unlike in NumPy, an end of 0 gives nan between the ends, not an
+        error.
 
+    Raises
+    ------
+    TypeError
+        If an argument is neither an array nor a number.
+    ValueError
+        If `num` is negative, or the shapes do not broadcast.
+
+    See Also
+    --------
+    logspace : The same with exponents as ends.
+    linspace : Evenly spaced numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.geomspace(1, 4, 3)
     Array([1., 2., 4.], dtype=float32)

@@ -94,28 +94,49 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that broadcasts its arguments and applies `pyfunc` to their parts.
+    """Make a function broadcast its arguments, by mapping it over leading axes.
 
-    Dtypes are those that `pyfunc` returns; unlike NumPy's there are no otypes and no cache.
+    Parameters
+    ----------
+    pyfunc : callable
+        Function of scalars, or of arrays with the core axes of the signature.
+    excluded : collection of int or str, optional
+        Positions and names of arguments that are passed on as they are. Keyword arguments have to
+        be among them.
+    signature : str, optional
+        Core axes in NumPy's notation, such as "(m,n),(n)->(m)". By default all arguments are
+        taken apart into scalars.
 
-    It is `vmap` over the broadcast axes, so `pyfunc` is traced once and becomes fused kernels.
+    Returns
+    -------
+    callable
+        Function of arrays of any shape, whose results have the dtypes that `pyfunc` returns.
 
-    Args:
-        pyfunc: a function of scalars, or of arrays with the core axes of the signature.
-        excluded: positions and names of arguments that are handed on as they are. Keyword
-            arguments must be among them.
-        signature: core axes in NumPy's notation, such as "(m,n),(n)->(m)"; without it, arguments
-            are taken apart into scalars.
+    Raises
+    ------
+    TypeError
+        If `excluded` holds anything else, or the numbers of arguments or results do not fit the
+        signature.
+    ValueError
+        If the signature is malformed, an excluded position is negative, or shapes do not fit the
+        signature or each other.
 
-    Raises:
-        ValueError: the signature cannot be read, or shapes do not agree with it or each other.
-        TypeError: there are more or fewer arguments or results than in the signature.
+    See Also
+    --------
+    vmap : Map over one axis of each argument.
+    frompyfunc : Make a ufunc, with methods.
 
-    Example:
-        >>> import accnp as jnp
-        >>> f = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
-        >>> f(jnp.ones((2, 3)), jnp.arange(3.0))
-        Array([3., 3.], dtype=float32)
+    Notes
+    -----
+    This is `vmap` over the broadcast axes, so that `pyfunc` is traced once and compiled to fused
+    kernels. Unlike in NumPy, there are no `otypes` and `cache` parameters.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
+    >>> f(jnp.ones((2, 3)), jnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(e, str | int) for e in excluded):
         raise TypeError(
