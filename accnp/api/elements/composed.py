@@ -34,7 +34,25 @@ class Composed(Primitive):
         self.batching = batch
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Compute, or record."""
+        """Compute the results, or record the operation where something is traced.
+
+        Parameters
+        ----------
+        *args : array_like
+            Operands of the primitive in order, arrays or numbers of any shape and dtype.
+        **params : object
+            Static parameters of the primitive, by name.
+
+        Returns
+        -------
+        Array or list of Array
+            Result, or a list of results if `multiple_results` is True.
+
+        Raises
+        ------
+        TypeError
+            If an operand is not an array or a number.
+        """
         nodes = self._operands(args)
         if not state.named and (self.batching is None or state.abstract is None):
             out = self._flat(self.lowering, nodes, params)

@@ -93,6 +93,8 @@ class SvdAlgorithm(enum.Enum):
         The fastest one.
     QR : SvdAlgorithm
         QR iterations.
+    DIVIDE_AND_CONQUER : SvdAlgorithm
+        Divide and conquer.
     JACOBI : SvdAlgorithm
         Not supported.
     POLAR : SvdAlgorithm

@@ -122,7 +122,25 @@ class Primitive:
         return params
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive: compute, or record where something is being traced."""
+        """Apply the primitive: compute its results, or record them where something is traced.
+
+        Parameters
+        ----------
+        *args : array_like
+            Operands of the primitive in order, arrays or numbers of any shape and dtype.
+        **params : object
+            Static parameters of the primitive, by name.
+
+        Returns
+        -------
+        Array or list of Array
+            Result, or a list of results if `multiple_results` is True.
+
+        Raises
+        ------
+        TypeError
+            If an operand is not an array or a number.
+        """
         nodes = self._operands(args)
         if state.abstract is None and not any(map(_traced, nodes)):
             out = (self.lowering or self.impl)(*map(wrap, nodes), **params)
@@ -291,7 +309,25 @@ class _Known(Primitive):
         return self.bind(*args, **params)
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Record the op."""
+        """Record the operation of the primitive.
+
+        Parameters
+        ----------
+        *args : array_like
+            Operands of the primitive in order, arrays or numbers of any shape and dtype.
+        **params : object
+            Static parameters of the primitive, by the names that its equations show.
+
+        Returns
+        -------
+        Array or list of Array
+            Result, or a list of results if `multiple_results` is True.
+
+        Raises
+        ------
+        TypeError
+            If an operand is not an array or a number.
+        """
         nodes, prepared = self._operands(args), _prepared(params)
         if self.op.kind == "map":
             nodes = _stretched(nodes)
