@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -724,6 +724,8 @@ def _exchange() -> Any:
 
 # What functions take for an array.
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
+# What functions take for a shape: sizes, or one of them.
+Shape = SupportsIndex | Sequence[SupportsIndex]
 
 _new = Array.__new__
 LEAVES.add(Array)

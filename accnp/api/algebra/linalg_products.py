@@ -112,7 +112,7 @@ def tensordot(
     axes: Any = 2,
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Contract axes of two arrays.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def check_parts(function: str, length: int, axis: int, n: int, tiled: bool) -> N
 
 
 @api_boundary
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: Hashable) -> int:
     """Return the length of a mapped axis.
 
     Parameters
@@ -123,7 +123,7 @@ def axis_size(axis_name: Any) -> int:
 
 
 @api_boundary
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: Hashable) -> Any:
     """Return the position of this example along a mapped axis.
 
     Parameters
@@ -185,7 +185,9 @@ def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Gro
 
 
 @api_boundary
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(
+    x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """Sum over a mapped axis.
 
     Parameters
@@ -234,7 +236,9 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 @api_boundary
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(
+    x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """Average over a mapped axis.
 
     Parameters
@@ -282,7 +286,9 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., Any]:
     @api_boundary
-    def extreme(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    def extreme(
+        x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+    ) -> Any:
         axes = _axes(function, axis_name)
         groups = index_groups(function, axis_index_groups, axes[0], False)
         return tree_map(lambda leaf: wrap(_reduce(function, function, fold, leaf, axes, groups)), x)
@@ -330,9 +336,9 @@ _GATHERED = ("varying", "invarying", "reduced")
 @api_boundary
 def all_gather(
     x: Any,
-    axis_name: Any,
+    axis_name: Hashable,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
@@ -402,10 +408,10 @@ def all_gather(
 @api_boundary
 def psum_scatter(
     x: Any,
-    axis_name: Any,
+    axis_name: Hashable,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Any = None,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> Any:
     """Sum over a mapped axis, and give each example its part of the sum.

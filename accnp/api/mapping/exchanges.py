@@ -5,7 +5,7 @@ In: trees of arrays, names of mapped axes. Out: lazy Arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
@@ -31,11 +31,11 @@ __all__ = ["all_to_all", "pbroadcast", "ppermute", "pshuffle", "pswapaxes"]
 @api_boundary
 def all_to_all(
     x: Any,
-    axis_name: Any,
+    axis_name: Hashable,
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> Any:
     """Exchange slices of arrays along a mapped axis: example k gets slice k of every example.
@@ -140,7 +140,13 @@ def _exchanged_over(
 
 
 @api_boundary
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(
+    x: Any,
+    axis_name: Hashable,
+    axis: int,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+) -> Any:
     """Swap a mapped axis with an axis of the array.
 
     Parameters
@@ -178,7 +184,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 
 @api_boundary
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
     """Send values along pairs of examples of a mapped axis.
 
     Parameters
@@ -236,7 +242,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 @api_boundary
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: Any, axis_name: Hashable, perm: Sequence[int]) -> Any:
     """Permute the values of the examples of a mapped axis.
 
     Parameters
@@ -278,7 +284,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 @api_boundary
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: Hashable, source: int) -> Any:
     """Give every example of a mapped axis the value of one of them.
 
     Parameters

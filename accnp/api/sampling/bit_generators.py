@@ -29,7 +29,8 @@ from accnp.api.sampling.generators import (
 )
 from accnp.api.sampling.random import unit_node
 from accnp.api.strict.lax_types import RandomAlgorithm
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -114,11 +115,11 @@ rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, bat
 @api_boundary
 def rng_bit_generator(
     key: Any,
-    shape: Any,
-    dtype: Any = np.uint32,
+    shape: Shape,
+    dtype: DTypeLike = np.uint32,
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> tuple[Array, Array]:
     """Generate random bits as unsigned integers, and the key for the next ones.
 
@@ -270,7 +271,7 @@ rng_uniform_p = composed("rng_uniform", _uniform)
 
 
 @api_boundary
-def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
     """Sample uniform numbers in [a, b) from a generator of the process.
 
     Parameters

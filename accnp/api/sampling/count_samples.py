@@ -26,7 +26,7 @@ from accnp.api.flow.loops import scan, while_loop
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.sampling.keys import float_dtype, sample_shape, split
 from accnp.api.sampling.random import uniform
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, Shape
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
@@ -102,11 +102,11 @@ def _poisson_rejection(key: Any, rate: Array, whole: np.dtype) -> Array:
 @api_boundary
 def poisson(
     key: ArrayLike,
-    lam: Any,
-    shape: Any = None,
+    lam: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the Poisson distribution.
 
@@ -218,7 +218,11 @@ def _binomial_rejection(key: Any, n: Array, p: Array) -> Array:
 
 @api_boundary
 def binomial(
-    key: ArrayLike, n: Any, p: Any, shape: Any = None, dtype: DTypeLike | None = None
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Sample from the binomial distribution.
 
@@ -285,10 +289,10 @@ def _binomial(key: Any, count: Array, chance: Array) -> Array:
 @api_boundary
 def multinomial(
     key: ArrayLike,
-    n: Any,
-    p: Any,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
-    shape: Any = None,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:

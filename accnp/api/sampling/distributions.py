@@ -33,7 +33,7 @@ from accnp.api.sampling.keys import (
     spread,
 )
 from accnp.api.sampling.random import bernoulli, gumbel_node, normal, normal_node, uniform_node
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
@@ -65,7 +65,11 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 
 @api_boundary
 def exponential(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the exponential distribution with rate 1.
 
@@ -107,7 +111,11 @@ def exponential(
 
 @api_boundary
 def laplace(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the standard Laplace distribution.
 
@@ -150,7 +158,11 @@ def laplace(
 
 @api_boundary
 def logistic(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the standard logistic distribution.
 
@@ -192,7 +204,11 @@ def logistic(
 
 @api_boundary
 def cauchy(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the standard Cauchy distribution.
 
@@ -238,11 +254,11 @@ _ONE = np.float32(1)  # of a dtype, as jax's default is
 @api_boundary
 def lognormal(
     key: ArrayLike,
-    sigma: Any = _ONE,
-    shape: Any = None,
+    sigma: ArrayLike = _ONE,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample numbers whose logarithm is normally distributed.
 
@@ -288,11 +304,11 @@ def lognormal(
 @api_boundary
 def pareto(
     key: ArrayLike,
-    b: Any,
-    shape: Any = None,
+    b: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the Pareto distribution with scale 1.
 
@@ -336,11 +352,11 @@ def pareto(
 @api_boundary
 def rayleigh(
     key: ArrayLike,
-    scale: Any,
-    shape: Any = None,
+    scale: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the Rayleigh distribution.
 
@@ -385,9 +401,9 @@ def rayleigh(
 @api_boundary
 def weibull_min(
     key: ArrayLike,
-    scale: Any,
-    concentration: Any,
-    shape: Any = (),
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: Shape = (),
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Sample from the Weibull distribution of minima.
@@ -434,13 +450,13 @@ def weibull_min(
 @api_boundary
 def triangular(
     key: ArrayLike,
-    left: Any,
-    mode: Any,
-    right: Any,
-    shape: Any = None,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the triangular distribution over [left, right].
 
@@ -489,11 +505,11 @@ def triangular(
 @api_boundary
 def geometric(
     key: ArrayLike,
-    p: Any,
-    shape: Any = None,
+    p: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample the number of trials up to and including the first success.
 
@@ -544,7 +560,11 @@ def geometric(
 
 @api_boundary
 def maxwell(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample the length of a vector of three standard normal numbers.
 
@@ -586,7 +606,11 @@ def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
 
 @api_boundary
 def double_sided_maxwell(
-    key: ArrayLike, loc: Any, scale: Any, shape: Any = (), dtype: DTypeLike | None = None
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Sample from the Maxwell distribution with a random sign, location and scale.
 
@@ -640,12 +664,12 @@ def double_sided_maxwell(
 @api_boundary
 def truncated_normal(
     key: ArrayLike,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample standard normal numbers that lie between two bounds.
 
@@ -700,7 +724,11 @@ def truncated_normal(
 
 @api_boundary
 def rademacher(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample -1 and 1 with equal probability.
 
@@ -740,11 +768,11 @@ def rademacher(
 @api_boundary
 def gumbel(
     key: ArrayLike,
-    shape: Any = (),
+    shape: Shape = (),
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the standard Gumbel distribution of maxima.
 
@@ -789,13 +817,13 @@ def gumbel(
 @api_boundary
 def categorical(
     key: ArrayLike,
-    logits: Any,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: Shape | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample indices with probabilities softmax(logits).
 

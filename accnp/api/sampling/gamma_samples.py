@@ -31,7 +31,7 @@ from accnp.api.sampling.keys import (
     split,
 )
 from accnp.api.sampling.random import normal, uniform
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, Shape
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -137,11 +137,11 @@ def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool)
 @api_boundary
 def gamma(
     key: ArrayLike,
-    a: Any,
-    shape: Any = None,
+    a: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the gamma distribution with scale 1.
 
@@ -185,11 +185,11 @@ def gamma(
 @api_boundary
 def loggamma(
     key: ArrayLike,
-    a: Any,
-    shape: Any = None,
+    a: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample the logarithm of a gamma distributed variable.
 
@@ -231,12 +231,12 @@ def loggamma(
 @api_boundary
 def beta(
     key: ArrayLike,
-    a: Any,
-    b: Any,
-    shape: Any = None,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the beta distribution.
 
@@ -290,11 +290,11 @@ def beta(
 @api_boundary
 def dirichlet(
     key: ArrayLike,
-    alpha: Any,
-    shape: Any = None,
+    alpha: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the Dirichlet distribution.
 
@@ -344,11 +344,11 @@ def dirichlet(
 @api_boundary
 def chisquare(
     key: ArrayLike,
-    df: Any,
-    shape: Any = None,
+    df: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the chi-squared distribution.
 
@@ -389,11 +389,11 @@ def chisquare(
 @api_boundary
 def t(
     key: ArrayLike,
-    df: Any,
-    shape: Any = None,
+    df: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from Student's t distribution.
 
@@ -436,9 +436,14 @@ def t(
 
 @api_boundary
 def f(
-    key: ArrayLike, dfnum: Any, dfden: Any, shape: Any = None, dtype: DTypeLike | None = None, *,
-    out_sharding: Any = None,
-) -> Array:  # fmt: skip
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
+) -> Array:
     """Sample from the F distribution.
 
     Parameters
@@ -484,11 +489,11 @@ def f(
 @api_boundary
 def generalized_normal(
     key: ArrayLike,
-    p: Any,
-    shape: Any = (),
+    p: ArrayLike,
+    shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the generalized normal distribution.
 
@@ -541,11 +546,11 @@ def generalized_normal(
 def ball(
     key: ArrayLike,
     d: int,
-    p: Any = 2,
-    shape: Any = (),
+    p: ArrayLike = 2,
+    shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample points of the unit ball of a p-norm.
 
@@ -595,11 +600,11 @@ def ball(
 @api_boundary
 def wald(
     key: ArrayLike,
-    mean: Any,
-    shape: Any = None,
+    mean: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the Wald (inverse Gaussian) distribution with scale 1.
 

@@ -29,7 +29,7 @@ from accnp.api.sampling.generators import (
     joined_words,
     vector_words,
 )
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -418,7 +418,7 @@ def like_key(keys: Any, node: Node) -> Any:
 
 
 @api_boundary
-def split(key: ArrayLike, num: Any = 2) -> Any:
+def split(key: ArrayLike, num: Shape = 2) -> Any:
     """Split a key into several new keys.
 
     Parameters

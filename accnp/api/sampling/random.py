@@ -42,7 +42,7 @@ from accnp.api.sampling.keys import (
     spread,
     wrap_key_data,
 )
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.config import config
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of
@@ -63,7 +63,13 @@ __all__ = [
 
 
 @api_boundary
-def bits(key: ArrayLike, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def bits(
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
+) -> Array:
     """Sample random bits as unsigned integers.
 
     Parameters
@@ -142,12 +148,12 @@ def uniform_node(
 @api_boundary
 def uniform(
     key: ArrayLike,
-    shape: Any = (),
+    shape: Shape = (),
     dtype: DTypeLike | None = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the uniform distribution over [minval, maxval).
 
@@ -204,12 +210,12 @@ def _plain(*values: Any) -> bool:
 @api_boundary
 def randint(
     key: ArrayLike,
-    shape: Any,
-    minval: Any,
-    maxval: Any,
+    shape: Shape,
+    minval: ArrayLike,
+    maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample uniformly distributed integers from [minval, maxval).
 
@@ -311,11 +317,11 @@ def _pick(test: Node, yes: Node, no: Node) -> Node:
 @api_boundary
 def bernoulli(
     key: ArrayLike,
-    p: Any = 0.5,
-    shape: Any = None,
+    p: ArrayLike = 0.5,
+    shape: Shape | None = None,
     mode: str = "low",
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample bools that are True with probability p.
 
@@ -387,7 +393,11 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 
 @api_boundary
 def normal(
-    key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Sample from the standard normal distribution, real or complex.
 
@@ -457,7 +467,7 @@ def permutation(
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Shuffle an array along an axis, or the integers below a number.
 
@@ -518,9 +528,9 @@ def permutation(
 def choice(
     key: ArrayLike,
     a: Any,
-    shape: Any = (),
+    shape: Shape = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:

@@ -5,8 +5,6 @@ In: keys and parameters. Out: lazy Arrays.
 
 from __future__ import annotations
 
-from typing import Any
-
 from accnp.api.algebra.linalg import cholesky, eigh, svd
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import broadcast_shapes, promote_inexact
@@ -17,7 +15,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.factors import lax_linalg
 from accnp.api.sampling.keys import float_dtype, inexact_dtype, key_words
 from accnp.api.sampling.random import normal, normal_node
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.op import o
@@ -30,13 +28,13 @@ __all__ = ["multivariate_normal", "orthogonal"]
 @broadcasts_inside
 def multivariate_normal(
     key: ArrayLike,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample normally distributed vectors with a given covariance.
 
@@ -127,11 +125,11 @@ _FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvalues, "svd": _by_singular_v
 def orthogonal(
     key: ArrayLike,
     n: int,
-    shape: Any = (),
+    shape: Shape = (),
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sample orthogonal or unitary matrices uniformly.
 

@@ -206,7 +206,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Any:
     """Reduce axes with a function of two scalars.
 

@@ -585,7 +585,7 @@ def conj(x: ArrayLike) -> Array:
 
 
 @api_boundary
-def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert the elements of an array to another dtype.
 
     Parameters

@@ -19,7 +19,8 @@ from accnp.api.arrays.creation import full
 from accnp.api.arrays.manipulation import cut
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -400,7 +401,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 @api_boundary
-def shape_as_value(shape: Any) -> Array:
+def shape_as_value(shape: Shape) -> Array:
     """Return the sizes of a shape as an array.
 
     Parameters
@@ -479,7 +480,7 @@ empty_p = composed("empty", lambda *, shape, dtype, out_sharding=None: full(shap
 
 
 @api_boundary
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Array:
     """Make an array whose values do not matter.
 
     Parameters

@@ -181,7 +181,7 @@ def ragged_dot_general(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: Any = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Multiply arrays in groups of elements along one axis.
 
@@ -264,7 +264,7 @@ def ragged_dot(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: Any = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Multiply groups of consecutive rows by a matrix each.
 
@@ -362,7 +362,7 @@ def scaled_dot(
     lhs_scale: Any = None,
     rhs_scale: Any = None,
     dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Multiply operands that have a scale for each block of contracted elements.
 

@@ -17,7 +17,7 @@ from accnp.api.arguments.values import needs_dtype
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import full_like as jnp_full_like
 from accnp.api.arrays.creation import iota as jnp_iota
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, Shape
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -35,7 +35,7 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
 
 @api_boundary
 def full(
-    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
+    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
 ) -> Array:
     """Make an array filled with one value.
 
@@ -92,7 +92,7 @@ def full_like(
     x: Any,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
-    shape: Any = None,
+    shape: Shape | None = None,
     sharding: Any = None,
 ) -> Array:
     """Make an array filled with one value, with the shape and dtype of another one.
@@ -177,7 +177,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
 @api_boundary
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Any, dimension: int, *, out_sharding: Any = None
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: object = None
 ) -> Array:
     """Make an array whose elements are their index along one axis.
 
@@ -229,7 +229,7 @@ def broadcasted_iota(
 
 
 @api_boundary
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object = None) -> Array:
     """Repeat an array along new leading axes.
 
     Parameters
@@ -268,7 +268,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
 
 @api_boundary
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
+    operand: ArrayLike, shape: Shape, broadcast_dimensions: Any, *, out_sharding: object = None
 ) -> Array:
     """Repeat an array to a larger shape, with its axes at given places.
 
@@ -354,7 +354,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 @api_boundary
 def reshape(
-    operand: ArrayLike, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
+    operand: ArrayLike, new_sizes: Shape, dimensions: Any = None, *, out_sharding: object = None
 ) -> Array:
     """Return the elements of an array in another shape.
 

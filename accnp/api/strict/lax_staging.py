@@ -6,7 +6,7 @@ In: arrays. Out: arrays, and tokens that stand for "after this".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -312,8 +312,8 @@ def ragged_all_to_all(
     output_offsets: Any,
     recv_sizes: Any,
     *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
+    axis_name: Hashable,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
 ) -> Array:
     """Exchange runs of rows of different lengths along a mapped axis.
 
@@ -399,7 +399,7 @@ def _no_halves(name: str) -> NotImplementedError:
 
 
 @api_boundary
-def psend(x: Any, axis_name: Any, perm: Any) -> Token:
+def psend(x: Any, axis_name: Hashable, perm: Any) -> Token:
     """Send an array along a mapped axis; not supported.
 
     Parameters
@@ -436,7 +436,7 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Token:
 
 
 @api_boundary
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
+def precv(token: Any, out_shape: Any, axis_name: Hashable, perm: Any) -> Array:
     """Receive an array along a mapped axis; not supported.
 
     Parameters
