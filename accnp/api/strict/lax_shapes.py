@@ -457,7 +457,8 @@ def rev(operand: ArrayLike, dimensions: Any) -> Array:
 
     Raises
     ------
-    {raises_axes}
+    TypeError
+        If an axis is out of bounds, negative or given twice.
 
     See Also
     --------
