@@ -91,9 +91,7 @@ shift_right_logical | Shift the bits of x right, filling with zeros | shift_righ
 sub | Subtract y from x; integers wrap around | numpy.subtract, add
 zeta | Compute the Hurwitz zeta function, the sum of (k + q)**-x for k >= 0 | scipy.special.zeta
 betainc | Compute the regularized incomplete beta function | scipy.special.betainc, lgamma"""
-_ENTRIES: dict[str, list[str]] = {
-    line.split(" | ")[0]: line.split(" | ")[1:] for line in _LINES.splitlines()
-}
+_ENTRIES = {line.split(" | ")[0]: line.split(" | ")[1:] for line in _LINES.splitlines()}
 # Operands of which more is to be said: function or "", and name -> description.
 _ROLES = {
     ("sin", "x"): "Angles in radians, ",
