@@ -36,6 +36,9 @@ nb_execution_timeout = 300  # seconds for each cell
 # Examples that show tracebacks or shell lines are not always valid Python.
 suppress_warnings = ["misc.highlighting_failure"]
 
+# The long names of classes and functions do not fit into the list "On this page".
+toc_object_entries = False
+
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
@@ -47,6 +50,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 7,
+    "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -40,7 +40,9 @@ def toctree_entries(page: str) -> list[str]:
     """The pages that the toctrees of a page list, relative to the folder of all pages."""
     lines = [line.strip() for body in TOCTREE.findall(TEXTS[page]) for line in body.splitlines()]
     folder = PurePosixPath(page).parent
-    return [(folder / line).as_posix() for line in lines if line and not line.startswith(":")]
+    entries = [line for line in lines if line and not line.startswith(":")]
+    names = [re.sub(r".+ <(.+)>", r"\1", entry) for entry in entries]  # "Title <page>"
+    return [(folder / name).as_posix() for name in names]
 
 
 def anchors(text: str) -> set[str]:
