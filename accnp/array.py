@@ -308,7 +308,7 @@ class Array:
 
     @property
     def aval(self) -> Aval:
-        """The abstract value: shape, dtype and weak_type."""
+        """Abstract value of the array: its shape, dtype and weak type."""
         return self._node.aval
 
     @property
@@ -318,37 +318,37 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
+        """Lengths of the axes."""
         return self._node.aval.shape
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of the elements."""
+        """Dtype of the elements."""
         return self._node.aval.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return self._node.aval.ndim
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return self._node.aval.size
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype came from a Python scalar, so that it yields to others in promotion."""
+        """Whether the dtype comes from a Python scalar and adapts to others in promotion."""
         return self._node.aval.weak_type
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Number of bytes of one element."""
         return self._node.aval.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Number of bytes of all elements."""
         return self._node.aval.nbytes
 
     def __len__(self) -> int:
@@ -413,7 +413,7 @@ class Array:
 
     @api_boundary
     def copy_to_host_async(self) -> None:
-        """Start computing the value without waiting for it: `x.copy_to_host_async()`."""
+        """Start computing the values without waiting for them: `x.copy_to_host_async()`."""
         if not is_traced(self._node):
             engine.materialise([self._node])
 
@@ -480,9 +480,23 @@ class Array:
 
     @api_boundary
     def to_numpy(self) -> np.ndarray:
-        """`numpy.asarray` of the array: matplotlib, which knows NumPy's arrays and what has this
-        method, takes a table of columns for a list of rows else. An error if the array is traced.
+        """Return the values as a read-only NumPy array, like `numpy.asarray`.
 
+        Returns
+        -------
+        numpy.ndarray
+            Array of the same shape and dtype, which shares memory where possible.
+
+        Raises
+        ------
+        TracerArrayConversionError
+            If the array is traced.
+
+        Notes ----- matplotlib recognizes arrays of other libraries by this method. Without it, a
+        matrix would be taken for a list of its rows.
+
+        Examples
+        --------
         >>> import accnp as jnp
         >>> jnp.array([1, 2]).to_numpy().tolist()
         [1, 2]
@@ -665,12 +679,12 @@ class Array:
 
     @property
     def committed(self) -> bool:
-        """Whether the array was put on its devices, and operations on it work there."""
+        """Whether the array was put on its devices explicitly; operations on it run there."""
         return self._node.aval.devices is not None
 
     @property
     def device(self) -> Any:
-        """The device that holds the value; a tuple of them for an array over several."""
+        """Device that holds the values, or a tuple of devices if the array is split over them."""
         where = self._where()
         return where[0] if len(where) == 1 else where
 
@@ -686,7 +700,7 @@ class Array:
 
     @property
     def traceback(self) -> Any:
-        """The line that recorded the operation, or None."""
+        """Source line that recorded the operation, or None."""
         site = self._node.site
         return None if site is None else site_text(self._node)
 

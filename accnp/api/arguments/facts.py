@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.shapes import as_axes
+from accnp.api.arguments.shapes import AxesLike, as_axes
 from accnp.api.arguments.values import node_of
 from accnp.array import Array
 from accnp.errors import api_boundary, hide_frames, warn
@@ -112,7 +112,7 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 @api_boundary
-def size(a: Any, axis: Any = None) -> int:
+def size(a: Any, axis: AxesLike | None = None) -> int:
     """Return the number of elements of an array, or their number along axes.
 
     Parameters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -16,7 +16,14 @@ from accnp.engine import array_of
 from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node
 
-__all__ = ["as_axes", "as_axis", "as_int", "as_shape", "as_size", "as_static", "concrete"]
+__all__ = [
+    "AxesLike", "ShapeLike", "as_axes", "as_axis", "as_int", "as_shape", "as_size", "as_static",
+    "concrete",
+]  # fmt: skip
+
+# What functions take for a shape, and for one or several axes.
+ShapeLike = SupportsIndex | Sequence[SupportsIndex] | np.ndarray
+AxesLike = SupportsIndex | Sequence[SupportsIndex]
 
 
 def concrete(node: Node) -> np.ndarray | None:

@@ -7,7 +7,7 @@ Filled arrays and ranges cost no memory until they are needed.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
-from accnp.api.arguments.shapes import as_int, as_shape, as_static
+from accnp.api.arguments.shapes import ShapeLike, as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
 from accnp.array import Array, ArrayLike, is_traced, wrap
@@ -200,7 +200,11 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
 
 @api_boundary
 def zeros(
-    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Make an array of zeros of the given shape.
 
@@ -236,7 +240,11 @@ def zeros(
 
 @api_boundary
 def ones(
-    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Make an array of ones of the given shape.
 
@@ -272,7 +280,11 @@ def ones(
 
 @api_boundary
 def empty(
-    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Make an array of unspecified values of the given shape.
 
@@ -316,7 +328,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> No
 
 @api_boundary
 def full(
-    shape: Any,
+    shape: ShapeLike,
     fill_value: Any,
     dtype: DTypeLike | None = None,
     *,
@@ -366,7 +378,7 @@ def full_like(
     a: Any,
     fill_value: Any,
     dtype: DTypeLike | None = None,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -450,7 +462,7 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
 def zeros_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -498,7 +510,7 @@ def zeros_like(
 def ones_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -544,7 +556,11 @@ def ones_like(
 
 @api_boundary
 def empty_like(
-    prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Make an array of unspecified values with the shape and dtype of another array.
 
@@ -703,7 +719,12 @@ def _number(v: Any) -> Any:
 
 @api_boundary
 def eye(
-    N: int, M: int | None = None, k: Any = 0, dtype: DTypeLike | None = None, *, device: Any = None
+    N: int,
+    M: int | None = None,
+    k: SupportsIndex = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Make a matrix with ones on one diagonal and zeros elsewhere.
 

@@ -21,8 +21,31 @@ __all__ = ["device_put_replicated", "device_put_sharded", "shuffle"]
 
 @api_boundary
 def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
-    """Return each leaf once for each device, along a new leading axis, as `pmap` takes it.
+    """Stack one copy of each leaf for each device, as an argument of `pmap`.
 
+    Parameters
+    ----------
+    x : pytree of array_like
+        Leaves to replicate, of any shape.
+    devices : sequence of Device
+        Devices, which are only counted.
+
+    Returns
+    -------
+    pytree of Array
+        Leaves with a new leading axis as long as `devices`.
+
+    Raises
+    ------
+    ValueError
+        If there are no devices.
+
+    See Also
+    --------
+    device_put : Put arrays on a device, which replaces this function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.device_put_replicated(1.0, jax.devices()[:1]).shape
     (1,)
@@ -42,8 +65,31 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
 
 @api_boundary
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
-    """Return the shards, trees of one structure, stacked along a new leading axis.
+    """Stack pytrees, one for each device, as an argument of `pmap`.
 
+    Parameters
+    ----------
+    shards : sequence of pytree of array_like
+        Pytrees of one structure, one for each device.
+    devices : sequence of Device
+        Devices, which are only counted.
+
+    Returns
+    -------
+    pytree of Array
+        Leaves stacked along a new leading axis.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of shards and devices differ, or the pytrees differ in structure.
+
+    See Also
+    --------
+    device_put : Put arrays on a device, which replaces this function.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.device_put_sharded([[1, 2]], jax.devices()[:1])[0].shape
     (1,)
@@ -58,8 +104,33 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 
 @api_boundary
 def shuffle(key: Any, x: Any, axis: int = 0) -> Array:
-    """Return the elements of each line of an axis in an order of its own.
+    """Shuffle the elements along an axis, each slice independently.
 
+    Parameters
+    ----------
+    key : Array
+        PRNG key, typed or raw.
+    x : array_like
+        Array whose elements are shuffled.
+    axis : int, optional
+        Axis along which to shuffle. The default is 0.
+
+    Returns
+    -------
+    Array
+        Shuffled array, with the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        If `key` is not a PRNG key.
+
+    See Also
+    --------
+    permutation : The function that replaces this one.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> jax.random.shuffle(jax.random.key(0), jax.numpy.arange(3)).shape
     (3,)

@@ -115,10 +115,19 @@ def _as_array(item: Any) -> Array:
 mgrid = _Grid(
     "mgrid",
     False,
-    """Dense grids: `mgrid[0:3, 0:2]` has shape (2, 3, 2), one array of places for each axis.
+    """Make dense coordinate grids from slices, by indexing.
 
-    A slice start:stop:step is like `arange`, with an imaginary step like `linspace`.
+    `mgrid[0:3, 0:2]` is an array of shape (2, 3, 2), with the coordinates along each axis. A slice
+    start:stop:step stands for `arange`, and one with an imaginary step for `linspace`.
 
+    See Also
+    --------
+    ogrid : Open grids.
+    meshgrid : Grids from vectors.
+    indices : Indices of a grid.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.mgrid[0:2, 0:3].shape
     (2, 2, 3)
@@ -127,8 +136,18 @@ mgrid = _Grid(
 ogrid = _Grid(
     "ogrid",
     True,
-    """Open grids: a list with one array for each axis, which broadcast against each other.
+    """Make open coordinate grids from slices, by indexing.
 
+    `ogrid[0:3, 0:2]` is a list of one array for each axis, which broadcast against each other.
+    Slices are those of `mgrid`.
+
+    See Also
+    --------
+    mgrid : Dense grids.
+    ix_ : Index arrays of an open mesh.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> [g.shape for g in jnp.ogrid[0:2, 0:3]]
     [(2, 1), (1, 3)]
@@ -139,11 +158,19 @@ r_ = _Joined(
     0,
     1,
     -1,
-    """Join numbers, arrays and slices along the first axis.
+    """Join numbers, arrays and slices along the first axis, by indexing.
 
-    A text in front, 'axis,ndmin,trans1d', chooses the axis, the least rank of parts, and where
-    their axes stand in it; 'r' and 'c' make a matrix of one row or column.
+    A string in front, 'axis,ndmin,trans1d', chooses the axis, the minimum number of axes of the
+    parts, and the position of their own axes among these. 'r' and 'c' make a matrix of one row or
+    column.
 
+    See Also
+    --------
+    c_ : Join along the last axis.
+    concatenate : The function for arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.r_[0:3, 7, jnp.array([1, 2])]
     Array([0, 1, 2, 7, 1, 2], dtype=int32)
@@ -154,8 +181,15 @@ c_ = _Joined(
     -1,
     2,
     0,
-    """Join arrays along the last axis; those of rank 1 are columns.
+    """Join arrays along the last axis, by indexing; vectors are columns.
 
+    See Also
+    --------
+    r_ : Join along the first axis.
+    column_stack : The function for arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.c_[jnp.arange(2), jnp.arange(2)]
     Array([[0, 0],

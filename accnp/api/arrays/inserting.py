@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node
-from accnp.api.arguments.shapes import as_axes, as_axis, as_static
+from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis, as_static
 from accnp.api.arguments.values import node_of, to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.folds.sorting import argsort_node
@@ -242,7 +242,7 @@ def _put_between(x: Node, v: Node, d: int, front: np.ndarray) -> Node:
 
 
 @api_boundary
-def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: AxesLike | None = None) -> Array:
     """Remove zeros from the ends of an array.
 
     Parameters

@@ -13,7 +13,15 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size, as_sizes, as_static
+from accnp.api.arguments.shapes import (
+    ShapeLike,
+    as_axis,
+    as_int,
+    as_shape,
+    as_size,
+    as_sizes,
+    as_static,
+)
 from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
@@ -718,7 +726,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def tile(A: ArrayLike, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """Repeat a whole array along each axis.
 
     Parameters
@@ -861,7 +869,7 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 
 
 @api_boundary
-def resize(a: ArrayLike, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """Make an array of a new shape by repeating the flattened elements.
 
     Parameters

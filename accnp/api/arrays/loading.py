@@ -105,7 +105,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 @api_boundary
-def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
+def fromiter(iterable: Any, dtype: DTypeLike, count: int = -1) -> Array:
     """Make an array from the numbers of an iterable.
 
     Parameters
@@ -147,7 +147,7 @@ def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
 
 @api_boundary
 def fromfile(
-    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
+    file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
     """Make an array from the numbers in a file.
 

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, as_nodes, to_shape
 from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
-from accnp.api.arguments.shapes import as_axes, as_axis, as_shape, as_sizes, as_static
+from accnp.api.arguments.shapes import (
+    AxesLike,
+    ShapeLike,
+    as_axes,
+    as_axis,
+    as_shape,
+    as_sizes,
+    as_static,
+)
 from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -30,7 +38,7 @@ __all__ = [
 @api_boundary
 def reshape(
     a: ArrayLike,
-    shape: Any,
+    shape: ShapeLike,
     order: str = "C",
     *,
     copy: bool | None = None,
@@ -184,7 +192,7 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def transpose(a: ArrayLike, axes: Any = None) -> Array:
+def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Array:
     """Permute the axes of an array, by default in reverse order.
 
     Parameters
@@ -233,7 +241,7 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
 
 
 @api_boundary
-def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
+def permute_dims(a: ArrayLike, /, axes: Sequence[SupportsIndex]) -> Array:
     """Permute the axes of an array, as the array API standard defines it.
 
     Parameters
@@ -357,7 +365,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 @api_boundary
-def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
+def moveaxis(a: ArrayLike, source: AxesLike, destination: AxesLike) -> Array:
     """Move axes to new positions and keep the order of the others.
 
     Parameters
@@ -445,7 +453,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 
 @api_boundary
-def expand_dims(a: ArrayLike, axis: Any) -> Array:
+def expand_dims(a: ArrayLike, axis: AxesLike) -> Array:
     """Insert axes of length 1.
 
     Parameters
@@ -494,7 +502,7 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def squeeze(a: ArrayLike, axis: Any = None) -> Array:
+def squeeze(a: ArrayLike, axis: AxesLike | None = None) -> Array:
     """Remove axes of length 1.
 
     Parameters
@@ -539,7 +547,7 @@ def squeeze(a: ArrayLike, axis: Any = None) -> Array:
 
 
 @api_boundary
-def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
     """Broadcast an array to a shape, without copying it.
 
     Parameters
@@ -616,7 +624,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 
 
 @api_boundary
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """Compute the shape to which shapes broadcast.
 
     Parameters

@@ -132,23 +132,23 @@ def _contains(self: Array, value: Any) -> bool:
 
 
 def _transposed(self: Array) -> Array:
-    """The array with its axes reversed."""
+    """Array with the order of its axes reversed."""
     return manipulation.transpose(self)
 
 
 @api_boundary
 def _matrix_transposed(self: Array) -> Array:
-    """The array with its last two axes swapped."""
+    """Array with its last two axes swapped."""
     return manipulation.matrix_transpose(self)
 
 
 def _real(self: Array) -> Array:
-    """The real part."""
+    """Real part of each element."""
     return ufuncs.real(self)
 
 
 def _imag(self: Array) -> Array:
-    """The imaginary part."""
+    """Imaginary part of each element; 0 for real dtypes."""
     return ufuncs.imag(self)
 
 

@@ -16,6 +16,7 @@ from accnp.api.arrays.joining import vstack
 from accnp.api.arrays.manipulation import atleast_1d
 from accnp.api.elements.ufuncs import trunc
 from accnp.array import Array
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -33,9 +34,31 @@ row_stack, fix = vstack, trunc
 
 
 @api_boundary
-def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Array:
-    """Return an array of any operand; there are no subclasses that could pass.
+def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
+    """Convert a value to an array; the same as `asarray`, since `Array` has no subclasses.
 
+    Parameters
+    ----------
+    a : array_like
+        Value to convert. An array is returned as it is.
+    {dtype_converted}
+    {order_kc}
+
+    Returns
+    -------
+    Array
+        Array with the shape of the value.
+
+    Raises
+    ------
+    {raises_values}
+
+    See Also
+    --------
+    asarray : The same with more options.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.asanyarray([1, 2]).shape
     (2,)
@@ -44,9 +67,31 @@ def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Array:
 
 
 @api_boundary
-def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
-    """Return an array of one axis at least; how it lies in memory cannot be seen.
+def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
+    """Convert a value to an array with at least one axis.
 
+    Parameters
+    ----------
+    a : array_like
+        Value to convert, of any shape.
+    {dtype_converted}
+
+    Returns
+    -------
+    Array
+        Array with at least one axis. Its memory layout cannot be seen.
+
+    Raises
+    ------
+    {raises_values}
+
+    See Also
+    --------
+    asarray : The same for numbers without axes.
+    atleast_1d : Add an axis to numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ascontiguousarray(3).shape
     (1,)
@@ -55,9 +100,30 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
 
 
 @api_boundary
-def asfortranarray(a: Any, dtype: Any = None) -> Array:
-    """Return an array of one axis at least; how it lies in memory cannot be seen.
+def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Array:
+    """Convert a value to an array with at least one axis, for compatibility with NumPy.
 
+    Parameters
+    ----------
+    a : array_like
+        Value to convert, of any shape.
+    {dtype_converted}
+
+    Returns
+    -------
+    Array
+        Array with at least one axis. Its memory layout cannot be seen; NumPy makes it column-major.
+
+    Raises
+    ------
+    {raises_values}
+
+    See Also
+    --------
+    ascontiguousarray, asarray : Other conversions.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.asfortranarray([[1, 2]]).shape
     (1, 2)
@@ -66,8 +132,24 @@ def asfortranarray(a: Any, dtype: Any = None) -> Array:
 
 
 def isfortran(a: Any) -> bool:
-    """Return False: values are handed out in the order of C.
+    """Test for column-major order, which no array has.
 
+    Parameters
+    ----------
+    a : array_like
+        Array to test, of any shape.
+
+    Returns
+    -------
+    bool
+        Always False: values are passed to other libraries in row-major order.
+
+    See Also
+    --------
+    asfortranarray : Conversion for compatibility with NumPy.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.isfortran(jnp.ones((2, 2)))
     False
@@ -76,12 +158,36 @@ def isfortran(a: Any) -> bool:
 
 
 @api_boundary
-def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Array:
-    """Return an array whose values are all finite; they are computed to know.
+def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
+    """Convert a value to an array and check that all elements are finite.
 
-    Raises:
-        ValueError: there is an infinite number or nan.
+    Parameters
+    ----------
+    a : array_like
+        Value to convert. Its elements are computed to check them.
+    {dtype_converted}
+    {order_kc}
 
+    Returns
+    -------
+    Array
+        Array with the shape of the value.
+
+    Raises
+    ------
+    ValueError
+        If an element is infinite or nan.
+    TypeError
+        If a value is not a number, or nested lists differ in length.
+
+    See Also
+    --------
+    asarray : The same without the check.
+    isfinite : Test of each element.
+    nan_to_num : Replace nan and infinities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.asarray_chkfinite([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -97,10 +203,43 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Ar
 
 @api_boundary
 def require(
-    a: Any, dtype: Any = None, requirements: str | Sequence[str] | None = None, *, like: None = None
+    a: Any,
+    dtype: DTypeLike | None = None,
+    requirements: str | Sequence[str] | None = None,
+    *,
+    like: None = None,
 ) -> Array:
-    """Return an array; it is aligned and C-contiguous. It cannot be writeable or Fortran's.
+    """Convert a value to an array that meets requirements on its memory.
 
+    Parameters
+    ----------
+    a : array_like
+        Value to convert, of any shape.
+    {dtype_converted}
+    requirements : str or sequence of str, optional
+        Requirements in NumPy's notation. 'C' (row-major), 'A' (aligned), 'O' (owns its memory) and
+        'E' are met by all arrays.
+    like : None, optional
+        Not used; present for compatibility with NumPy.
+
+    Returns
+    -------
+    Array
+        Array with the shape of the value.
+
+    Raises
+    ------
+    ValueError
+        If a requirement is 'W' (writeable) or 'F' (column-major), which no array meets.
+    TypeError
+        If a value is not a number, or nested lists differ in length.
+
+    See Also
+    --------
+    asarray : Conversion without requirements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.require([1, 2], jnp.float32, ["C", "A"])
     Array([1., 2.], dtype=float32)
@@ -116,8 +255,29 @@ def require(
 
 @api_boundary
 def ndenumerate(a: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Return an iterator over (index, value), with values as NumPy's scalars.
+    """Iterate over the indices and elements of an array.
 
+    Parameters
+    ----------
+    a : array_like
+        Array of any shape, whose values are computed.
+
+    Returns
+    -------
+    iterator of (tuple of int, scalar)
+        Indices in row-major order, and elements as NumPy scalars.
+
+    Raises
+    ------
+    TracerArrayConversionError
+        If the array is traced.
+
+    See Also
+    --------
+    ndindex : Indices alone.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> [(i, int(v)) for i, v in jnp.ndenumerate(jnp.array([[5, 6]]))]
     [((0, 0), 5), ((0, 1), 6)]
@@ -127,8 +287,32 @@ def ndenumerate(a: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 @api_boundary
 def loadtxt(*args: Any, **kwargs: Any) -> Any:
-    """Return an array of the numbers in a text file; takes what `numpy.loadtxt` takes.
+    """Read numbers from a text file with a fixed number of columns.
 
+    Parameters
+    ----------
+    *args, **kwargs : optional
+        File and options, as `numpy.loadtxt` takes them.
+
+    Returns
+    -------
+    Array
+        Numbers, one row for each line, with the default float or integer dtype.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a field is not a number, or lines differ in length.
+
+    See Also
+    --------
+    genfromtxt : Read files with missing values.
+    load : Read a file that `save` wrote.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.loadtxt(["1 2", "3 4"]).shape
     (2, 2)
@@ -138,8 +322,32 @@ def loadtxt(*args: Any, **kwargs: Any) -> Any:
 
 @api_boundary
 def genfromtxt(*args: Any, **kwargs: Any) -> Any:
-    """Return an array of the numbers in a text file; takes what `numpy.genfromtxt` takes.
+    """Read numbers from a text file, in which values may be missing.
 
+    Parameters
+    ----------
+    *args, **kwargs : optional
+        File and options, as `numpy.genfromtxt` takes them.
+
+    Returns
+    -------
+    Array
+        Numbers, one row for each line, with the default float or integer dtype. Missing values are
+        nan.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If lines differ in length.
+
+    See Also
+    --------
+    loadtxt : Read files without missing values.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.genfromtxt(["1,2", "3,"], delimiter=",").shape
     (2, 2)
@@ -157,11 +365,31 @@ def _ours(read: Any) -> Any:
 
 
 def errstate(**kwargs: Any) -> np.errstate:
-    """Return NumPy's context, which our functions need not: they pass nan and inf in silence.
+    """Return NumPy's context manager for floating-point errors.
 
-    Raises:
-        NotImplementedError: an error is to be raised; `jax_debug_nans` does that.
+    Parameters
+    ----------
+    **kwargs : {'ignore', 'warn'}, optional
+        Treatment of the errors `all`, `divide`, `over`, `under` and `invalid` in NumPy's functions.
 
+    Returns
+    -------
+    numpy.errstate
+        Context manager. It has no effect on functions of this package, which give nan and inf
+        without a warning.
+
+    Raises
+    ------
+    NotImplementedError
+        If an error is to be raised, logged or passed to a function; `jax_debug_nans` raises errors
+        for nan.
+
+    See Also
+    --------
+    nan_to_num : Replace nan and infinities.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> with jnp.errstate(divide="ignore"):
     ...     jnp.divide(1.0, 0.0)

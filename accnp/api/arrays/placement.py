@@ -275,7 +275,7 @@ def _addressable(self: Array, index: int) -> Array:
 
 
 def _always(self: Array) -> bool:
-    """True: there is one process, whose devices share their memory."""
+    """True, since there is one process, whose devices share their memory."""
     return True
 
 
@@ -295,33 +295,33 @@ def _shards() -> Any:
 
 
 def _sharding(self: Array) -> Any:
-    """How the value lies on devices: a `Sharding`."""
+    """Sharding of the array: how its values are split over devices."""
     return _shards().sharding_of(self)
 
 
 def _parts(self: Array) -> list[Any]:
-    """The parts of the value, one for each device."""
+    """Parts of the array, one for each device."""
     return _shards().shards(self)
 
 
 def _format(self: Array) -> Any:
-    """How the elements lie in memory and on devices."""
+    """Layout of the elements in memory and on devices."""
     layouts = importlib.import_module("accnp.api.arrays.layouts")  # few programs ask
     return layouts.format_of(self)
 
 
 def _flat(self: Array) -> Any:
-    """Not implemented, as in jax; use `flatten()`."""
+    """Not implemented, as in JAX; use `flatten`."""
     raise NotImplementedError("Array.flat: there is no iterator over elements; use x.flatten()")
 
 
 def _device_buffer(self: Array) -> Any:
-    """An older name; use `addressable_data(0)`."""
+    """Former name of `addressable_data(0)`."""
     raise AttributeError("Array.device_buffer: a former name; use x.addressable_data(0)")
 
 
 def _device_buffers(self: Array) -> Any:
-    """An older name; use `addressable_shards`."""
+    """Former name of `addressable_shards`."""
     raise AttributeError(
         "Array.device_buffers: a former name; use the data of each of x.addressable_shards"
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, scalar_node
-from accnp.api.arguments.shapes import as_axes, as_axis, as_int
+from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis, as_int
 from accnp.api.arrays.manipulation import cut, reshape_plain, swapaxes
 from accnp.api.compiled.named import shown
 from accnp.array import Array, ArrayLike, wrap
@@ -25,7 +25,7 @@ __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 @api_boundary
 @shown("_flip")
-def flip(m: ArrayLike, axis: Any = None) -> Array:
+def flip(m: ArrayLike, axis: AxesLike | None = None) -> Array:
     """Reverse the order of elements along axes.
 
     Parameters
@@ -188,7 +188,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @api_boundary
 @shown("_roll_static")
-def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: Any, axis: AxesLike | None = None) -> Array:
     """Shift elements along axes, moving those beyond an end to the other end.
 
     Parameters

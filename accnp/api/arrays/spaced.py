@@ -175,7 +175,7 @@ def _along(x: Node, axis: Any, function: str) -> Node:
 @api_boundary
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0,
+    dtype: DTypeLike | None = None, axis: int = 0,
 ) -> Array:  # fmt: skip
     """Make numbers that are evenly spaced on a logarithmic scale, given by exponents.
 
@@ -224,8 +224,13 @@ def logspace(
 
 @api_boundary
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0,
-) -> Array:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     """Make numbers in a geometric progression between two ends.
 
     Parameters

@@ -27,7 +27,7 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
 
-Axis = Any
+Axis = red.Axis
 BYTE = np.dtype(np.uint8)
 
 

@@ -10,8 +10,8 @@ bfloat16 in float32; the result of a floating reduction has the input's dtype.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from accnp.api.arguments.convert import (
     to_shape,
     wrap,
 )
-from accnp.api.arguments.shapes import as_axes, as_axis
+from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis
 from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
@@ -42,7 +42,7 @@ from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
 from accnp.primitives.reduce import extreme_jvp, kept_dims
 
 F32 = np.dtype(np.float32)
-Axis = Any  # None, an int, a name, or several
+Axis = AxesLike | str | Sequence[SupportsIndex | str] | None  # names are those of mapped axes
 Texts = tuple[str, str, str]  # of a generated function: summary, result, related functions
 
 if TYPE_CHECKING:  # the types of functions that are made below
@@ -117,7 +117,7 @@ def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple
     """Return the axes to reduce, and the names among them: axes of the mapped functions around."""
     if axis is None or type(axis) is int:
         return axes_of(axis, rank, name), ()
-    every = axis if isinstance(axis, tuple | list) else (axis,)
+    every: Sequence[Any] = axis if isinstance(axis, tuple | list) else (axis,)
     names = tuple([a for a in every if isinstance(a, str)])
     left = [a for a in every if not isinstance(a, str)] if names else axis
     return axes_of(left, rank, name), names

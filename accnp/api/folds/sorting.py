@@ -18,6 +18,7 @@ from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.compiled.named import shown
 from accnp.array import Array, ArrayLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -124,7 +125,7 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Return the indices that sort an array.
 

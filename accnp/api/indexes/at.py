@@ -238,7 +238,7 @@ _METHOD = {
 
 
 class At:
-    """`x.at`: index it to say where, then call a method to say what."""
+    """Helper of an array: index it to say where, then call a method to say what."""
 
     __slots__ = ("array",)
 
@@ -253,9 +253,9 @@ class At:
 
 
 class AtIndex:
-    """`x.at[key]`: each method returns an updated copy; `x` stays as it is.
+    """Indexed elements of an array, `x.at[key]`; each method returns an updated copy.
 
-    Updates out of bounds are dropped; `mode="clip"` moves them inside.
+    Updates out of bounds are dropped; `mode="clip"` moves them to the nearest element.
     """
 
     __slots__ = ("array", "index")
@@ -705,5 +705,5 @@ _state_hints()
 
 @property
 def at(self: Array) -> At:
-    """Updated copies: `x.at[key].set(values)`, and add, multiply, divide, power, min, max."""
+    """Helper for updated copies: `x.at[key].set(values)`, `add`, `multiply`, `min` and others."""
     return At(self)
