@@ -124,11 +124,20 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return wrap(o.mul(half(0), o.logistic(half(n // 2))))
 
 
+def _beside_infinity(x: Any, name: str, kinds: str) -> Array:
+    """x as it is beside -inf, which stands where a mask leaves elements out: integers become the
+    default float, which is float64 with 64-bit types."""
+    node = as_node(x, name)
+    if dtype_kind(node.aval.dtype) in kinds:
+        node = cast(node, dtypes.default_float(), node.aval.weak_type)
+    return wrap(node)
+
+
 def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tuple[int, ...]]:
     """x, its maximum over the axes, which derivatives do not see, and those."""
     if where is None and as_node(x, name).aval.dtype == bool:
         raise TypeError(f"nn.{name}: bools cannot be subtracted; got dtype bool; convert to float")
-    node = _one(name, x)
+    node = _one(name, x) if where is None else _one(name, _beside_infinity(x, name, "biu"))
     if where is not None:  # where nothing of a line is taken, its slope must not be 0 / 0
         node = red.masked(node, where, -math.inf, name)
     axes = red.axes_of(axis, node.aval.ndim, name)  # of both: the mask may be the larger one
@@ -427,7 +436,7 @@ def logsumexp(
     Array(1000.6932, dtype=float32)
     """
     if b is None:
-        (x,) = inexact("logsumexp", a)
+        (x,) = inexact("logsumexp", a if where is None else _beside_infinity(a, "logsumexp", "b"))
         scale = None
     else:
         x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
