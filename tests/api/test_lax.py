@@ -339,3 +339,26 @@ def test_logarithms_are_added_up_at_once(name: str) -> None:
 def test_places_are_sought_along_axes_from_0(name, axis):
     with pytest.raises(ValueError, match=f"lax.{name}: axis {axis} is out of bounds"):
         getattr(lax, name)(jnp.ones((2, 3)), axis, np.int32)
+
+
+def test_stop_gradient_keeps_values_of_the_host():
+    """As in jax, where nothing is traced: numbers stay numbers, and know their types."""
+    given = {
+        "a": np.arange(3),
+        "b": 2.0,
+        "c": np.float32(1),
+        "d": True,
+        "e": 1j,
+        "f": accnp.ones(2),
+    }
+    found = accnp.lax.stop_gradient(given)
+    kinds = [np.ndarray, float, np.ndarray, bool, complex, accnp.Array]
+    assert [isinstance(x, k) for x, k in zip(found.values(), kinds, strict=True)] == [True] * 6
+    assert found["a"].dtype == np.int32
+    assert (found["b"].dtype, found["b"].weak_type) == (np.float32, True)
+    zeros = np.zeros(2, accnp.dtypes.float0)
+    assert accnp.lax.stop_gradient(zeros) is zeros
+    assert isinstance(accnp.lax.shape_as_value((2, 3)), np.ndarray)
+    assert accnp.grad(lambda x: x * accnp.lax.stop_gradient(2.0))(1.0) == 2
+    with pytest.raises(accnp.errors.ConcretizationTypeError):
+        accnp.jit(lambda: float(accnp.lax.stop_gradient(3.0)))()

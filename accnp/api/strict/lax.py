@@ -23,10 +23,12 @@ from accnp.api.strict.lax_kinds import atan2_any
 from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array, ArrayLike
-from accnp.dtypes.names import DTypeLike
+from accnp.dtypes.names import DTypeLike, float0
 from accnp.errors import UnsupportedDtypeError, api_boundary
+from accnp.ir.equations import typed
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
+from accnp.ir.trace import state
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.precision import reduce_precision as rounded_bits
 from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
@@ -777,7 +779,8 @@ def stop_gradient(x: Any) -> Any:
     Returns
     -------
     pytree
-        The same values, with their shapes and dtypes.
+        The same values, with their shapes and dtypes. Outside of traced functions, NumPy arrays and
+        Python numbers stay what they are.
 
     Raises
     ------
@@ -792,12 +795,19 @@ def stop_gradient(x: Any) -> Any:
     Examples
     --------
     >>> import accnp as jnp
-    >>> jnp.lax.stop_gradient(1.0)
-    Array(1., dtype=float32, weak_type=True)
+    >>> jnp.lax.stop_gradient(jnp.float32(1))
+    Array(1., dtype=float32)
     """
 
     def stop(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray) and leaf.dtype == float0:
+            return leaf
         node = as_node(leaf, "lax.stop_gradient")
+        if state.abstract is None:
+            if isinstance(leaf, np.ndarray | np.generic):
+                return np.asarray(leaf, node.aval.dtype)
+            if isinstance(leaf, bool | int | float | builtins.complex):
+                return leaf if isinstance(leaf, bool) else typed(leaf, node.aval)
         if node.aval.dtype.kind in "biu":
             return wrap(node)
         return wrap(o.stop_gradient(node))

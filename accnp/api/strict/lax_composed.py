@@ -401,7 +401,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 @api_boundary
-def shape_as_value(shape: Shape) -> Array:
+def shape_as_value(shape: Shape) -> np.ndarray | Array:
     """Return the sizes of a shape as an array.
 
     Parameters
@@ -411,8 +411,8 @@ def shape_as_value(shape: Shape) -> Array:
 
     Returns
     -------
-    Array
-        Vector of default integers.
+    numpy.ndarray
+        Vector of int32; an Array where the shape is empty.
 
     Raises
     ------
@@ -427,11 +427,10 @@ def shape_as_value(shape: Shape) -> Array:
     --------
     >>> import accnp as jnp
     >>> jnp.lax.shape_as_value((2, 3))
-    Array([2, 3], dtype=int32)
+    array([2, 3], dtype=int32)
     """
     sizes = as_shape(shape, "lax.shape_as_value")
-    parts = [full((1,), n, np.int32) for n in sizes]
-    return joining.concatenate(parts) if parts else full((0,), 0, np.int32)
+    return np.array(sizes, np.int32) if sizes else full((0,), 0, np.int32)
 
 
 @api_boundary
