@@ -740,16 +740,16 @@ def not_an_array_error(function: str, path: str, value: object) -> TypeError:
     numpys = isinstance(value, np.ndarray | np.generic)  # whatever the dtype
     if dtype is not None and (numpys or getattr(dtype, "kind", "O") in "OSUMm"):
         return TypeError(
-            f"{function}: Error interpreting argument {path} as an abstract array: an array of "
-            f"dtype {dtype} is not a valid JAX type; only bool, integer, floating and complex "
-            "dtypes are valid; convert it, or mark it as static"
+            f"{function}: Error interpreting argument to {function} as an abstract array: {path}: "
+            f"an array of dtype {dtype} is not a valid JAX type; only bool, integer, floating and "
+            "complex dtypes are valid; convert it, or mark it as static"
         )
-    given, mend = f"{value!r} of type {type(value).__name__}", "pass numbers and arrays"
+    given, mend = f"Argument {value!r} of type {type(value)}", "pass numbers and arrays"
     if hasattr(value, "__array__"):  # a Series or DataFrame of pandas
-        given, mend = f"a {type(value).__name__}", "convert it with jnp.asarray"
+        given, mend = f"Argument of type {type(value)}", "convert it with jnp.asarray"
     return TypeError(
-        f"{function}: Error interpreting argument {path} as an abstract array: {given} is not a "
-        f"valid JAX type; {mend}, or mark it as static"
+        f"{function}: Error interpreting argument to {function} as an abstract array: {path}: "
+        f"{given} is not a valid JAX type; {mend}, or mark it as static"
     )
 
 

@@ -158,7 +158,7 @@ def test_static_and_leaf_errors():
     )
     error = errors.not_an_array_error("jit", "x['a']", "text")
     assert isinstance(error, TypeError)
-    assert re.search(r"argument x\['a'\].*'text' of type str", str(error))
+    assert re.search(r"x\['a'\]: Argument 'text' of type <class 'str'>", str(error))
 
 
 # ---- frames: `library` plays a file of the package, by its file name

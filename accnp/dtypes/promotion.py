@@ -64,7 +64,7 @@ def value_type(x: Any) -> WeakType:
         if isinstance(x, kind):
             return result
     raise TypeError(
-        f"a number or an array is needed; got {x!r} of type {type(x).__name__}; convert it first"
+        f"it requires ndarray or scalar arguments, got {type(x)}: {x!r}; convert it first"
     )
 
 

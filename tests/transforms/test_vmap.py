@@ -178,12 +178,12 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "text": (
         lambda m: m.vmap(lambda x: x)("abc"),
         TypeError,
-        "Error interpreting argument x as an abstract array",
+        "Error interpreting argument to vmap as an abstract array: x: Argument 'abc'",
     ),
     "object": (
         lambda m: m.vmap(lambda p: 1)({"a": object()}),
         TypeError,
-        r"Error interpreting argument p\['a'\] as an abstract array",
+        r"Error interpreting argument to vmap as an abstract array: p\['a'\]: Argument",
     ),
     "result": (
         lambda m: m.vmap(lambda x: {"a": ["b"]})(V),

@@ -234,9 +234,9 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
         return product(x, y, contract, ((), ()), precision, preferred)
     if a.shape[-1] != b.shape[-2]:
         raise IncompatibleShapesError(
-            f"dot_general: contracted axes must be equally long; got {a.shape[-1]} "
-            f"and {b.shape[-2]} for shapes {a.shape} and {b.shape}; transpose or cut "
-            "one"
+            "dot_general requires contracting dimensions to have the same shape, got "
+            f"({a.shape[-1]},) and ({b.shape[-2]},) for shapes {a.shape} and {b.shape}; transpose "
+            "or cut one"
         )
     if b.ndim == 2:
         return product(x, y, contract, ((), ()), precision, preferred)

@@ -124,11 +124,14 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         mend = "convert lists and tuples with jnp.array first"
     elif hasattr(x, "__array__"):  # a Series or Index of pandas
         mend = "convert it with jnp.asarray first"
-    wrong = (
-        f"{name} requires ndarray or scalar arguments, got {type(x)}: {_short(x)}"
-        if x is None or isinstance(x, list | tuple | dict | set)
-        else f"{name}: Error interpreting argument {_short(x)} of type {type(x)}: it"
-    )
+    if x is None or isinstance(x, list | tuple | dict | set):
+        wrong = f"{name} requires ndarray or scalar arguments, got {type(x)}: {_short(x)}"
+    else:
+        wrong = f"{name}: Error interpreting argument to {name} as an abstract array: "
+        if isinstance(x, str):
+            wrong += f"Value {_short(x)} with dtype {np.asarray(x).dtype} is not a valid JAX array "
+            wrong += "type: "
+        wrong += f"Argument {_short(x)} of type {type(x)}"
     raise TypeError(f"{wrong} is not a valid JAX type; {mend}")
 
 
@@ -323,9 +326,9 @@ def broadcast_shapes(
             if n != 1:
                 if out[i] not in (1, n):
                     listed = ", ".join(map(str, shapes))
-                    wrong = (
+                    wrong = (  # jax's text for operands of one rank, and of several
                         f"{name} got incompatible shapes for broadcasting: {listed}"
-                        if elementwise
+                        if elementwise and len(set(map(len, shapes))) == 1
                         else f"{name}: Incompatible shapes for broadcasting: shapes=[{listed}]"
                     )
                     raise IncompatibleShapesError(f"{wrong}; make trailing axes equal, or 1")

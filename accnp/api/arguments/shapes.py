@@ -46,10 +46,10 @@ def as_int(x: Any, function: str, name: str = "argument", kind: str = "static") 
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(
-            f"{function}: {name} must be an integer; got {value!r} of type {type(x).__name__}; "
-            "convert it with int()"
-        ) from None
+        what = f"{name} must be an integer; got {value!r} of type {type(x).__name__}"
+        if kind == "shape":
+            what += ": Shapes must be 1D sequences of concrete values of integer type"
+        raise TypeError(f"{function}: {what}; convert it with int()") from None
 
 
 def as_size(x: Any, function: str, name: str = "size") -> int:

@@ -17,6 +17,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_shape
+from accnp.api.arguments.values import needs_function
 from accnp.api.arrays.creation import arange, asarray, zeros_like
 from accnp.api.arrays.manipulation import broadcast_to, expand_dims
 from accnp.api.elements.selecting import where
@@ -252,7 +253,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     name = "jnp.place"
     if inplace:
-        raise ValueError(f"{name}: arrays are immutable; pass inplace=False to get an updated copy")
+        raise ValueError(
+            f"{name}: JAX arrays are immutable; pass inplace=False to get an updated copy"
+        )
     x, chosen, values = (wrap(as_node(v, name)) for v in (arr, mask, vals))
     if chosen.size != x.size:
         raise ValueError(
@@ -314,6 +317,7 @@ def fromfunction(
     """
     sizes = as_shape(shape, "jnp.fromfunction")
     kind = None if dtype is None else dtypes.requested_dtype(dtype, "jnp.fromfunction")
+    needs_function("fromfunction", function)
     rank = len(sizes)
     steps = [arange(n, dtype=kind) for n in sizes]
     each = partial(function, **kwargs)

@@ -210,8 +210,6 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> Node:
     """The diagonal as a chain of views: flatten the two axes and step by one more than a row."""
     k, rank = as_int(offset, name, "offset"), x.aval.ndim
-    if rank < 2:
-        raise ValueError(f"{name}: two axes are needed; got {rank}; add axes with x[None]")
     i, j = as_axis(axis1, rank, name), as_axis(axis2, rank, name)
     if i == j:
         raise ValueError(

@@ -348,7 +348,7 @@ class ufunc(metaclass=_Kind):
         name = f"jnp.{self.__name__}.at"
         if inplace:
             raise NotImplementedError(
-                f"{name}: arrays are immutable; pass inplace=False to get an updated copy"
+                f"{name}: JAX arrays are immutable; pass inplace=False to get an updated copy"
             )
         x = wrap(as_node(a, name))
         if self._at is not None:

@@ -252,7 +252,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     Array([2, 1, 0, 3], dtype=int32)
     """
     name = "lax.linalg.lu_pivots_to_permutation"
-    size = as_int(permutation_size, name, "permutation_size")
+    size = as_int(permutation_size, name, "permutation_size", "shape")
     return wrap(o.lu_pivots_to_permutation(as_node(pivots, name), permutation_size=size))
 
 

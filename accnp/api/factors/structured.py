@@ -462,7 +462,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 
 def _size(n: Any, name: str, least: int = 0) -> int:
-    n = as_int(n, f"linalg.{name}", "n")
+    n = as_int(n, f"linalg.{name}", "n", "shape")
     if n < least:
         raise IncompatibleShapesError(
             f"linalg.{name}: n must be at least {least}; got {n}; pass that or more"

@@ -96,7 +96,7 @@ def put_along_axis(
 def _no_inplace(inplace: bool, function: str) -> None:
     if inplace:
         raise ValueError(
-            f"{function}: arrays are immutable; pass inplace=False to get an updated copy"
+            f"{function}: JAX arrays are immutable; pass inplace=False to get an updated copy"
         )
 
 

@@ -694,6 +694,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     if mode not in ("raise", "wrap", "clip"):
         raise not_one_of("jnp.choose", "mode", mode, ("raise", "wrap", "clip"))
     index = integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
+    if len(choices) == 0:
+        raise ValueError("invalid entry in choice array; choose got no choices; pass one or more")
     parts = [cast(p, p.aval.dtype) for p in promote("jnp.choose", *choices)]
     n = len(parts)
     if mode == "wrap":
