@@ -43,7 +43,7 @@ def page(error: type[BaseException]) -> str:
     meaning, _, cause = first.partition("\n\n")
     bases = ", ".join(f"`{base.__name__}`" for base in error.__mro__[1:-3])
     written = [
-        f"# {error.__name__}\n\n[Errors](index.md) / {error.__name__}\n",
+        f"# {error.__name__}\n",
         *prose(meaning),
         "## Cause\n",
         *prose(cause),
