@@ -41,7 +41,7 @@ _BY_NAME = {name: t for t in FftType for name in (t.name, t.name.lower())}
 
 
 @api_boundary
-def lax_fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
+def lax_fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """Compute Fourier transforms over the last axes.
 
     Parameters
@@ -409,7 +409,9 @@ def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
 
 
 @api_boundary
-def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+def fftfreq(
+    n: int, d: Array | float = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """Return the frequencies of the elements of `fft`.
 
     Parameters
@@ -457,7 +459,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any
 
 
 @api_boundary
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+def rfftfreq(
+    n: int, d: Array | float = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """Return the frequencies of the elements of `rfft`.
 
     Parameters
@@ -515,7 +519,7 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
 
 
 @api_boundary
-def fftshift(x: ArrayLike, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move frequency 0 to the middle of the axes.
 
     Parameters
@@ -552,7 +556,7 @@ def fftshift(x: ArrayLike, axes: Any = None) -> Array:
 
 
 @api_boundary
-def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move frequency 0 back to the start of the axes, the inverse of `fftshift`.
 
     Parameters

@@ -5,13 +5,16 @@ In: arrays. Out: lazy Arrays.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import as_node
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
+
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import PrecisionLike
 
 __all__ = ["matmul", "outer", "tensordot"]
 
@@ -22,7 +25,7 @@ def matmul(
     x2: ArrayLike,
     /,
     *,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Multiply matrices, or matrices and vectors.
@@ -110,7 +113,7 @@ def tensordot(
     /,
     *,
     axes: Any = 2,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,14 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.linalg import batched_identity
 
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import PrecisionLike
+
 __all__ = ["matrix_power", "multi_dot", "tensorinv", "tensorsolve"]
 
 
 @api_boundary
-def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solve the equation tensordot(a, x, x.ndim) = b.
 
     Parameters
@@ -190,7 +193,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 @api_boundary
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
     """Multiply a chain of matrices in the order that needs the fewest operations.
 
     Parameters

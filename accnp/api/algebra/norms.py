@@ -102,7 +102,12 @@ def singular_values(x: Node) -> Node:
 
 @api_boundary
 @shown()
-def norm(x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+def norm(
+    x: ArrayLike,
+    ord: int | float | str | None = None,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+) -> Array:
     """Compute the norm of vectors or matrices.
 
     Parameters
@@ -182,7 +187,12 @@ def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
 
 @api_boundary
 def vector_norm(
-    x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    ord: int | float | str = 2,
 ) -> Array:
     """Compute the norm of vectors.
 
@@ -239,7 +249,9 @@ def _size(x: Node, axes: Sequence[int]) -> int:
 
 
 @api_boundary
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
+) -> Array:
     """Compute the norm of matrices.
 
     Parameters

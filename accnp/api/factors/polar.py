@@ -74,7 +74,7 @@ def _by_cholesky(u: Array, a: float, b: float, c: float) -> Array:
 
 @api_boundary
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,

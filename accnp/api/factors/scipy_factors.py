@@ -42,7 +42,7 @@ def _one(name: str, x: Any) -> Array:
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
-    lwork: Any = None,
+    lwork: object = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
@@ -444,7 +444,7 @@ def eigh_tridiagonal(
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key: Any = None,
+    key: object = None,
 ) -> Any:
     """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix.
 

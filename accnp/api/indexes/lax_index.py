@@ -20,7 +20,7 @@ from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, Shape
 from accnp.docstrings import fill
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -40,13 +40,13 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 def gather(
     operand: ArrayLike,
     start_indices: ArrayLike,
-    dimension_numbers: Any,
-    slice_sizes: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Shape,
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    mode: Any = None,
-    fill_value: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Collect windows of an array that start at given indices.
 
@@ -155,11 +155,11 @@ def _make_scatter(name: str, what: str, gives: str, related: str) -> Callable[..
         operand: ArrayLike,
         scatter_indices: ArrayLike,
         updates: ArrayLike,
-        dimension_numbers: Any,
+        dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
+        mode: str | GatherScatterMode | None = None,
     ) -> Array:
         nodes = [as_node(v, f"lax.{name}") for v in (operand, scatter_indices, updates)]
         if name in ("scatter_add", "scatter_mul") and nodes[0].aval.dtype.kind == "b":
@@ -222,11 +222,11 @@ def scatter_sub(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
     updates: ArrayLike,
-    dimension_numbers: Any,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Subtract updates from windows of an array at given indices.
 
@@ -273,12 +273,12 @@ def scatter_apply(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
     func: Callable[[Array], Array],
-    dimension_numbers: Any,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
-    update_shape: Any = (),
+    update_shape: Shape = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Apply a function to the elements of windows at given indices.
 

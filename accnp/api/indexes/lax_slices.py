@@ -5,13 +5,14 @@ In: arrays and starts, which are integers, static or computed. Out: lazy Arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, scalar_node, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, Shape
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -84,7 +85,11 @@ def _start(index: Node, n: int, name: str) -> Node:
 
 @api_boundary
 def dynamic_slice(
-    operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
+    operand: ArrayLike,
+    start_indices: Any,
+    slice_sizes: Shape,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Slice an array at a position from an array, with a static size.
 
@@ -132,7 +137,11 @@ def dynamic_slice(
 
 @api_boundary
 def dynamic_update_slice(
-    operand: Any, update: ArrayLike, start_indices: Any, *, allow_negative_indices: Any = True
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Replace a slice of an array at a position from an array.
 
@@ -190,7 +199,7 @@ def _one_start(x: Any, index: Any, axis: int, name: str) -> list[Any]:
 
 @api_boundary
 def dynamic_slice_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     start_index: ArrayLike,
     slice_size: Any,
     axis: int = 0,
@@ -245,7 +254,7 @@ def dynamic_slice_in_dim(
 
 @api_boundary
 def dynamic_index_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
@@ -300,7 +309,7 @@ def dynamic_index_in_dim(
 
 @api_boundary
 def dynamic_update_slice_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     update: ArrayLike,
     start_index: ArrayLike,
     axis: int,
@@ -354,7 +363,7 @@ def dynamic_update_slice_in_dim(
 
 @api_boundary
 def dynamic_update_index_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     update: ArrayLike,
     index: ArrayLike,
     axis: int,

@@ -114,10 +114,10 @@ rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, bat
 
 @api_boundary
 def rng_bit_generator(
-    key: Any,
+    key: ArrayLike,
     shape: Shape,
     dtype: DTypeLike = np.uint32,
-    algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: object = None,
 ) -> tuple[Array, Array]:
@@ -188,7 +188,7 @@ def rng_bit_generator(
 
 
 @api_boundary
-def threefry_2x32(keypair: Any, counts: Any) -> Array:
+def threefry_2x32(keypair: Any, counts: ArrayLike) -> Array:
     """Encrypt numbers by the Threefry-2x32 cipher.
 
     Parameters

@@ -23,7 +23,7 @@ from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.op import o
 
@@ -149,7 +149,7 @@ def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> 
 @api_boundary
 @promotes_inside
 def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Compute the discrete cosine transform of type 2 along an axis.
 
@@ -189,7 +189,7 @@ def dct(
 @api_boundary
 @promotes_inside
 def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Compute the inverse discrete cosine transform along an axis.
 
@@ -227,7 +227,13 @@ def idct(
 
 @api_boundary
 @promotes_inside
-def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def dctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """Compute the discrete cosine transform of type 2 along several axes.
 
     Parameters
@@ -262,7 +268,13 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
 
 @api_boundary
 @promotes_inside
-def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def idctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """Compute the inverse discrete cosine transform along several axes.
 
     Parameters

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import promote_inexact, wrap
 from accnp.api.indexes.taking import take_along_axis
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 
 __all__ = ["vq"]
 
 
 @api_boundary
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Assign each observation to the nearest code of a code book.
 
     Parameters

@@ -6,7 +6,7 @@ Whatever the mode, a result is a part of the full one: the places from `begin` o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary, not_one_of
+
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import PrecisionLike
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
@@ -77,7 +80,9 @@ def _direct(
 
 
 @api_boundary
-def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
+def fftconvolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Array:
     """Convolve two arrays by the product of their Fourier transforms.
 
     Parameters
@@ -145,7 +150,11 @@ def _convolved(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Arra
 
 @api_boundary
 def convolve(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
 ) -> Array:
     """Convolve two arrays of the same rank.
 
@@ -188,7 +197,11 @@ def convolve(
 
 @api_boundary
 def correlate(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: PrecisionLike = None,
 ) -> Array:
     """Compute the cross-correlation of two arrays of the same rank.
 
@@ -247,7 +260,7 @@ def convolve2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """Convolve two arrays of two axes.
 
@@ -290,7 +303,7 @@ def correlate2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """Compute the cross-correlation of two arrays of two axes.
 

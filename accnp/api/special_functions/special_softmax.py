@@ -5,7 +5,7 @@ In: arrays. Out: lazy Arrays.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from accnp.api.networks import nn
 from accnp.array import Array, ArrayLike
@@ -15,7 +15,7 @@ __all__ = ["log_softmax", "softmax"]
 
 
 @api_boundary
-def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+def softmax(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Array:
     """Compute exp(x) over its sum along the given axes.
 
     Parameters
@@ -54,7 +54,7 @@ def softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
 
 
 @api_boundary
-def log_softmax(x: ArrayLike, /, *, axis: Any = None) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Array:
     """Compute the logarithm of `softmax`.
 
     Parameters

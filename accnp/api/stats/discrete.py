@@ -25,7 +25,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.folds.reductions import sum as total
 from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.docstrings import fill
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.op import o
@@ -127,7 +127,7 @@ poisson = declare(
 
 
 @api_boundary
-def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
+def dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Compute the log of the probability density function of the Dirichlet distribution.
 
     Parameters
@@ -182,7 +182,7 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
 
 @api_boundary
 @promotes_inside
-def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
+def multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Compute the log of the probability mass function of the multinomial distribution.
 
     Parameters
@@ -239,7 +239,9 @@ def _solved(factor: Array, off: Array) -> Array:
 
 
 @api_boundary
-def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
+def multivariate_normal_logpdf(
+    x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None
+) -> Array:
     """Compute the log of the probability density function of the multivariate normal distribution.
 
     Parameters

@@ -30,7 +30,7 @@ from accnp.api.sampling.random import choice
 from accnp.api.sampling.vector_samples import multivariate_normal
 from accnp.api.special_functions.special import ndtr
 from accnp.api.stats.discrete import multivariate_normal_logpdf
-from accnp.array import Array
+from accnp.array import Array, ArrayLike, Shape
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.pytree.register import register_pytree_node
@@ -58,7 +58,7 @@ def _policy(nan_policy: str, function: str, *known: str) -> None:
 
 @api_boundary
 def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Compute the standard error of the mean.
@@ -122,7 +122,7 @@ def _same_as_before(x: Array) -> Array:
 @api_boundary
 @promotes_inside
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """Find the most frequent value along an axis, and how often it occurs.
 
@@ -191,7 +191,7 @@ def mode(
 
 @api_boundary
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
     """Rank the values of samples, from 1.
 
@@ -305,7 +305,9 @@ class gaussian_kde:
     inv_cov: Array
 
     @api_boundary
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+    def __init__(
+        self, dataset: ArrayLike, bw_method: Any = None, weights: ArrayLike | None = None
+    ) -> None:
         points = wrap(promote_inexact("gaussian_kde", dataset)[0])
         self.dataset = points[None] if points.ndim < 2 else points
         if self.dataset.ndim != 2 or self.dataset.size < 2:
@@ -365,7 +367,7 @@ class gaussian_kde:
         return x
 
     @api_boundary
-    def logpdf(self, x: Any) -> Array:
+    def logpdf(self, x: ArrayLike) -> Array:
         """Compute the log of the density at points of shape (d, m); the result has shape (m,)."""
         points = self._points(x, "gaussian_kde.logpdf")
         root = cholesky(self.inv_cov)
@@ -376,14 +378,14 @@ class gaussian_kde:
         return logsumexp(uf.log(self.weights)[:, None] - size, axis=0) + log_norm
 
     @api_boundary
-    def pdf(self, x: Any) -> Array:
+    def pdf(self, x: ArrayLike) -> Array:
         """Compute the density at points of shape (d, m); the result has shape (m,)."""
         return uf.exp(self.logpdf(x))
 
     evaluate = __call__ = pdf
 
     @api_boundary
-    def integrate_box_1d(self, low: Any, high: Any) -> Array:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """Compute the probability between two bounds, in one dimension."""
         if self.d != 1:
             raise ValueError(f"gaussian_kde.integrate_box_1d: the data have {self.d} dimensions")
@@ -392,7 +394,7 @@ class gaussian_kde:
         return (self.weights * (ndtr(upper) - ndtr(lower))).sum()
 
     @api_boundary
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """Integrate the product with a normal density of mean (d,) and covariance (d, d)."""
         name = "gaussian_kde.integrate_gaussian"
         given, spread = (wrap(x) for x in promote_inexact(name, mean, cov))
@@ -418,7 +420,7 @@ class gaussian_kde:
         return self.weights @ uf.exp(law) @ other.weights
 
     @api_boundary
-    def resample(self, key: Any, shape: Any = ()) -> Array:
+    def resample(self, key: ArrayLike, shape: Shape = ()) -> Array:
         """Sample points from the estimated density, of shape (d, *shape), as JAX does."""
         places, noise = split(key)
         drawn = choice(places, self.n, shape=shape, p=self.weights)

@@ -293,7 +293,7 @@ def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def reduce_xor(operand: ArrayLike, axes: Any) -> Array:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Compute the bitwise exclusive or over the given axes.
 
     Parameters

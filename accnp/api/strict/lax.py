@@ -500,7 +500,7 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 @api_boundary
-def round(x: ArrayLike, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Round x to the nearest whole number, elementwise.
 
     Parameters
@@ -717,7 +717,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 @api_boundary
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Round floating-point numbers to fewer bits of exponent and mantissa.
 
     Parameters

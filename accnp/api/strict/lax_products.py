@@ -19,7 +19,7 @@ from accnp.api.arrays.joining import repeat
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
-from accnp.api.strict.lax_types import RaggedDotDimensionNumbers
+from accnp.api.strict.lax_types import PrecisionLike, RaggedDotDimensionNumbers
 from accnp.array import Array, ArrayLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @api_boundary
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Multiply the matrices in the last two axes.
 
     Parameters
@@ -178,9 +178,9 @@ def ragged_dot_general(
     rhs: ArrayLike,
     group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    group_offset: Any = None,
+    group_offset: None = None,
     out_sharding: object = None,
 ) -> Array:
     """Multiply arrays in groups of elements along one axis.
@@ -261,9 +261,9 @@ def ragged_dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
     group_sizes: ArrayLike,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    group_offset: Any = None,
+    group_offset: None = None,
     out_sharding: object = None,
 ) -> Array:
     """Multiply groups of consecutive rows by a matrix each.

@@ -268,7 +268,11 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
 
 @api_boundary
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Shape, broadcast_dimensions: Any, *, out_sharding: object = None
+    operand: ArrayLike,
+    shape: Shape,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Repeat an array to a larger shape, with its axes at given places.
 
@@ -354,7 +358,11 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 @api_boundary
 def reshape(
-    operand: ArrayLike, new_sizes: Shape, dimensions: Any = None, *, out_sharding: object = None
+    operand: ArrayLike,
+    new_sizes: Shape,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Return the elements of an array in another shape.
 
@@ -402,7 +410,7 @@ def reshape(
 
 
 @api_boundary
-def transpose(operand: ArrayLike, permutation: Any) -> Array:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the axes of an array.
 
     Parameters
@@ -440,7 +448,7 @@ def transpose(operand: ArrayLike, permutation: Any) -> Array:
 
 
 @api_boundary
-def rev(operand: ArrayLike, dimensions: Any) -> Array:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse an array along axes.
 
     Parameters
@@ -481,7 +489,7 @@ def rev(operand: ArrayLike, dimensions: Any) -> Array:
 
 
 @api_boundary
-def squeeze(array: ArrayLike, dimensions: Any) -> Array:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove axes of length 1.
 
     Parameters
@@ -519,7 +527,7 @@ def squeeze(array: ArrayLike, dimensions: Any) -> Array:
 
 
 @api_boundary
-def expand_dims(array: ArrayLike, dimensions: Any) -> Array:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Insert axes of length 1.
 
     Parameters
@@ -609,7 +617,12 @@ slice_object = slice
 
 
 @api_boundary
-def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
+def slice(
+    operand: ArrayLike,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Array:
     """Slice an array along all axes with static bounds.
 
     Parameters
@@ -652,7 +665,11 @@ def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: A
 
 @api_boundary
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+    operand: ArrayLike,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
 ) -> Array:
     """Slice an array along one axis with static bounds.
 
@@ -717,7 +734,7 @@ def slice_in_dim(
 
 
 @api_boundary
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Take one index along an axis.
 
     Parameters
@@ -822,7 +839,9 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 
 @api_boundary
-def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Any) -> Array:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
     """Pad an array with a value, around and between its elements.
 
     Parameters

@@ -20,7 +20,7 @@ from accnp.api.jaxprs.evaluation import eval_jaxpr
 from accnp.api.jaxprs.primitives import Primitive
 from accnp.api.mapping.collectives import all_gather, axis_index, axis_size
 from accnp.api.strict.lax_shapes import broadcasted_iota
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.graph import build
 from accnp.ir.node import items, record
@@ -305,12 +305,12 @@ ragged_all_to_all_p = composed("ragged_all_to_all", _exchange)
 
 @api_boundary
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
     axis_name: Hashable,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
@@ -399,7 +399,7 @@ def _no_halves(name: str) -> NotImplementedError:
 
 
 @api_boundary
-def psend(x: Any, axis_name: Hashable, perm: Any) -> Token:
+def psend(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Token:
     """Send an array along a mapped axis; not supported.
 
     Parameters
@@ -436,7 +436,9 @@ def psend(x: Any, axis_name: Hashable, perm: Any) -> Token:
 
 
 @api_boundary
-def precv(token: Any, out_shape: Any, axis_name: Hashable, perm: Any) -> Array:
+def precv(
+    token: Any, out_shape: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]
+) -> Array:
     """Receive an array along a mapped axis; not supported.
 
     Parameters
