@@ -907,7 +907,8 @@ window : str, tuple or array_like, optional
     Name of a window, or its values. Windows other than "hann", the default, come from SciPy's
     `get_window`.
 nperseg : int, optional
-    Number of elements of a segment, static.
+    Number of elements of a segment, static. The default is the length of the signal, where SciPy
+    uses at most 256.
 noverlap : int, optional
     Number of elements that two segments share. The default is half a segment.
 nfft : int, optional

@@ -425,7 +425,8 @@ def csd(
     f : Array
         Frequencies.
     Pxy : Array
-        Densities of complex dtype, with frequencies in the place of time.
+        Densities of complex dtype, with frequencies in the place of time; of real dtype if `y` is
+        None.
 
     Raises
     ------
@@ -435,10 +436,6 @@ def csd(
     --------
     welch : Density of one signal.
     stft : Transforms of the segments.
-
-    Notes
-    -----
-    The default of `nperseg` is 256, or the length of the signal if that is shorter, as in SciPy.
 
     Examples
     --------
