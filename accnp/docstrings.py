@@ -500,10 +500,10 @@ TypeError
 key : Array
     PRNG key, typed or raw. Each call needs a key of its own: see `split`.""",
     "sample_shape": """\
-shape : int or sequence of ints, optional
+shape : int or sequence of int, optional
     Shape of the samples. The default, (), gives a single number.""",
     "sample_shape_params": """\
-shape : int or sequence of ints, optional
+shape : int or sequence of int, optional
     Shape of the samples, to which the parameters broadcast. The default, None, is the shape to
     which the parameters broadcast together.""",
     "dtype_samples": """\

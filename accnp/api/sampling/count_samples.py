@@ -307,7 +307,7 @@ def multinomial(
         Number of trials, of shape (...,).
     p : array_like
         Probabilities of the outcomes, of shape (..., k). They are scaled to add up to 1.
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Shape of the samples, including k. The default is the shape of `p`.
     {dtype_samples}
     unroll : int or bool, optional

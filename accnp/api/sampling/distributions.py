@@ -415,7 +415,7 @@ def weibull_min(
         Scale; it broadcasts against the samples.
     concentration : array_like
         Exponent, positive; it broadcasts against the samples.
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Shape of the uniform numbers that are drawn, () by default. If the parameters have more
         axes, the samples share these numbers, as in JAX.
     {dtype_samples}
@@ -621,7 +621,7 @@ def double_sided_maxwell(
         Center of the distribution.
     scale : array_like
         Factor by which the standard distribution is stretched.
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Leading axes of the result, before the shape of the parameters. If it is (), the default,
         the shape of the parameters is there twice, as in JAX.
     dtype : dtype_like, optional
@@ -834,7 +834,7 @@ def categorical(
         Unnormalized log-probabilities of the categories.
     axis : int, optional
         Axis of `logits` that holds the categories. The default is the last one.
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Shape of the samples, to which the batch, the shape of `logits` without the axis,
         broadcasts. The default is the shape of the batch. Without replacement, the shape must end
         with it.

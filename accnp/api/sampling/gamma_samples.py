@@ -303,7 +303,7 @@ def dirichlet(
     {key}
     alpha : array_like
         Concentrations, positive, of shape (..., k).
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Shape of the batch. The default is the shape of `alpha` without its last axis.
     {dtype_samples}
     {out_sharding}

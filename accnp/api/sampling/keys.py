@@ -424,7 +424,7 @@ def split(key: ArrayLike, num: Shape = 2) -> Any:
     Parameters
     ----------
     {key}
-    num : int or sequence of ints, optional
+    num : int or sequence of int, optional
         Number of new keys, or their shape. The default is 2.
 
     Returns

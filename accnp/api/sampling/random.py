@@ -222,7 +222,7 @@ def randint(
     Parameters
     ----------
     {key}
-    shape : int or sequence of ints
+    shape : int or sequence of int
         Shape of the samples; () gives a single number.
     minval : array_like
         Lower bound, included; it broadcasts to the shape.
@@ -542,7 +542,7 @@ def choice(
     a : array_like or int
         Array to sample from, or a number n, which stands for arange(n). A floating-point number is
         truncated.
-    shape : sequence of ints, optional
+    shape : sequence of int, optional
         Shape of the samples. The default, (), gives a single one.
     replace : bool, optional
         Whether an element may be sampled more than once. The default is True.

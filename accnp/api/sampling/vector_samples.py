@@ -45,7 +45,7 @@ def multivariate_normal(
         Means, of shape (..., n).
     cov : array_like
         Covariance matrices, of shape (..., n, n).
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Shape of the batch. The default is the shape to which the leading axes of the parameters
         broadcast.
     dtype : dtype_like, optional
@@ -138,7 +138,7 @@ def orthogonal(
     {key}
     n : int
         Number of rows of each matrix.
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Shape of the batch. The default, (), gives a single matrix.
     dtype : dtype_like, optional
         Floating or complex dtype of the matrices; complex ones are unitary. The default is float32

@@ -219,7 +219,7 @@ def reduce(
     computation : callable
         Function (value so far, element) -> value of the dtypes of the operands. For several
         operands, values are trees of scalars.
-    dimensions : sequence of ints
+    dimensions : sequence of int
         Axes to reduce.
     {out_sharding}
 
@@ -300,7 +300,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     ----------
     operand : array_like
         Array of integer or bool dtype, of any shape.
-    axes : sequence of ints
+    axes : sequence of int
         Axes to reduce, counted from 0.
 
     Returns
@@ -357,16 +357,16 @@ def reduce_window(
         Initial value of each window, for each operand.
     computation : callable
         Function (value so far, element) -> value of the dtypes of the operands.
-    window_dimensions : sequence of ints
+    window_dimensions : sequence of int
         Size of the window along each axis.
-    window_strides : sequence of ints, optional
+    window_strides : sequence of int, optional
         Distance between windows along each axis. The default is 1.
     padding : str or sequence of (int, int), optional
         "VALID", "SAME", "SAME_LOWER", or how many places to add before and after each axis. Places
         outside of the array are left out of the reduction. The default is "VALID".
-    base_dilation : sequence of ints, optional
+    base_dilation : sequence of int, optional
         Distance between the elements of the array along each axis. The default is 1.
-    window_dilation : sequence of ints, optional
+    window_dilation : sequence of int, optional
         Distance between the elements of a window along each axis. The default is 1.
 
     Returns

@@ -145,7 +145,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     ----------
     operand : array_like
         Array to repeat, of any shape.
-    reps : sequence of ints
+    reps : sequence of int
         Number of repetitions for each axis.
 
     Returns
@@ -187,7 +187,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     ----------
     operand : array_like
         Array to split, of any shape.
-    sizes : sequence of ints
+    sizes : sequence of int
         Lengths of the parts, which add up to the length of the axis.
     axis : int, optional
         Axis along which to split. The default is 0.
@@ -331,7 +331,7 @@ def shapes_broadcast(*shapes: Any) -> tuple[int, ...]:
 
     Parameters
     ----------
-    *shapes : sequence of ints
+    *shapes : sequence of int
         Shapes of arrays, whose dtypes do not matter.
 
     Returns
@@ -406,7 +406,7 @@ def shape_as_value(shape: Shape) -> np.ndarray | Array:
 
     Parameters
     ----------
-    shape : sequence of ints
+    shape : sequence of int
         Shape whose sizes are wanted.
 
     Returns
@@ -484,7 +484,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Arr
 
     Parameters
     ----------
-    shape : int or sequence of ints
+    shape : int or sequence of int
         Static shape of the array to make.
     dtype : dtype_like
         Dtype of its elements, any one.

@@ -81,7 +81,7 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
         f"{summary} over the given axes.\n\n"
         "    Parameters\n    ----------\n"
         f"    operand : array_like\n        Array or number to reduce, of {kinds} dtype.\n"
-        "    axes : sequence of ints\n        Axes to reduce, counted from 0.\n"
+        "    axes : sequence of int\n        Axes to reduce, counted from 0.\n"
         f"{sharding}\n"
         "    Returns\n    -------\n"
         "    Array\n        Result of the dtype of `operand`, without the reduced axes.\n\n"

@@ -41,7 +41,7 @@ def full(
 
     Parameters
     ----------
-    shape : int or sequence of ints
+    shape : int or sequence of int
         Static shape of the array to make.
     fill_value : array_like
         Scalar with which to fill it.
@@ -105,7 +105,7 @@ def full_like(
         Scalar with which to fill the new array.
     dtype : dtype_like, optional
         Dtype of the new array instead of that of `x`.
-    shape : int or sequence of ints, optional
+    shape : int or sequence of int, optional
         Dimensions of the new array instead of those of `x`.
     sharding : Sharding, optional
         Where the array is placed.
@@ -185,7 +185,7 @@ def broadcasted_iota(
     ----------
     dtype : dtype_like
         Integer, floating or complex dtype of the array.
-    shape : int or sequence of ints
+    shape : int or sequence of int
         Static shape of the array to make.
     dimension : int
         Axis along which to count, from 0.
@@ -236,7 +236,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
     ----------
     operand : array_like
         Array or number to repeat, of any shape.
-    sizes : sequence of ints
+    sizes : sequence of int
         Lengths of the new axes.
     {out_sharding}
 
@@ -280,9 +280,9 @@ def broadcast_in_dim(
     ----------
     operand : array_like
         Array or number to repeat, of any shape.
-    shape : int or sequence of ints
+    shape : int or sequence of int
         Static shape of the result.
-    broadcast_dimensions : sequence of ints
+    broadcast_dimensions : sequence of int
         Axes of the result for those of `operand`, in any order: axis i becomes axis
         broadcast_dimensions[i].
     {out_sharding}
@@ -370,9 +370,9 @@ def reshape(
     ----------
     operand : array_like
         Array or number to reshape, of any shape.
-    new_sizes : sequence of ints
+    new_sizes : sequence of int
         Shape of the result, with as many elements.
-    dimensions : sequence of ints, optional
+    dimensions : sequence of int, optional
         Permutation of the axes that is applied first.
     {out_sharding}
 
@@ -417,7 +417,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     ----------
     operand : array_like
         Array whose axes change places.
-    permutation : sequence of ints
+    permutation : sequence of int
         Axis of `operand` for each axis of the result.
 
     Returns
@@ -455,7 +455,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     ----------
     operand : array_like
         Array to reverse, of any shape.
-    dimensions : sequence of ints
+    dimensions : sequence of int
         Axes along which the order is reversed.
 
     Returns
@@ -496,7 +496,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     ----------
     array : array_like
         Array whose axes are removed.
-    dimensions : sequence of ints
+    dimensions : sequence of int
         Axes of length 1 to remove.
 
     Returns
@@ -534,7 +534,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     ----------
     array : array_like
         Array to which axes are added.
-    dimensions : sequence of ints
+    dimensions : sequence of int
         Positions of the new axes in the result.
 
     Returns
@@ -629,11 +629,11 @@ def slice(
     ----------
     operand : array_like
         Array to slice, of any shape.
-    start_indices : sequence of ints
+    start_indices : sequence of int
         First index for each axis.
-    limit_indices : sequence of ints
+    limit_indices : sequence of int
         Index after the last one for each axis.
-    strides : sequence of ints, optional
+    strides : sequence of int, optional
         Step for each axis. The default is 1.
 
     Returns

@@ -112,11 +112,11 @@ def padtype_to_pads(
 
     Parameters
     ----------
-    in_shape : sequence of ints
+    in_shape : sequence of int
         Lengths of the axes of the array.
-    window_shape : sequence of ints
+    window_shape : sequence of int
         Size of the window along each axis.
-    window_strides : sequence of ints
+    window_strides : sequence of int
         Distance between windows along each axis.
     padding : str
         "SAME", "SAME_LOWER" or "VALID".
@@ -172,17 +172,17 @@ def reduce_window_shape_tuple(
 
     Parameters
     ----------
-    operand_shape : sequence of ints
+    operand_shape : sequence of int
         Lengths of the axes of the array.
-    window_dimensions : sequence of ints
+    window_dimensions : sequence of int
         Size of the window along each axis.
-    window_strides : sequence of ints, optional
-        Distance between windows along each axis. The default is 1.
+    window_strides : sequence of int or None
+        Distance between windows along each axis. None means 1.
     padding : str or sequence of (int, int)
         Name of a padding, or how many places to add before and after each axis.
-    base_dilation : sequence of ints, optional
+    base_dilation : sequence of int, optional
         Distance between the elements of the array. The default is 1.
-    window_dilation : sequence of ints, optional
+    window_dilation : sequence of int, optional
         Distance between the elements of a window. The default is 1.
 
     Returns
