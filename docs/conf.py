@@ -55,8 +55,8 @@ html_theme_options = {
     "footer_end": [],
 }
 # The pages of single names do not repeat the tree of all pages, which would dominate the build.
-# They begin with links to their namespace.
-html_sidebars = {"index": [], "api/*/*": []}
+# They begin with links to their namespace. Notebooks use the room for their code.
+html_sidebars = {"index": [], "api/*/*": [], "gallery/*": []}
 html_show_sphinx = False
 html_copy_source = False
 pygments_style = "default"

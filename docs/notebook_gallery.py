@@ -61,6 +61,7 @@ def filled_card(app: Sphinx, page: str, place: Card) -> nodes.container:
     if app.config.nb_execution_mode != "off":  # without a run there are no pictures
         image = pictures[place["number"] - 1].deepcopy()
         image["alt"] = title
+        image["classes"].append("dark-light")  # the theme dims other pictures in dark mode
         link = nodes.reference("", "", image, refuri=target, internal=True)
         found += nodes.paragraph("", "", link, classes=["gallery-picture"])
     link = nodes.reference("", title, refuri=target, internal=True)

@@ -44,6 +44,20 @@ def test_form(name: str) -> None:
         assert target.startswith("../api/") or (FOLDER / target).exists(), target
 
 
+def test_code_is_formatted(tmp_path: Path) -> None:
+    """Code cells have the repository's format; a semicolon at the end hides the last value."""
+    for name in NOTEBOOKS:
+        text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+        cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        for number, source in enumerate(cells):
+            source = source.removesuffix(";\n").removesuffix("\n") + "\n"
+            (tmp_path / f"{name}-{number}.py").write_text(source, encoding="utf-8")
+    config = ["--config", str(ROOT / "pyproject.toml")]
+    command = ["-m", "ruff", "format", "--quiet", "--diff", *config, str(tmp_path)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebook_runs(name: str, tmp_path: Path) -> None:
     environment = os.environ | {
