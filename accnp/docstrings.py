@@ -510,8 +510,8 @@ shape : int or sequence of int, optional
 dtype : dtype_like, optional
     Floating dtype of the samples. The default is float32 (float64 with `jax_enable_x64`).""",
     "out_sharding": """\
-out_sharding : optional
-    Sharding of the result in JAX. It is accepted and has no effect.""",
+out_sharding : Sharding, optional
+    Placement of the result in JAX. It is accepted and has no effect.""",
     "prng_impl": """\
 impl : str or key dtype, optional
     Generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg" or "unsafe_rbg".

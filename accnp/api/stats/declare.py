@@ -199,5 +199,5 @@ def _make(
     made.__name__ = made.__qualname__ = key
     made.__module__ = f"accnp.scipy.stats.{name}"
     made.__signature__ = signature
-    made.__doc__ = describe(name, key, what, list(signature.parameters), keys)
+    made.__doc__ = describe(name, key, what, list(signature.parameters), keys, not complexes)
     return made

@@ -119,10 +119,14 @@ _PLACES = {
 
 
 def describe(
-    name: str, key: str, what: str, parameters: Sequence[str], keys: Collection[str]
+    name: str, key: str, what: str, parameters: Sequence[str], keys: Collection[str], real: bool
 ) -> str:
-    """Return the docstring of a function of a distribution, which has the functions `keys`."""
+    """Return the docstring of a function of a distribution, which has the functions `keys`.
+
+    `real` functions refuse complex arguments.
+    """
     about = DISTRIBUTIONS[name]
+    refused = ", or is complex" if real else ""
     lines = [f"{_SUMMARIES[key]} of {what}.", "", "Parameters", "----------"]
     for i, parameter in enumerate(parameters):
         optional = ", optional" if parameter in _PLACES else ""
@@ -137,7 +141,7 @@ def describe(
         "    Values, with the shape to which the arguments broadcast. The dtype is floating:",
         "    integers and bools give float32 (float64 with `jax_enable_x64`).",
         "", "Raises", "------", "TypeError",
-        "    If an argument is not an array or a number, or shapes do not broadcast.",
+        f"    If an argument is not an array or a number{refused}, or shapes do not broadcast.",
         "", "See Also", "--------",
         f"{', '.join(sorted(set(keys) - {key}))} : Other functions of the distribution.",
     ]  # fmt: skip

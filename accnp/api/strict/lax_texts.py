@@ -156,7 +156,14 @@ def op_text(name: str, op: Op, names: list[str], accurate: bool) -> str:
         lines += ["    Also if the dtypes or the shapes of the operands differ."]
     if accurate:
         lines += ["{raises_accuracy}"]
-    lines += ["", "See Also", "--------", related]
+    wide, *others = related.split(", ")
+    lines += ["", "See Also", "--------"]
+    if wide.startswith("numpy."):
+        more = "with promotion of dtypes" if count > 1 else "for more dtypes"
+        lines += [f"{wide} : The same {more}."]
+    else:
+        others.insert(0, wide)
+    lines += [", ".join(others)] if others else []
     if count > 1:
         lines += ["", "Notes", "-----", "Unlike functions of `numpy`, it does not promote dtypes."]
     return fill("\n    ".join(lines).replace("\n    \n", "\n\n"))
