@@ -28,10 +28,26 @@ __all__ = [
 
 
 class AbstractRef(AbstractValue):
-    """The type of a reference, as `typeof` gives it: that of its content.
+    """Type of a reference, as `typeof` returns it.
 
-    Attributes are those of the content's type: shape, dtype, ndim, weak_type; others raise.
+    Its attributes are those of the type of its content: shape, dtype, ndim and weak_type.
 
+    Parameters
+    ----------
+    inner_aval : ShapedArray
+        Type of the content.
+    memory_space : object, optional
+        Kind of memory in JAX. It is accepted and has no effect.
+    kind : object, optional
+        Kind of reference in JAX. It is accepted and has no effect.
+
+    Raises
+    ------
+    AttributeError
+        If another attribute is read.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.ref.AbstractRef(jnp.typeof(jnp.zeros(2))).dtype.name
     'float32'
@@ -318,19 +334,38 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 @api_boundary
 def get(ref: Any, idx: Any = None) -> Array:
-    """Read a part of a reference's content, or all.
+    """Read a part of the content of a reference.
 
-    Args:
-        ref: the reference.
-        idx: an index as arrays take it, with `ds(...)` where a start is traced.
+    Parameters
+    ----------
+    ref : Ref
+        Reference, made by `new_ref`, or a part of one.
+    idx : index, optional
+        Index as arrays accept it, with `ds(...)` for a start from an array. The default, None, is
+        the whole content.
 
-    Shape and dtype are those of the array's part. A ValueError if `ref` is no reference, a
-    TypeError or IndexError if idx is no index.
+    Returns
+    -------
+    Array
+        Content at the index, with the shape and dtype that indexing an array gives.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.ref.get(jnp.new_ref(jnp.arange(3)), 1)
-        Array(1, dtype=int32)
+    Raises
+    ------
+    ValueError
+        If `ref` is not a reference.
+    TypeError, IndexError
+        If `idx` is not an index of the content.
+
+    See Also
+    --------
+    set : Write a part.
+    swap : Write a part and return its former content.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.ref.get(jnp.new_ref(jnp.arange(3)), 1)
+    Array(1, dtype=int32)
     """
     if isinstance(ref, Part):
         return ref[... if idx is None else idx]
@@ -339,20 +374,37 @@ def get(ref: Any, idx: Any = None) -> Array:
 
 @api_boundary
 def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
-    """Write a part of a reference's content, and return what was there.
+    """Write a part of the content of a reference, and return its former content.
 
-    Args:
-        ref: the reference.
-        idx: an index; None for all.
-        value: broadcast to the part.
+    Parameters
+    ----------
+    ref : Ref
+        Reference, made by `new_ref`, or a part of one.
+    idx : index or None
+        Index as arrays accept it. None is the whole content.
+    value : array_like
+        New content, which broadcasts to the part and has its dtype.
 
-    Raises:
-        ValueError: another dtype than the content's, or a shape that does not fit.
+    Returns
+    -------
+    Array
+        Former content of the part.
 
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.ref.swap(jnp.new_ref(jnp.arange(3)), 1, 5)
-        Array(1, dtype=int32)
+    Raises
+    ------
+    ValueError
+        If `ref` is not a reference, or `value` has another dtype or does not broadcast.
+
+    See Also
+    --------
+    get : Read a part.
+    set : Write a part.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.ref.swap(jnp.new_ref(jnp.arange(3)), 1, 5)
+    Array(1, dtype=int32)
     """
     _checked(ref, _function_name)
     if isinstance(ref, Part):
@@ -378,42 +430,72 @@ def _fitting(content: Array, value: Any, function: str) -> Any:
 
 @api_boundary
 def set(ref: Any, idx: Any, value: Any) -> None:
-    """Write a part of a reference's content: `ref[idx] = value`.
+    """Write a part of the content of a reference, as `ref[idx] = value` does.
 
-    Args:
-        ref: the reference.
-        idx: an index; None for all.
-        value: broadcast to the part.
+    Parameters
+    ----------
+    ref : Ref
+        Reference, made by `new_ref`, or a part of one.
+    idx : index or None
+        Index as arrays accept it. None is the whole content.
+    value : array_like
+        New content, which broadcasts to the part and has its dtype.
 
-    The content's dtype stays. A ValueError if `ref` is no reference, or x does not broadcast.
+    Raises
+    ------
+    ValueError
+        If `ref` is not a reference, or `value` has another dtype or does not broadcast.
 
-    Example:
-        >>> import accnp as jnp
-        >>> ref = jnp.new_ref(jnp.zeros(2))
-        >>> jnp.ref.set(ref, 0, 3.0)
-        >>> ref[...]
-        Array([3., 0.], dtype=float32)
+    See Also
+    --------
+    get : Read a part.
+    addupdate : Add to a part.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> ref = jnp.new_ref(jnp.zeros(2))
+    >>> jnp.ref.set(ref, 0, 3.0)
+    >>> ref[...]
+    Array([3., 0.], dtype=float32)
     """
     swap(ref, idx, value, "ref.set")
 
 
 @api_boundary
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
-    """Add to a part of a reference's content; places that are named twice get both.
+    """Add to a part of the content of a reference.
 
-    Args:
-        ref: the reference.
-        idx: an index; None for all.
-        x: broadcast to the part.
+    Parameters
+    ----------
+    ref : Ref
+        Reference, made by `new_ref`, or a part of one.
+    idx : index or None
+        Index as arrays accept it. None is the whole content.
+    x : array_like
+        Summands of the dtype of the content, which broadcast to the part.
 
-    The content's dtype stays. A ValueError if `ref` is no reference, or x does not broadcast.
+    Raises
+    ------
+    ValueError
+        If `ref` is not a reference, or `x` has another dtype or does not broadcast.
 
-    Example:
-        >>> import accnp as jnp, numpy as np
-        >>> ref = jnp.new_ref(jnp.zeros(2))
-        >>> jnp.ref.addupdate(ref, np.array([0, 0]), 1.0)
-        >>> ref[...]
-        Array([2., 0.], dtype=float32)
+    See Also
+    --------
+    set : Replace a part.
+    numpy.add : Add arrays.
+
+    Notes
+    -----
+    Elements that the index names several times receive all of their summands.
+
+    Examples
+    --------
+    >>> import accnp as jnp, numpy as np
+    >>> ref = jnp.new_ref(jnp.zeros(2))
+    >>> jnp.ref.addupdate(ref, np.array([0, 0]), 1.0)
+    >>> ref[...]
+    Array([2., 0.], dtype=float32)
     """
     _checked(ref, "ref.addupdate")
     if isinstance(ref, Part):
