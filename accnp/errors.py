@@ -887,8 +887,9 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             hide_frames(error)
             raise
 
-    if "{" in (function.__doc__ or ""):
-        wrapper.__doc__ = fill(function.__doc__)
+    text = function.__doc__
+    if text and "{" in text:
+        wrapper.__doc__ = fill(text)
     return wrapper
 
 

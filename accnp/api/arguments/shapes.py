@@ -17,12 +17,11 @@ from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node
 
 __all__ = [
-    "AxesLike", "ShapeLike", "as_axes", "as_axis", "as_int", "as_shape", "as_size", "as_static",
+    "AxesLike", "as_axes", "as_axis", "as_int", "as_shape", "as_size", "as_static",
     "concrete",
 ]  # fmt: skip
 
-# What functions take for a shape, and for one or several axes.
-ShapeLike = SupportsIndex | Sequence[SupportsIndex] | np.ndarray
+# What functions take for one or several axes.
 AxesLike = SupportsIndex | Sequence[SupportsIndex]
 
 

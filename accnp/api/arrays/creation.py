@@ -19,10 +19,10 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
-from accnp.api.arguments.shapes import ShapeLike, as_int, as_shape, as_static
+from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
-from accnp.array import Array, ArrayLike, is_traced, wrap
+from accnp.array import Array, ArrayLike, Shape, is_traced, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
@@ -200,7 +200,7 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
 
 @api_boundary
 def zeros(
-    shape: ShapeLike,
+    shape: Shape,
     dtype: DTypeLike | None = None,
     *,
     device: Any = None,
@@ -240,7 +240,7 @@ def zeros(
 
 @api_boundary
 def ones(
-    shape: ShapeLike,
+    shape: Shape,
     dtype: DTypeLike | None = None,
     *,
     device: Any = None,
@@ -280,7 +280,7 @@ def ones(
 
 @api_boundary
 def empty(
-    shape: ShapeLike,
+    shape: Shape,
     dtype: DTypeLike | None = None,
     *,
     device: Any = None,
@@ -328,7 +328,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> No
 
 @api_boundary
 def full(
-    shape: ShapeLike,
+    shape: Shape,
     fill_value: Any,
     dtype: DTypeLike | None = None,
     *,
@@ -378,7 +378,7 @@ def full_like(
     a: Any,
     fill_value: Any,
     dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
+    shape: Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -462,7 +462,7 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
 def zeros_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
+    shape: Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -510,7 +510,7 @@ def zeros_like(
 def ones_like(
     a: Any,
     dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
+    shape: Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
@@ -558,7 +558,7 @@ def ones_like(
 def empty_like(
     prototype: Any,
     dtype: DTypeLike | None = None,
-    shape: ShapeLike | None = None,
+    shape: Shape | None = None,
     *,
     device: Any = None,
 ) -> Array:

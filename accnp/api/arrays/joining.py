@@ -14,7 +14,6 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote
 from accnp.api.arguments.shapes import (
-    ShapeLike,
     as_axis,
     as_int,
     as_shape,
@@ -26,7 +25,7 @@ from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
-from accnp.array import Array, ArrayLike, rows_of_numpy, wrap
+from accnp.array import Array, ArrayLike, Shape, rows_of_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -726,7 +725,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def tile(A: ArrayLike, reps: ShapeLike) -> Array:
+def tile(A: ArrayLike, reps: Shape) -> Array:
     """Repeat a whole array along each axis.
 
     Parameters
@@ -869,7 +868,7 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 
 
 @api_boundary
-def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """Make an array of a new shape by repeating the flattened elements.
 
     Parameters

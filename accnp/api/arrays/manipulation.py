@@ -15,14 +15,13 @@ from accnp.api.arguments.convert import as_node, as_nodes, to_shape
 from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
 from accnp.api.arguments.shapes import (
     AxesLike,
-    ShapeLike,
     as_axes,
     as_axis,
     as_shape,
     as_sizes,
     as_static,
 )
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -38,7 +37,7 @@ __all__ = [
 @api_boundary
 def reshape(
     a: ArrayLike,
-    shape: ShapeLike,
+    shape: Shape,
     order: str = "C",
     *,
     copy: bool | None = None,
@@ -547,7 +546,7 @@ def squeeze(a: ArrayLike, axis: AxesLike | None = None) -> Array:
 
 
 @api_boundary
-def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: Any = None) -> Array:
     """Broadcast an array to a shape, without copying it.
 
     Parameters
@@ -624,7 +623,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 
 
 @api_boundary
-def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """Compute the shape to which shapes broadcast.
 
     Parameters

@@ -214,8 +214,8 @@ def logspace(
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    ends = (wrap(v) for v in _ends("jnp.logspace", start, stop, dtype))
-    x = linspace(*ends, num, endpoint, False, None, axis)
+    first, last = (wrap(v) for v in _ends("jnp.logspace", start, stop, dtype))
+    x = linspace(first, last, num, endpoint, False, None, axis)
     b, e = promote("jnp.logspace", base, x)
     b, e = broadcast_nodes("jnp.logspace", [b, e])
     kind = x.dtype if dtype is None else dtypes.requested_dtype(dtype, "jnp.logspace")

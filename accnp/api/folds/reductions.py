@@ -117,7 +117,7 @@ def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple
     """Return the axes to reduce, and the names among them: axes of the mapped functions around."""
     if axis is None or type(axis) is int:
         return axes_of(axis, rank, name), ()
-    every: Sequence[Any] = axis if isinstance(axis, tuple | list) else (axis,)
+    every: Any = axis if isinstance(axis, tuple | list) else (axis,)
     names = tuple([a for a in every if isinstance(a, str)])
     left = [a for a in every if not isinstance(a, str)] if names else axis
     return axes_of(left, rank, name), names

@@ -233,7 +233,8 @@ def _astype(name: str, _: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
 def _filled(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     like = next((given[n] for n in ("a", "x", "prototype") if n in given), None)
-    shape, dtype = given.get("shape"), given.get("dtype")
+    shape: Any = given.get("shape")
+    dtype = given.get("dtype")
     value = given.get("fill_value", int(name.startswith("ones")))
     if like is not None:
         shape = like.shape if shape is None else shape
