@@ -508,3 +508,16 @@ def test_second_derivative_of_log_ndtr(dtype, rtol):
         np.testing.assert_allclose(curvature(np.array(points, dtype)), want, rtol=rtol)
         ends = np.array([-np.inf, -(2.0**63), -1e30, np.inf, np.nan], dtype)
         np.testing.assert_array_equal(curvature(ends), [-1, -1, -1, 0, np.nan])
+
+
+@pytest.mark.parametrize(("name", "singular"), [("xlogy", 0.0), ("xlog1py", -1.0)])
+def test_mixed_derivative_of_times_log_at_two_singular_places(name: str, singular: float) -> None:
+    """It is 1 / y, infinite at 0, also where x is 0 and the first derivative by y is 0 / 0."""
+    f = getattr(special, name)
+    both = lambda v: f(v[0], v[1])  # noqa: E731
+    at = jnp.array([0.0, singular])
+    assert accnp.grad(both)(at)[1] == 0
+    assert jnp.isposinf(accnp.hessian(both)(at)[0, 1])
+    assert jnp.isposinf(accnp.jacrev(accnp.jacrev(both))(at)[1, 0])
+    near = jnp.array([0.0, singular + 2.0])
+    assert accnp.hessian(both)(near).tolist() == [[0.0, 0.5], [0.5, 0.0]]

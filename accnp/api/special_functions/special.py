@@ -261,6 +261,27 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return _times_log("xlog1py", x, y, o.log1p, 0)
 
 
+def _ratio(xs: list[Node]) -> list[Node]:
+    """x / y, the derivative of x log(y) by y, where 0 / 0 is 0."""
+    x, y = xs
+    zero = o.and_(o.eq(x, like(x, 0)), o.eq(y, like(y, 0)))
+    return [o.div(x, rules.select(zero, rules.filled(y, 1), y))]
+
+
+def _ratio_rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+    """Its derivatives are not guarded: 1 / y is infinite at 0, whatever x is."""
+    x, y = xs
+    parts = [
+        ts[0] and o.div(ts[0], y),
+        ts[1] and o.neg(o.mul(ts[1], o.div(x, o.mul(y, y)))),
+    ]
+    tangent = o.add(*parts) if all(parts) else parts[0] or parts[1]
+    return ruled(_RATIO, xs, _ratio), [tangent]
+
+
+_RATIO = JvpRule("ratio_of_xlogy", _ratio_rule)
+
+
 def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
     a, b = broadcast_nodes(name, promote_inexact(f"special.{name}", x, y))
 
@@ -270,11 +291,8 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
         return [rules.select(zero, rules.filled(whole, 0), whole)]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-        # x / y by the second operand. Only 0 / 0 is guarded: elsewhere the quotient has to keep its
-        # own derivatives, 1 / y by x also where x is 0.
         inner = xs[1] if harmless else o.add(xs[1], like(xs[1], 1))
-        zero = o.and_(o.eq(xs[0], like(xs[0], 0)), o.eq(inner, like(inner, 0)))
-        ratio = o.div(xs[0], rules.select(zero, rules.filled(inner, 1), inner))
+        ratio = ts[1] and ruled(_RATIO, [xs[0], inner], _ratio)[0]
         parts = [ts[0] and o.mul(ts[0], log(xs[1])), ts[1] and o.mul(ts[1], ratio)]
         tangent = o.add(*parts) if all(parts) else parts[0] or parts[1]
         return ruled(made, xs, value), [tangent]
