@@ -85,18 +85,27 @@ def _items(node: Node) -> list[Node]:
 def _unless(trap: Node, node: Node, ins: Sequence[Node]) -> Any:
     """Record an operation that is skipped after a trap: with operands that a check was to refuse,
     its loops may not end."""
-    avals = [x.aval for x in ins]
+    several = isinstance(node.aval, tuple)
 
     def whole(nodes: list[Node]) -> list[Node]:
         return _items(record(node.op, tuple(nodes), node.params))
 
-    def skipped(nodes: list[Node]) -> list[Node]:
-        return [zeros_like_aval(a) for a in (node.aval if several else (node.aval,))]
-
-    several = isinstance(node.aval, tuple)
-    branches = (build(whole, avals, node.op.name), build(skipped, avals, node.op.name))
-    outs = _items(record(OPS["cond"], (trap, *ins), {"branches": branches}))
+    graph = build(whole, [x.aval for x in ins], node.op.name)
+    outs = _skipped_after(trap, graph, ins, [zeros_like_aval(a) for a in graph.out_avals])
     return outs if several else outs[0]
+
+
+def _skipped_after(
+    trap: Node, graph: Graph, operands: Sequence[Node], instead: Sequence[Node]
+) -> list[Node]:
+    """Record a program, or after a trap give other values for its results."""
+    avals = [*graph.in_avals, *[x.aval for x in instead]]
+    n = len(operands)
+    branches = (
+        build(lambda nodes: evaluate(graph, nodes[:n]), avals, graph.name),
+        build(lambda nodes: nodes[n:], avals, graph.name),
+    )
+    return _items(record(OPS["cond"], (trap, *operands, *instead), {"branches": branches}))
 
 
 def _without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
@@ -122,8 +131,10 @@ def _without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
         test = params["cond_jaxpr"]
 
         def goes_on(nodes: list[Node]) -> list[Node]:
-            (more,) = evaluate(test, nodes[:-1])
-            return [o.and_(more, o.not_(nodes[-1]))]
+            *operands, trap = nodes
+            if any(map(_may_not_end, test.nodes)):
+                return _skipped_after(trap, test, operands, [full((), False, _BOOL)])
+            return [o.and_(*evaluate(test, operands), o.not_(trap))]
 
         flag = make_aval((), _BOOL)
         new = {
@@ -142,8 +153,15 @@ def _carrying(body: Graph, first: int, n_carry: int) -> Graph:
     flag = make_aval((), _BOOL)
 
     def run(nodes: list[Node]) -> list[Node]:
-        *outs, trap = evaluate(body, [*nodes[:at], *nodes[at + 1 :]])
-        return [*outs[:n_carry], o.or_(nodes[at], trap), *outs[n_carry:]]
+        before, operands = nodes[at], [*nodes[:at], *nodes[at + 1 :]]
+        if any(map(_may_not_end, body.nodes)):
+            rest = [zeros_like_aval(a) for a in body.out_avals[n_carry:-1]]
+            kept = [*operands[first:at], *rest, full((), True, _BOOL)]
+            *outs, trap = _skipped_after(before, body, operands, kept)
+        else:
+            *outs, trap = evaluate(body, operands)
+            trap = o.or_(before, trap)
+        return [*outs[:n_carry], trap, *outs[n_carry:]]
 
     return build(run, [*body.in_avals[:at], flag, *body.in_avals[at:]], body.name)
 

@@ -266,3 +266,45 @@ def test_checks_in_inner_loops(native_runs: list[int]) -> None:
     assert s == 13
     assert seen == [7.0, 11.0]
     assert native_runs[:1] == [2]
+
+
+def is_odd_checked(seen: list[float]) -> Callable[[Any], Any]:
+    """Adds 1 to odd numbers, by Python: loops that go down in twos end for even ones only."""
+
+    def tell(c: Any) -> Any:
+        accnp.debug.callback(lambda v: seen.append(int(v)), c)
+        return c + 1
+
+    return lambda c: lax.cond(c % 2 == 1, tell, lambda c: c, c)
+
+
+def steps_down(c: Any) -> Any:
+    """How many twos are in c; for an odd c the loop does not end."""
+    return lax.while_loop(lambda s: s[0] != 0, lambda s: (s[0] - 2, s[1] + 1), (c, 0))[1]
+
+
+@pytest.mark.parametrize("kind", ["scan", "while", "test"])
+def test_later_turns_of_an_inner_loop_are_skipped_after_a_trap(kind: str) -> None:
+    seen: list[float] = []
+    checked = is_odd_checked(seen)
+
+    def inner(c: Any) -> Any:
+        if kind == "scan":
+            step = lambda c, _: ((d := checked(c)), steps_down(d))  # noqa: E731
+            c, counts = lax.scan(step, c, None, length=3)
+            return c + counts.sum()
+        if kind == "while":
+            more = lambda s: s[0] < 3  # noqa: E731
+            step = lambda s: (s[0] + 1, (d := checked(s[1])), s[2] + steps_down(d))  # noqa: E731
+            return sum(lax.while_loop(more, step, (0, c, 0))[1:])
+        more = lambda s: s[0] + 0 * steps_down(jnp.where(s[0] == 0, 8, s[1])) < 3  # noqa: E731
+        step = lambda s: (s[0] + 1, checked(s[1]))  # noqa: E731
+        return lax.while_loop(more, step, (0, c))[1] + 12
+
+    @accnp.jit
+    def run() -> Any:
+        turn = lambda k, _: (k + 1, inner(jnp.where(k % 10 == 5, 7, 8)))  # noqa: E731
+        return lax.scan(turn, 0, None, length=20)[1]
+
+    assert run().tolist() == [20] * 20
+    assert seen == [7, 7]
