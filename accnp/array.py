@@ -593,7 +593,7 @@ class Array:
     def __index__(self) -> int:
         if self.ndim != 0 or self.dtype.kind not in "iu":
             raise TypeError(
-                "index: only an integer array without axes is a Python index; "
+                "index: Only integer scalar arrays can be converted to a scalar index; "
                 f"got {self.dtype.name}{self.shape}; use int(x)"
             )
         return int(self._look("index"))

@@ -142,7 +142,10 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
     for c in cases:
         if c.dtype != dtype:
             names = ", ".join(v.dtype.name for v in cases)
-            raise TypeError(f"lax.select_n requires cases of the same dtype, got {names}.")
+            raise TypeError(
+                f"lax.select requires arguments to have the same dtypes, got {names}; convert with "
+                "astype, or use jnp.where, which promotes"
+            )
     if which.shape not in ((), shape) and shape != ():
         raise TypeError(f"select_n: selector shape {which.shape} and case shape {shape} differ")
     weak = all(c.weak_type for c in cases)

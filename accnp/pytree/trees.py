@@ -278,8 +278,8 @@ def tree_transpose(
     size = inner_treedef.num_leaves
     if len(leaves) != size * outer_treedef.num_leaves:
         raise TypeError(
-            f"tree_transpose: the tree does not have the two structures; got {found}; "
-            f"pass one like {outer_treedef.compose(inner_treedef)}"
+            f"tree_transpose: Mismatch of structures; got {found}; "
+            f"pass a tree like {outer_treedef.compose(inner_treedef)}"
         )
     rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size)]
     return inner_treedef.unflatten(rows)

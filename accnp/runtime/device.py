@@ -155,8 +155,8 @@ def _all(function: str, backend: str | None) -> tuple[Device, ...]:
         return _gpu_devices(function, name)
     missing = "accnp has no kernels for it" if name in _OTHERS else "no such platform is known"
     raise RuntimeError(
-        f"{function}: backend {name!r} is not available: {missing}; got backend={name!r}; "
-        "use one of: cpu, gpu"
+        f"{function}: Unknown backend {name}: backend {name!r} is not available: {missing}; "
+        f"got backend={name!r}; use one of: cpu, gpu"
     )
 
 

@@ -241,8 +241,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
         raise ValueError("linalg.multi_dot: matrices are needed (vectors at the ends only)")
     if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
         raise ValueError(
-            f"linalg.multi_dot: neighbours do not fit; got shapes {shapes}; "
-            "each needs as many columns as the next one has rows"
+            "linalg.multi_dot: last dimension of each array must match first dimension of "
+            f"following array; got shapes {shapes}; transpose or cut one"
         )
     sizes = [n.aval.shape[0] for n in nodes] + [nodes[-1].aval.shape[1]]
     out = _chain(nodes, _cheapest(sizes), 0, len(nodes) - 1, precision)

@@ -567,8 +567,8 @@ def polyfit(
         )
     if values.ndim not in (1, 2) or len(values) != len(at):
         raise TypeError(
-            f"{name}: y must have shape ({len(at)},) or ({len(at)}, k); got {values.shape}; "
-            "give y a row for each x"
+            f"{name}: expected x and y to have same length; got shapes {at.shape} and "
+            f"{values.shape}; give y a row for each x"
         )
     if rcond is None:
         rcond = len(at) * float(np.finfo(at.dtype).eps)

@@ -314,8 +314,8 @@ class Pull(_Derivative):
         leaves, tree = tree_flatten(cotangents[0])
         if tree != types.out_tree.shown():
             raise ValueError(
-                f"vjp: unexpected tree structure of a cotangent; got {tree} for results of "
-                f"structure {types.out_tree}; pass a cotangent for each result"
+                "vjp: unexpected tree structure: the cotangents must match the pytree structure of "
+                f"the results; got {tree} for {types.out_tree}; pass a cotangent for each result"
             )
         cts = [_cotangent(a, ct) for a, ct in zip(types.out_avals, leaves, strict=True)]
         if self._map is not None:

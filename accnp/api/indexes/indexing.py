@@ -143,8 +143,8 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
         return [Entry("int", int(item))]
     if isinstance(item, str):
         raise TypeError(
-            f"indexing: an array has no fields; got the text {item!r} at place {position}; "
-            "index with integers, slices, masks or integer arrays"
+            f"indexing: JAX does not support string indexing; got idx={item!r} at place "
+            f"{position}; index with integers, slices, masks or integer arrays"
         )
     if type(item) is Array:
         node = item._node
@@ -158,7 +158,15 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
     elif hasattr(item, "__index__") and not hasattr(item, "dtype"):
         return [Entry("int", operator.index(item))]
     else:
-        node = as_node(item, "indexing")
+        try:
+            node = as_node(item, "indexing")
+        except TypeError as error:
+            if type(error) is not TypeError:  # random keys
+                raise
+            raise IndexError(
+                "indexing: only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and "
+                f"integer or boolean arrays are valid indices. Got {item!r:.80}; convert it first"
+            ) from None
     kind = dtype_kind(node.aval.dtype)
     if kind == "b":
         mask = look(node, "mask", "indexing")

@@ -29,8 +29,8 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
         given = list(indices)
     if len(given) != x.aval.ndim:
         raise ValueError(
-            f"{name}: one start index for each axis is needed; got {len(given)} for shape "
-            f"{x.aval.shape}; add or drop indices"
+            f"{name}: Length of slice indices must match number of operand dimensions "
+            f"({len(given)} vs {x.aval.shape}); add or drop indices"
         )
     may = [negative] * len(given) if isinstance(negative, bool) else list(negative)
     for i, counted in zip(given, may, strict=True):
