@@ -99,7 +99,8 @@ bench: $(VENV)/.bench
 # nothing is fetched. CI builds it without running the notebooks, which the tests run.
 SPHINX = $(BIN)/python -m sphinx --keep-going -q
 NO_NOTEBOOKS = -D nb_execution_mode=off
-DOCS = -j auto
+# Pages are read one after the other, since notebooks that run side by side disturb their timings.
+DOCS =
 docs: $(VENV)/.docs
 	$(SPHINX) -W -b html $(DOCS) docs docs/_build/html
 

@@ -32,6 +32,7 @@ source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300  # seconds for each cell
+nb_merge_streams = True  # what a cell prints is one block
 
 # Examples that show tracebacks or shell lines are not always valid Python.
 suppress_warnings = ["misc.highlighting_failure"]

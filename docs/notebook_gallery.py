@@ -52,10 +52,13 @@ def fill_cards(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def filled_card(app: Sphinx, page: str, place: Card) -> nodes.container:
-    """A picture and a title, both linked to the notebook, and the caption."""
+    """A picture and a title, both linked to the notebook, and the caption.
+
+    The title is that of the notebook up to its colon.
+    """
     name = f"{FOLDER}/{place['name']}"
     target = app.builder.get_relative_uri(page, name)
-    title = app.env.titles[name].astext()
+    title = app.env.titles[name].astext().partition(":")[0]
     found = nodes.container(classes=["gallery-card"])
     pictures = list(app.env.get_doctree(name).findall(nodes.image))
     if app.config.nb_execution_mode != "off":  # without a run there are no pictures
