@@ -362,6 +362,14 @@ mode : str, optional
     "clip" uses the nearest segment.
 out_sharding : Sharding, optional
     Ignored; present for compatibility with JAX.""",
+    "check_tolerances": """\
+atol, rtol : float or dict, optional
+    Absolute and relative tolerance, for all dtypes or a dictionary by dtype. The default is
+    2e-3 for float32 and 1e-5 for float64.
+eps : float, optional
+    Step of the finite differences.
+err_msg : str, optional
+    Text before the message of the error.""",
     # --- parameters of functions of pytrees
     "pytree": """\
 tree : pytree

@@ -141,8 +141,8 @@ def timeit(
     ----------
     f : callable
         The function. Jit it first if that is how it is used.
-    *args
-        Its arguments. Those that are pending are computed before the clock starts.
+    *args : object
+        Arguments of the function. Those that are pending are computed before the clock starts.
     peers : mapping of names to callables, optional
         Calls to compare with, without arguments: each with operands of its own library. They take
         turns with the function, and JAX's arrays are waited for as well.
@@ -163,9 +163,9 @@ def timeit(
     Raises
     ------
     TypeError
-        `f` is no function.
+        If `f` is not callable.
     ValueError
-        `rounds` or `number` is less than 1.
+        If `rounds` or `number` is less than 1.
 
     See Also
     --------

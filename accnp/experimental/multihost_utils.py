@@ -104,11 +104,23 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Check that all processes have the same values: there is one.
+    """Check that all processes have the same values; there is one process.
 
-    Example:
-        >>> from accnp.experimental import multihost_utils
-        >>> multihost_utils.assert_equal(np.arange(2))
+    Parameters
+    ----------
+    in_tree : pytree of array_like
+        Data to compare.
+    fail_message : str, optional
+        Text of the error.
+
+    See Also
+    --------
+    experimental.multihost_utils.process_allgather : Gather values.
+
+    Examples
+    --------
+    >>> from accnp.experimental import multihost_utils
+    >>> multihost_utils.assert_equal(np.arange(2))
     """
     tree_leaves(in_tree)
 

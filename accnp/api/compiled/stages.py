@@ -84,7 +84,17 @@ class ArgInfo:
 
 
 class CompiledMemoryStats:
-    """Bytes of one call: of the arguments, the results, and what lies between at most."""
+    """Memory of one call, in bytes: of arguments, results, and temporary buffers.
+
+    Parameters
+    ----------
+    arguments : int
+        Bytes that the operands of a call occupy.
+    outputs : int
+        Size of the results.
+    between : int
+        Largest size of temporary buffers at a time.
+    """
 
     def __init__(self, arguments: int, outputs: int, between: int) -> None:
         self.argument_size_in_bytes = arguments

@@ -220,12 +220,42 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Return the policy that keeps all named values but those of these names."""
+    """Make a policy that saves all named values except those with the given names.
+
+    Parameters
+    ----------
+    *names_not_to_save : str
+        Names that `checkpoint_name` gave to values.
+
+    Returns
+    -------
+    callable
+        Policy for `checkpoint`.
+
+    See Also
+    --------
+    checkpoint_policies.save_only_these_names : The opposite policy.
+    """
     return SaveAnyNamesButThese(frozenset(names_not_to_save))
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Return the policy that keeps whatever is needed, named or not, but values of these names."""
+    """Make a policy that saves every value, named or not, except those with the given names.
+
+    Parameters
+    ----------
+    *names_not_to_save : str
+        Names that `checkpoint_name` gave to values.
+
+    Returns
+    -------
+    callable
+        Policy for `checkpoint`.
+
+    See Also
+    --------
+    checkpoint_policies.save_any_names_but_these : Save only named values.
+    """
     names = frozenset(names_not_to_save)
     return lambda prim, *_, **params: prim.name != "name" or params["name"] not in names
 
@@ -257,10 +287,28 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Not supported: there is one memory, so nothing can be moved out of it.
+    """Raise an error: accnp has one memory, so nothing can be moved out of it.
 
-    Raises:
-        NotImplementedError: always.
+    Parameters
+    ----------
+    offload_src : str
+        Memory to move values from.
+    offload_dst : str
+        Memory to move values to.
+
+    Returns
+    -------
+    callable
+        Never returned.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+
+    See Also
+    --------
+    checkpoint_policies.checkpoint_dots_with_no_batch_dims : Save the same values.
     """
     raise _no_offload("offload_dot_with_no_batch_dims", offload_src, offload_dst)
 
@@ -523,7 +571,38 @@ def _static_places(numbers: tuple[int, ...], n: int) -> tuple[int, ...]:
 
 @api_boundary
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """Return type and origin of each array that `f`'s backward pass needs from its forward pass."""
+    """Return the type and origin of each array that the backward pass of a function saves.
+
+    Parameters
+    ----------
+    f : callable
+        Function to differentiate.
+    *args : pytree of array_like
+        Positional arguments of `f`. Only their shapes and dtypes matter.
+    **kwargs : pytree of array_like
+        Keyword arguments of `f`.
+
+    Returns
+    -------
+    list of (ShapedArray, str)
+        Type of each array, and what it is.
+
+    Raises
+    ------
+    TypeError
+        If `f` is not callable, or a leaf of an argument is not an array.
+
+    See Also
+    --------
+    ad_checkpoint.print_saved_residuals : Print them.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.ad_checkpoint import saved_residuals
+    >>> saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
+    [(ShapedArray(float32[3]), 'from the argument x')]
+    """
     call, entry, leaves = JitFunction(f, Options(None, None, None, None, False)).entry_of(
         args, kwargs
     )

@@ -144,24 +144,33 @@ def check_jvp(
     eps: float = EPS,
     err_msg: str = "",
 ) -> None:
-    """Compare a forward derivative with differences.
+    """Compare a forward-mode derivative with finite differences.
 
-    Args:
-        f: the function, of trees of arrays.
-        f_jvp: (args, tangents) -> (value, tangent), usually `functools.partial(jvp, f)`.
-        args: the point, a tuple of arguments.
-        atol, rtol: tolerances, for all dtypes or by dtype; None takes 2e-3 for float32 and 1e-5 for
-            float64.
-        eps: the step of the differences.
-        err_msg: put before the message.
+    Parameters
+    ----------
+    f : callable
+        Function of pytrees of arrays.
+    f_jvp : callable
+        Function `(args, tangents) -> (value, tangent)`, usually `functools.partial(jvp, f)`.
+    args : sequence
+        Arguments at which to check.
+    {check_tolerances}
 
-    Raises:
-        AssertionError: values, dtypes, or derivatives differ.
+    Raises
+    ------
+    AssertionError
+        If values, dtypes or derivatives differ.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from functools import partial
-        >>> jnp.test_util.check_jvp(jnp.sin, partial(jnp.jvp, jnp.sin), (0.5,), eps=1e-2)
+    See Also
+    --------
+    test_util.check_vjp : The same for reverse mode.
+    test_util.check_grads : Check all modes and orders.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from functools import partial
+    >>> jnp.test_util.check_jvp(jnp.sin, partial(jnp.jvp, jnp.sin), (0.5,), eps=1e-2)
     """
     args = _typed(args)
     rng = np.random.RandomState(0)
@@ -185,21 +194,33 @@ def check_vjp(
     eps: float = EPS,
     err_msg: str = "",
 ) -> None:
-    """Compare a reverse derivative with differences, through <ct, J t> = <J* ct, t>.
+    """Compare a reverse-mode derivative with finite differences, by <ct, J t> = <J* ct, t>.
 
-    Args:
-        f: the function, of trees of arrays.
-        f_vjp: args -> (value, pull), usually `functools.partial(vjp, f)`.
-        args: the point, a tuple of arguments.
-        atol, rtol, eps, err_msg: as for `check_jvp`.
+    Parameters
+    ----------
+    f : callable
+        Function of pytrees of arrays.
+    f_vjp : callable
+        Function of the arguments that returns `(value, pull)`, usually `functools.partial(vjp, f)`.
+    args : sequence
+        Arguments at which to check.
+    {check_tolerances}
 
-    Raises:
-        AssertionError: values, dtypes, or derivatives differ.
+    Raises
+    ------
+    AssertionError
+        If values, dtypes or derivatives differ.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from functools import partial
-        >>> jnp.test_util.check_vjp(jnp.sin, partial(jnp.vjp, jnp.sin), (0.5,), eps=1e-2)
+    See Also
+    --------
+    test_util.check_jvp : The same for forward mode.
+    test_util.check_grads : Check all modes and orders.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from functools import partial
+    >>> jnp.test_util.check_vjp(jnp.sin, partial(jnp.vjp, jnp.sin), (0.5,), eps=1e-2)
     """
     args = _typed(args)
     rng = np.random.RandomState(0)

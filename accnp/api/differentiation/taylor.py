@@ -35,30 +35,47 @@ def jet(
     factorial_scaled: bool = True,
     **_: Any,
 ) -> tuple[Any, Any]:
-    """Propagate truncated Taylor series: the derivatives of `fun(x(t))` at t = 0, given those of x.
+    """Propagate truncated Taylor series: derivatives of `fun(x(t))` at t = 0, given those of x.
 
-    Args:
-        fun: a function of floating or complex arrays; it returns a pytree of arrays.
-        primals: its arguments x(0), arrays of any shapes.
-        series: for each argument the derivatives of x at 0 from the first on, each of the shape and
-            dtype of the argument; equally many for all.
-        factorial_scaled: whether terms are derivatives; if not, they are the coefficients of the
-            series (derivative k divided by k factorial), in and out.
+    Parameters
+    ----------
+    fun : callable
+        Function of floating or complex arrays that returns a pytree of arrays.
+    primals : sequence of array_like
+        Arguments x(0), of any shape.
+    series : sequence of sequence of array_like
+        For each argument, the derivatives of x at 0 from the first on, each of the shape and dtype
+        of the argument. All have the same number of terms.
+    factorial_scaled : bool, optional
+        If True, the default, terms are derivatives. Otherwise they are the coefficients of the
+        series (derivative k divided by k factorial), in inputs and outputs.
 
-    Returns:
-        `fun(*primals)`, and in its tree, at the place of each result, the list of its terms.
+    Returns
+    -------
+    value : pytree of Array
+        `fun(*primals)`.
+    terms : pytree of list
+        List of terms in the place of each result.
 
-    Raises:
-        ValueError: the arguments have different numbers of terms; an argument or a term is no
-            array, or a term does not broadcast to its argument.
-        TypeError: an argument is neither floating nor complex.
+    Raises
+    ------
+    ValueError
+        If arguments have different numbers of terms, an argument or a term is not an array, or a
+        term does not broadcast to its argument.
+    TypeError
+        If an argument is neither floating nor complex.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental.jet import jet
-        >>> y, (first, second) = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
-        >>> float(y), float(first), float(second)
-        (0.0, 1.0, 0.0)
+    See Also
+    --------
+    jvp : First derivatives.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.jet import jet
+    >>> y, (first, second) = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
+    >>> float(y), float(first), float(second)
+    (0.0, 1.0, 0.0)
     """
     if len(set(map(len, series))) != 1:
         raise ValueError(

@@ -291,7 +291,35 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 @api_boundary
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """Like `check`, but only for functions under `checkify`; elsewhere it does nothing."""
+    """Make a check that is ignored outside of functions under `checkify`.
+
+    Parameters
+    ----------
+    pred : bool or Array
+        Condition: a bool, or a boolean array of rank 0.
+    msg : str
+        Format string of the message.
+    *fmt_args : pytree of array_like
+        Values of positional fields.
+    **fmt_kwargs : pytree of array_like
+        Values of named fields.
+
+    Raises
+    ------
+    TypeError
+        If `pred` is not a scalar boolean, or a value to be formatted is not an array.
+
+    See Also
+    --------
+    experimental.checkify.check : Check that is made everywhere.
+    experimental.checkify.checkify : Return errors as values.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import checkify
+    >>> checkify.debug_check(jnp.array(False), "never shown")
+    """
     _check("debug_check", pred, msg, True, fmt_args, fmt_kwargs)
 
 

@@ -249,7 +249,36 @@ def print(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
 
 @api_boundary
 def log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
-    """Like `debug.print`, but the text goes to the logger "accnp.debug", at level INFO."""
+    """Write values to the logger "accnp.debug" at level INFO when they are computed.
+
+    Parameters
+    ----------
+    fmt : str, optional
+        Format string with fields. Without it, return a function that takes it and its arguments.
+    *args : object
+        Values of positional fields: arrays, pytrees of arrays, or other objects.
+    **kwargs : object
+        Values of named fields, and options as in `debug.print`.
+
+    Returns
+    -------
+    callable or None
+        None, or a function that takes the format string if none is given.
+
+    Raises
+    ------
+    ValueError
+        If the format string does not use an argument.
+
+    See Also
+    --------
+    debug.print : Write to the standard output.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.jit(lambda x: jax.debug.log("x = {x}", x=x))(1)
+    """
     return _print("debug.log", _record_writer, fmt, args, kwargs)
 
 

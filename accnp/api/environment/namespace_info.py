@@ -74,9 +74,20 @@ class NamespaceInfo:
 def namespace_info() -> NamespaceInfo:
     """Describe this namespace to code written for the array API standard.
 
-    Example:
-        >>> import accnp.numpy as jnp
-        >>> jnp.__array_namespace_info__().default_dtypes()["integral"]
-        dtype('int32')
+    Returns
+    -------
+    NamespaceInfo
+        Object with the methods `capabilities`, `default_device`, `default_dtypes`, `devices` and
+        `dtypes` of the standard.
+
+    See Also
+    --------
+    numpy.ndarray : Class of arrays.
+
+    Examples
+    --------
+    >>> import accnp.numpy as jnp
+    >>> jnp.__array_namespace_info__().default_dtypes()["integral"]
+    dtype('int32')
     """
     return NamespaceInfo()

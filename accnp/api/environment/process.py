@@ -294,27 +294,40 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 
 def device_memory_stats(device: Any = None) -> dict[str, int]:
-    """What is known of the memory of a GPU, in bytes.
+    """Return statistics of the memory of a GPU, in bytes.
 
-    Args:
-        device: which GPU; by default the first.
+    Parameters
+    ----------
+    device : Device, optional
+        GPU to ask. The default is the first one.
 
-    Returns:
-        `bytes_in_use` by arrays, `pool_bytes` that the pool holds (in use, or kept for reuse),
-        `bytes_free` and `bytes_limit`, all there is.
+    Returns
+    -------
+    dict
+        `bytes_in_use` by arrays, `pool_bytes` that the pool holds (in use or kept for reuse),
+        `bytes_free`, and `bytes_limit`, the size of the memory.
 
-    Raises:
-        ValueError: the device is a CPU, whose memory is the machine's.
-        RuntimeError: there is no GPU.
+    Raises
+    ------
+    ValueError
+        If the device is a CPU.
+    RuntimeError
+        If there is no GPU.
 
-    Example:
-        >>> import accnp as jnp
-        >>> try:
-        ...     text = str(sorted(jnp.device_memory_stats()))
-        ... except RuntimeError as error:
-        ...     text = str(error)  # what is missing
-        >>> "bytes_in_use" in text or "not available" in text
-        True
+    See Also
+    --------
+    live_arrays : List the arrays that hold memory.
+    clear_caches : Return unused memory to the system.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> try:
+    ...     text = str(sorted(jnp.device_memory_stats()))
+    ... except RuntimeError as error:
+    ...     text = str(error)  # what is missing
+    >>> "bytes_in_use" in text or "not available" in text
+    True
     """
     device = devices("gpu")[0] if device is None else device
     found = device.memory_stats()

@@ -165,8 +165,21 @@ def effects_barrier() -> None:
 
 
 def counters() -> dict[str, int]:
-    """How often functions were traced and kernels compiled, read from disk, reused and launched.
+    """Return how often functions were traced and kernels compiled, loaded, reused and launched.
 
+    Returns
+    -------
+    dict
+        Numbers since the start of the process: `traces`, `compiles`, `disk_hits`, `kernels` and
+        `launches`.
+
+    See Also
+    --------
+    explain : Explain one call.
+    monitoring.register_event_listener : Receive events.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> sorted(jnp.counters())
     ['compiles', 'disk_hits', 'kernels', 'launches', 'traces']

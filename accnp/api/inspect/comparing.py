@@ -41,8 +41,25 @@ class Parting(NamedTuple):
 
 
 class Comparison:
-    """What `compare` found: `partings` has at most one for each way; a Comparison is true if there
-    is none."""
+    """Result of `debug.compare`, which is true if all ways of computing agree.
+
+    Parameters
+    ----------
+    operations : int
+        Number of operations that were compared.
+    partings : sequence of Parting
+        First difference of each way that differs.
+
+    See Also
+    --------
+    debug.compare : Make a comparison.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> bool(jnp.debug.compare(jnp.exp, jnp.arange(3.0)))
+    True
+    """
 
     def __init__(self, operations: int, partings: Sequence[Parting]) -> None:
         self.operations = operations
@@ -66,21 +83,42 @@ class Comparison:
 
 @api_boundary
 def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Comparison:
-    """Compute a function in several ways and find the first operation that makes them differ.
+    """Compute a function in several ways and find the first operation whose results differ.
 
-    Args:
-        f: a function that can be jitted; it runs several times, with its prints and callbacks.
-        *args: its arguments, trees of arrays and numbers.
-        rtol: how far values may be from NumPy's, relative to the largest element; by default 2e-2
-            for 16-bit dtypes, 2e-5 for float32 and 1e-12 for float64.
+    Eager, jitted and unfused results must have the same bits. Those of NumPy may differ by `rtol`.
 
-    Eager, jitted and unfused results must have the same bits. NumPy's reference of an operation
-    gets the operands that accnp computed, so errors do not add up. Loops and branches are one
-    operation each.
+    Parameters
+    ----------
+    f : callable
+        Function that can be jitted. It runs several times, with its prints and callbacks.
+    *args : pytree of array_like
+        Arguments of the function.
+    rtol : float, optional
+        Largest difference from NumPy, relative to the largest element. The default is 2e-2 for
+        16-bit dtypes, 2e-5 for float32 and 1e-12 for float64.
 
-    Raises:
-        TypeError: f cannot be traced, or arguments are neither arrays nor numbers.
+    Returns
+    -------
+    debug.Comparison
+        Number of operations, and the first difference of each way.
 
+    Raises
+    ------
+    TypeError
+        If `f` cannot be traced, or an argument is neither an array nor a number.
+
+    See Also
+    --------
+    inspect : Show how a function is computed.
+    test_util.check_grads : Check derivatives.
+
+    Notes
+    -----
+    The NumPy reference of an operation gets the operands that accnp computed, so errors do not
+    accumulate. A loop or branch counts as one operation.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> jnp.debug.compare(lambda x: jnp.exp(x).sum(), jnp.arange(3.0))
     Comparison: 2 operations agree (eager, jit, unfused: bits; NumPy: values)

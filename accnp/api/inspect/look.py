@@ -27,11 +27,36 @@ __all__ = ["inspect"]
 
 @api_boundary
 def inspect(target: Any, **options: Any) -> Any:
-    """Show how something is computed: its graph, the passes, the plan, the source of each kernel.
+    """Show how a result is computed: graph, passes, plan, and the source of each kernel.
 
-    `inspect(f)(*args)` looks at a function, jitted or not (then as `jit(f, **options)` would see
-    it), `inspect(array)` at what is pending of an array. Nothing is computed, no cache changes.
+    Nothing is computed, and caches do not change.
 
+    Parameters
+    ----------
+    target : callable or Array
+        Function, jitted or not, or an array whose computation is pending.
+    **options : object
+        Arguments of `jit` for a function that is not jitted.
+
+    Returns
+    -------
+    callable or Inspection
+        For a function, a function of its arguments that returns the inspection.
+
+    Raises
+    ------
+    TypeError
+        If the target is neither a function nor an array, or options are given for an array or a
+        jitted function.
+
+    See Also
+    --------
+    explain : Call a function and explain where time and memory go.
+    override : Replace a kernel.
+    make_jaxpr : Program of a function as a jaxpr.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> i = jnp.inspect(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
     >>> len(i.kernels), i.kernels[0].operations

@@ -663,7 +663,7 @@ class CallPrimitive(Primitive):
 
         See Also
         --------
-        closed_call : Another call of a function.
+        extend.core.call_impl : Call a wrapped function.
 
         Examples
         --------

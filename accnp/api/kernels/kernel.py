@@ -105,69 +105,102 @@ def kernel(
     grid: Any = None,
     cpu: Any = None,
 ) -> Any:
-    """Make an operation of a function that Numba compiles.
+    """Make an array operation of a function that Numba compiles.
 
-    Without shapes in `out` the function is one of numbers (`@numba.njit`, `@numba.vectorize`, or
-    plain Python): it is applied to each element, operands are broadcast, and it becomes part of
-    the kernel that computes what is around it: `jnp.sum(f(x) * 2)` is one kernel. Its arithmetic is
-    Numba's: `x * 0.5` of a float32 is computed as float64; write `np.float32(0.5)` to stay.
+    Without shapes in `out`, the function is one of numbers: it is applied to each element, and
+    operands are broadcast. With shapes in `out`, it is a function of arrays. The operation is lazy,
+    works under `jit`, in loops and under `vmap`, can be differentiated by the given rules, and
+    appears in jaxprs as `kernel_<name>`.
 
-    With shapes in `out` it is one of arrays: called with NumPy arrays in C order that are read
-    only (operands of rank 0 come as numbers), followed by an array for each result to write to,
-    unless it takes operands alone; then it returns the results. It runs without the interpreter's
-    lock, on the device's stream where it is large. Nothing checks that it stays within its arrays:
-    writing past them corrupts memory, as in any Numba function without `boundscheck=True`.
+    Parameters
+    ----------
+    function : callable or str, optional
+        Function made by `numba.njit`, `numba.vectorize` or `numba.cuda.jit`, a plain Python
+        function, or the source of one `__global__` function in CUDA C. Without it, a decorator is
+        returned.
+    out : dtype_like, pytree of ShapeDtypeStruct or callable, optional
+        Types of the results. For a function of numbers it is the dtype of the result; the default
+        is what Numba infers, or the 32-bit dtype of that kind without `enable_x64`. For a function
+        of arrays it is a pytree of objects with shape and dtype, or a function that makes one from
+        those of the operands (and from the static arguments, by name).
+    vmap : callable, optional
+        Batching rule `(axis_size, in_batched, *operands) -> (results, out_batched)`, as for
+        `custom_vmap`. Without one, a function of arrays is called for each example in turn.
+    jvp : callable, optional
+        Derivative rule `(primals, tangents) -> (results, tangents)`, as for `custom_jvp`.
+    vjp : (callable, callable), optional
+        Pair of rules as for `custom_vjp`: `forward(*operands) -> (results, residuals)` and
+        `backward(residuals, cotangents) -> cotangents of the operands`.
+    name : str, optional
+        Name in errors, jaxprs and `inspect`. The default is the name of the function.
+    fill : scalar, optional
+        Initial value of the arrays for results. By default they are uninitialized.
+    cost : int, optional
+        Simple instructions for one element, from which fusion and the number of threads are
+        decided. The default is 20, and 1000 for a function of arrays.
+    grid : tuple or callable, optional
+        Launch configuration of a GPU kernel: (blocks, threads) or (blocks, threads, bytes of shared
+        memory), where the first two are integers or tuples of up to three. A function makes it from
+        the same arguments as that in `out`.
+    cpu : callable, optional
+        Function of arrays to call instead if the operands are on the CPU. The default is the
+        simulator of Numba.
 
-    A kernel for GPUs (`@numba.cuda.jit`, or a text in CUDA C with one `__global__` function) is
-    given its operands, arrays for its results, and static values, Numba's by their names, CUDA C's
-    behind the others (Python's numbers as int and float of 32 bits). Arrays come as in Numba, or as
-    pointers, operands of rank 0 as numbers, for which the launch waits. Numba's needs no toolkit of
-    NVIDIA's, CUDA C is compiled by CuPy. On the CPU `cpu` stands for it, or Numba's simulator.
+    Returns
+    -------
+    callable
+        Operation on arrays, or a decorator that makes one.
 
-    The operation is lazy, can be jitted, used in loops, mapped and differentiated by given rules,
-    and shows up in jaxprs as `kernel_<name>`.
+    Raises
+    ------
+    TypeError
+        If `function` is not such a function; from a call, if Numba cannot compile the function for
+        the operands. The message has the reason and the line.
+    ValueError
+        If the options do not belong together, `out` is wrong, or the function cannot be part of
+        kernels, for example because it reads an array from outside.
+    NotImplementedError
+        If the operation is differentiated and has no rule.
 
-    Args:
-        function: the function; left out, `kernel` is a decorator.
-        out: the type of the results: a tree of things with shape and dtype (ShapeDtypeStruct), or a
-            function that makes it of such things for the operands (and of the static arguments,
-            by name). For a function of numbers: the dtype of its result (default: what Numba says
-            it returns, or the 32-bit type of that kind unless `enable_x64` is on).
-        vmap: batching rule (axis_size, in_batched, *operands) -> (results, which of them are
-            batched), as of `custom_vmap`; without one a function of arrays is called for each
-            example in turn.
-        jvp: derivative rule (primals, tangents) -> (results, tangents of them), as of `custom_jvp`.
-        vjp: a pair of rules as of `custom_vjp`: forward(*operands) -> (results, residuals),
-            backward(residuals, cotangents) -> a cotangent for each operand.
-        name: what errors, jaxprs and `inspect` call it (default: the function's name).
-        grid: of a kernel for GPUs: (blocks, threads) or (blocks, threads, bytes of shared memory),
-            each of the first two a number or up to three, or a function that makes it like `out`.
-        cpu: the function of arrays to be called where the operands are on the CPU.
-        fill: what arrays for results hold at first (default: anything).
-        cost: simple instructions for one element, for the decision what to fuse and what to share
-            among threads (default: 20, for a function of arrays 1000).
+    See Also
+    --------
+    pure_callback : Call a Python function that Numba cannot compile.
+    override : Replace a generated kernel.
+    inspect : Show the kernels of a function.
+    custom_vjp : Rules for functions of arrays.
 
-    Raises:
-        TypeError: at a call: Numba cannot compile the function for these operands; the text says
-            why in short, and the line.
-        ValueError: the function cannot be part of kernels (it reads an array from outside, say), or
-            `out` is wrong.
-        NotImplementedError: it is differentiated, and there is no rule.
+    Notes
+    -----
+    A function of numbers becomes part of the kernels around it: `jnp.sum(f(x) * 2)` is one kernel.
+    Its arithmetic is that of Numba: `x * 0.5` for a float32 is computed in float64; write
+    `np.float32(0.5)` to avoid this.
 
-    Example:
-        >>> import accnp as jnp
-        >>> @jnp.kernel
-        ... def half_wave(x):
-        ...     return x if x > 0 else x * 0
-        >>> jnp.sum(half_wave(jnp.array([-1.0, 2.0, 3.0])) * 2)
-        Array(10., dtype=float32)
-        >>> @jnp.kernel(out=lambda x: x)
-        ... def running_max(x, y):
-        ...     y[0] = x[0]
-        ...     for i in range(1, x.size):
-        ...         y[i] = max(x[i], y[i - 1])
-        >>> running_max(jnp.array([1, 3, 2, 4]))
-        Array([1, 3, 3, 4], dtype=int32)
+    A function of arrays is called with read-only NumPy arrays in C order (operands of rank 0 are
+    numbers), followed by an array for each result to write to; if it takes only the operands, it
+    returns the results. It runs without the global interpreter lock, in the background if it is
+    large. Nothing checks that it stays within its arrays: writing past them corrupts memory, as in
+    any Numba function without `boundscheck=True`.
+
+    A GPU kernel gets its operands, arrays for its results, and static values: by name in Numba,
+    after the others in CUDA C (Python numbers as 32-bit int and float). Arrays are passed as in
+    Numba, or as pointers; for operands of rank 0, which are numbers, the launch waits. Numba's
+    kernels need no CUDA toolkit, and CUDA C is compiled by CuPy.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> @jnp.kernel
+    ... def half_wave(x):
+    ...     return x if x > 0 else x * 0
+    >>> jnp.sum(half_wave(jnp.array([-1.0, 2.0, 3.0])) * 2)
+    Array(10., dtype=float32)
+    >>> @jnp.kernel(out=lambda x: x)
+    ... def running_max(x, y):
+    ...     y[0] = x[0]
+    ...     for i in range(1, x.size):
+    ...         y[i] = max(x[i], y[i - 1])
+    >>> running_max(jnp.array([1, 3, 2, 4]))
+    Array([1, 3, 3, 4], dtype=int32)
     """
     given = {
         "vmap": vmap, "jvp": jvp, "vjp": vjp, "name": name, "fill": fill, "cost": cost,

@@ -189,32 +189,46 @@ def _compared(
 
 @api_boundary
 def override(kernel: InspectedKernel, edited: Any) -> Override:
-    """Put an edited kernel in the place of a generated one.
+    """Replace a generated kernel by an edited version of its source.
 
-    Args:
-        kernel: one of `inspect(f)(*args).kernels`.
-        edited: its `.source` after editing: the text, or the path of a file.
+    Parameters
+    ----------
+    kernel : InspectedKernel
+        One of `inspect(f)(*args).kernels`.
+    edited : str or Path
+        Edited version of its `source`: the text, or the path of a file.
 
-    Returns:
-        An `Override`: a context manager (`with override(k, text): f(x)`), a decorator for one
-        function (`g = override(k, text)(f)`), and `.report(f, x)`, which checks it against the
-        original on operands and times both.
+    Returns
+    -------
+    Override
+        Context manager (`with override(k, text): f(x)`), and decorator for one function (`g =
+        override(k, text)(f)`). Its method `report(f, x)` compares the results with those of the
+        original and times both.
 
-    Raises:
-        ValueError: the text does not compile, or takes other arguments; nothing has changed then.
-        TypeError: `kernel` is none of `inspect`'s.
+    Raises
+    ------
+    ValueError
+        If the text does not compile, or takes other arguments. The original stays in place.
+    TypeError
+        If `kernel` does not come from `inspect`.
 
-    Example:
-        >>> import accnp as jnp
-        >>> x = jnp.arange(6.0)
-        >>> f = lambda x: jnp.sqrt(x) * 2
-        >>> (kernel,) = jnp.inspect(f)(x).kernels
-        >>> edited = kernel.source.replace("sqrt(", "abs(")
-        >>> with jnp.override(kernel, edited):
-        ...     print(jnp.jit(f)(x))
-        [ 0.  2.  4.  6.  8. 10.]
-        >>> jnp.override(kernel, edited).report(f, x).same
-        False
+    See Also
+    --------
+    inspect : Show the kernels of a function.
+    kernel : Make an operation of your own function.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.arange(6.0)
+    >>> f = lambda x: jnp.sqrt(x) * 2
+    >>> (kernel,) = jnp.inspect(f)(x).kernels
+    >>> edited = kernel.source.replace("sqrt(", "abs(")
+    >>> with jnp.override(kernel, edited):
+    ...     print(jnp.jit(f)(x))
+    [ 0.  2.  4.  6.  8. 10.]
+    >>> jnp.override(kernel, edited).report(f, x).same
+    False
     """
     if not isinstance(kernel, InspectedKernel):
         raise TypeError(

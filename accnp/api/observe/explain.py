@@ -244,12 +244,42 @@ class Explanation:
 
 @api_boundary
 def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Explanation:
-    """Call a function and explain what happened, or, without one, explain a `with` block.
+    """Call a function and explain what happened: traces, plans, kernels, times and advice.
 
-    The function is called once, and then a few times more for its times (but for one that donates
-    arguments); jit it first if that is how it is used. `print` the result, or write it as a
-    page with `.save_html(path)`.
+    Without a function, it returns a context manager that explains a `with` block.
 
+    Parameters
+    ----------
+    f : callable, optional
+        Function to call. Jit it first if that is how it is used.
+    *args : object
+        Positional arguments of the function.
+    **kwargs : object
+        Keyword arguments of the function.
+
+    Returns
+    -------
+    Explanation
+        Object to `print`, or to write as a page by `save_html(path)`.
+
+    Raises
+    ------
+    TypeError
+        If the first argument is not callable.
+
+    See Also
+    --------
+    inspect : Show the kernels without running them.
+    timeit : Measure the time of a call.
+    profiler.profile : Timeline of a program.
+
+    Notes
+    -----
+    The function is called once, and then a few times more to measure times, unless it donates
+    arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> e = jnp.explain(jnp.jit(lambda x: jnp.exp(x) * 2), jnp.ones(1000))
     >>> [s.kernel for s in e.plans[-1].steps]

@@ -68,11 +68,20 @@ def kernel_totals(events: Iterable[Event]) -> list[KernelTotal]:
 
 
 class Timeline:
-    """What happened inside a `with` block, as a timeline.
+    """Timeline of what happens inside a `with` block.
 
-    `records` adds each recorded operation. Results stay as lazy as they are outside, so what is
-    pending at the end is not in it: wait for it inside.
+    Parameters
+    ----------
+    records : bool, optional
+        Whether to include each operation that is recorded. The default is True.
 
+    Notes
+    -----
+    Results stay lazy, so computations that are pending at the end are not included: wait for them
+    inside the block.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> with jnp.profiler.profile() as timeline:
     ...     float(jnp.sum(jnp.exp(jnp.ones(1000))))
