@@ -1,5 +1,8 @@
-"""Bodies of control flow: recorded, closed, checked. In: the user's functions and operands. Out:
-closed graphs, or clear errors."""
+"""Bodies of control flow: they are recorded, closed over their constants, and checked.
+
+The inputs are functions of users and operands, the outputs are closed graphs. Errors name the
+difference between the types that a body accepts and returns.
+"""
 
 from __future__ import annotations
 

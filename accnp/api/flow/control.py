@@ -1,4 +1,4 @@
-"""Branches: `cond`, `switch`. In: functions, an index, operands. Out: values."""
+"""Branches: `cond` and `switch`. The inputs are functions, an index and operands."""
 
 from __future__ import annotations
 

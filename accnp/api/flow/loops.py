@@ -1,4 +1,4 @@
-"""Loops: `while_loop`, `fori_loop`, `scan`. In: functions, initial values, rows. Out: values."""
+"""Loops: `while_loop`, `fori_loop`, `scan`. The inputs are functions, initial values and rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Maps and folds over a leading axis: `map`, `associative_scan`. In: functions and arrays. Out:
-arrays."""
+"""Maps and scans over a leading axis: `map` and `associative_scan`, of functions and arrays."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Solvers with derivatives of their equations: `custom_root`, `custom_linear_solve`. And
-`platform_dependent`. In: the user's functions. Out: trees of arrays."""
+"""Solvers with implicit derivatives, `custom_root` and `custom_linear_solve`, and
+`platform_dependent`. The inputs are functions of users, the outputs are trees of arrays.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The strict functions that read and write at computed places.
+"""Functions of `lax` that read and write at indices: gathers, scatters and sorts.
 
-In: arrays and indices. Out: lazy Arrays.
+The inputs are arrays and indices, the outputs are lazy Arrays.
 """
 
 from __future__ import annotations

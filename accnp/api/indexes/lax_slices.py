@@ -1,6 +1,6 @@
-"""The strict functions that cut and replace boxes at computed places.
+"""Functions of `lax` that read and replace slices at positions from arrays.
 
-In: arrays and starts, which are integers, static or computed. Out: lazy Arrays.
+The inputs are arrays and starts, which are static or dynamic integers; the outputs are lazy Arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`lax.psum` and the other functions over a named mapped axis. Pytrees in, pytrees out."""
+"""Reductions and gathers over a named mapped axis, such as `lax.psum`, of trees of arrays."""
 
 from __future__ import annotations
 

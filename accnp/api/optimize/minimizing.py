@@ -1,4 +1,4 @@
-"""`minimize`: a function and a first guess come in, a minimum goes out."""
+"""`minimize`: finds a minimum of a function from an initial guess."""
 
 from __future__ import annotations
 

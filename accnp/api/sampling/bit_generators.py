@@ -1,6 +1,7 @@
-"""`rng_bit_generator` and `rng_uniform`: bits by a key and a counter.
+"""`rng_bit_generator` and `rng_uniform`: random bits from a key and a counter.
 
-In: keys of four words. Out: the next key, and bits, which are those of the peer's CPU.
+The inputs are keys of four words; the outputs are the next key and bits, which equal those of JAX
+on a CPU.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Samples of whole numbers: Poisson, binomial, multinomial; keys and parameters in, Arrays out.
+"""Samplers of whole numbers: Poisson, binomial and multinomial distributions.
 
-Small means are counted out (D. E. Knuth, The Art of Computer Programming 2, 3.4.1; L. Devroye,
-Non-Uniform Random Variate Generation, X.4); larger ones are drawn by W. Hoermann's transformed
-rejection ("The transformed rejection method for generating Poisson random variables", 1993; "The
-generation of binomial random variates", 1993). Random bits are used in jax's order, so that samples
-are jax's.
+The inputs are keys and parameters, the outputs are lazy Arrays. Small means are sampled by counting
+(D. E. Knuth, The Art of Computer Programming 2, 3.4.1; L. Devroye, Non-Uniform Random Variate
+Generation, X.4), larger ones by the transformed rejection of W. Hoermann ("The transformed
+rejection method for generating Poisson random variables", 1993; "The generation of binomial random
+variates", 1993). Random bits are used in the order of JAX, so that samples equal those of JAX.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""More distributions: parameters and keys come in, samples go out.
+"""Samplers of continuous distributions that transform uniform or normal numbers.
 
-Each is a transformation of uniform or normal numbers, so it fuses with what is around it.
+The inputs are keys and parameters, the outputs are lazy Arrays, which fuse with their consumers.
 """
 
 from __future__ import annotations

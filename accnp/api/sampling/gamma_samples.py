@@ -1,7 +1,8 @@
-"""Samples of the gamma distribution, and of those made of it; keys and parameters in, Arrays out.
+"""Samplers of the gamma distribution and of distributions derived from it.
 
-Gamma: G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26
-(2000). Random bits are used in jax's order, so that samples are jax's.
+The inputs are keys and parameters, the outputs are lazy Arrays. The algorithm is that of G.
+Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
+Random bits are used in the order of JAX, so that samples equal those of JAX.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What makes bits of keys, and keys of keys: one class for each generator.
+"""Random number generators, one class for each: bits and new keys from a key.
 
-In: the words of one key. Out: nodes of bits, or of the words of more keys. Numbers are jax's.
-
-Philox (10 rounds) and threefry (20) after Salmon et al., "Parallel random numbers: as easy as 1, 2,
-3" (2011). The key of `rbg` in philox 4x32 is its first two words, which are also the high half of
-the counter; the other two are the low half.
+The input is the words of one key; the outputs are nodes of bits or of the words of further keys,
+with the numbers of JAX. Philox (10 rounds) and Threefry (20 rounds) follow Salmon et al., "Parallel
+random numbers: as easy as 1, 2, 3" (2011). For `rbg`, the key of Philox 4x32 is the first two words
+of the key, which are also the high half of the counter; the other two words are the low half.
 """
 
 from __future__ import annotations

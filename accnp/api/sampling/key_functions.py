@@ -1,8 +1,9 @@
-"""Functions of arrays, for random keys: which of them take keys, and what they make of these.
+"""Functions of arrays that accept typed PRNG keys, and how they apply to them.
 
-In: a function that met keys (`errors.on_keys`) and its arguments. Out: what it returns for keys, or
-NotImplemented where there is nothing to return. Functions that only move elements are done for one
-word of the keys after the other, so that axes, shapes and indices mean what they mean for arrays.
+The inputs are a function that was called with keys (see `errors.on_keys`) and its arguments; the
+output is its result for keys, or NotImplemented. Functions that only move elements are applied to
+each word of the keys separately, so that axes, shapes and indices have the meaning that they have
+for arrays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Random keys: seeds come in, keys go out; keys into more keys, keys into bits.
+"""PRNG keys: made from seeds, split into further keys, and checked for samplers.
 
-A raw key is a uint32 array whose last axis holds the words of its generator, two by default; a
-typed key (`PRNGKeyArray`) wraps one and knows its generator.
+A raw key is a uint32 array whose last axis holds the words of its generator, two by default. A
+typed key (`PRNGKeyArray`) wraps a raw one and stores its generator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`random`: keys and shapes come in, samples go out; the numbers are those of jax.
+"""The basic samplers of `random`: bits, uniform and normal numbers, permutations and choices.
 
-Bits, uniforms and normals are fused graphs over counters: no array of bits is ever stored.
+The inputs are keys and shapes, the outputs are lazy Arrays with the numbers of JAX. They are fused
+graphs over counters: arrays of bits are never stored.
 """
 
 from __future__ import annotations

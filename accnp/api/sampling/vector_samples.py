@@ -1,6 +1,6 @@
-"""Samples of vectors and matrices: normal vectors with a covariance, orthogonal matrices.
+"""Samplers of vectors and matrices: normal vectors with a covariance, orthogonal matrices.
 
-In: keys and parameters. Out: lazy Arrays.
+The inputs are keys and parameters, the outputs are lazy Arrays.
 """
 
 from __future__ import annotations

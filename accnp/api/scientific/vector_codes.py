@@ -1,4 +1,4 @@
-"""Vector quantisation: observations come in, each one's nearest code and their distance go out."""
+"""Vector quantization: the nearest code of each observation, and its distance."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Entropies of two numbers and Box and Cox's powers without loss of digits.
+"""Entropies of two numbers and Box-Cox transformations without loss of precision.
 
-In: nodes of one real floating dtype (`power_of_log`: complex). Out: a node of it. Narrow dtypes
-are computed in doubles.
+The inputs are nodes of one real floating dtype (complex for `power_of_log`), the output is a node
+of it. Dtypes narrower than float64 are computed in float64.
 """
 
 from __future__ import annotations

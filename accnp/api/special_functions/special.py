@@ -1,7 +1,7 @@
-"""The functions of `scipy.special` that jax has: arrays in, lazy Arrays of floating numbers out.
+"""Functions of `scipy.special`, composed of others or computed by SciPy.
 
-What needs a series or a continued fraction is computed by SciPy itself, in doubles, called from
-fused kernels; the rest is composed of the namespace's own functions.
+The inputs are arrays, the outputs are lazy Arrays of floating dtype. Functions that need a series
+or a continued fraction are computed by SciPy in float64, called from fused kernels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The normal law's and the logistic law's functions of `scipy.special`: `ndtr`, `expit` and kin.
+"""Functions of `scipy.special` of normal and logistic distributions, such as `ndtr` and `expit`.
 
-In: arrays. Out: lazy Arrays of floating numbers.
+The inputs are arrays, the outputs are lazy Arrays of floating dtype.
 """
 
 from __future__ import annotations

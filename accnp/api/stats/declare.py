@@ -1,7 +1,7 @@
-"""How a distribution is declared: functions of standardised values come in, a module goes out.
+"""Declaration of a distribution: makes the module of a distribution of its functions.
 
-A function of the table is written for loc=0 and scale=1; what location, scale, densities and
-logarithms add is the same for all distributions and is added here.
+The inputs are functions of standardized values, for loc 0 and scale 1. Location, scale, densities
+and logarithms are handled in the same way for all distributions, and are added here.
 """
 
 from __future__ import annotations

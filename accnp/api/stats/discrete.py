@@ -1,4 +1,4 @@
-"""Distributions of whole numbers, and of vectors.
+"""Discrete distributions, and distributions of vectors.
 
 Formulas: N. L. Johnson, A. W. Kemp, S. Kotz, Univariate Discrete Distributions (Wiley).
 """

@@ -1,9 +1,8 @@
-"""Folds with functions of the user's: `reduce`, `reduce_window`. In: trees of arrays. Out: trees of
-arrays.
+"""Reductions with functions of users: `reduce` and `reduce_window`.
 
-Sums, products, extremes and their like are recognised in the function's program, whoever wrote it,
-and take ops of their own. Any other function is a loop, in the order of the elements, so that it
-need not even be associative.
+The inputs and outputs are trees of arrays. Sums, products, extremes and similar reductions are
+recognized in the program of the function and become operations of their own. Any other function is
+applied in a loop, in the order of the elements, so that it does not have to be associative.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The strict elementwise functions: operands of one dtype, equal shapes or rank 0, no promotion.
+"""The strict elementwise functions of `lax`, which do not promote dtypes.
 
-In: arrays and numbers. Out: lazy Arrays, or a TypeError that names both dtypes.
+The inputs are arrays and numbers of one dtype and of equal shapes or rank 0; the outputs are lazy
+Arrays. A TypeError names both dtypes if they differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Strict functions that are compositions, with a primitive each: joining and taking apart, total
-order, high words of products, batches of matrices.
+"""Functions of `lax` that are compositions of others, with a primitive each.
 
-In: arrays of one dtype. Out: arrays; jaxprs show one equation.
+They join and split arrays, compare floats in total order, and compute high words of products. The
+inputs are arrays of one dtype, the outputs are arrays; in jaxprs each call is one equation.
 """
 
 from __future__ import annotations

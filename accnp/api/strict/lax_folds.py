@@ -1,6 +1,6 @@
-"""The strict functions that reduce, find places and accumulate.
+"""Functions of `lax` that reduce axes, find extremes, and accumulate.
 
-In: arrays, static ints. Out: lazy Arrays.
+The inputs are arrays and static integers, the outputs are lazy Arrays.
 """
 
 from __future__ import annotations

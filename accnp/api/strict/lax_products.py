@@ -1,6 +1,7 @@
-"""Products of `lax`: of groups of rows with a matrix each, of scaled operands, of any axes.
+"""Products of `lax`: ragged products of groups of rows, scaled operands, batches of matrices.
 
-In: arrays and which axes belong together. Out: lazy Arrays, by `dot_general`.
+The inputs are arrays and the roles of their axes, the outputs are lazy Arrays, computed by
+`dot_general`.
 """
 
 from __future__ import annotations

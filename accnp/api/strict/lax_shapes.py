@@ -1,6 +1,6 @@
-"""The strict functions that move, cut and join.
+"""Functions of `lax` that make, reshape, slice and join arrays.
 
-In: arrays, static ints. Out: lazy Arrays.
+The inputs are arrays and static integers, the outputs are lazy Arrays.
 """
 
 from __future__ import annotations

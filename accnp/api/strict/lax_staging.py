@@ -1,7 +1,6 @@
-"""What `lax` says about programs rather than values: tokens, composites, values to keep; and the
-exchange of runs of rows between devices.
+"""Functions of `lax` about programs: tokens, composites, values to keep, and ragged exchanges.
 
-In: arrays. Out: arrays, and tokens that stand for "after this".
+The inputs are arrays, the outputs are arrays and tokens, which stand for earlier effects.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What users say to `lax` in enumerations and records: accuracy, algorithms, dimension numbers.
+"""Enumerations and records that functions of `lax` accept: accuracy, algorithms, dimension numbers.
 
-In: their choices. Out: the same, checked.
+The inputs are the choices of users, the outputs are the same, checked.
 """
 
 from __future__ import annotations

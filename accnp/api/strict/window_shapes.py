@@ -1,6 +1,6 @@
-"""Where windows lie over an array: padding by name, strides, dilations, the shape of the result.
+"""Positions of windows over an array: named padding, strides, dilations, and shapes of results.
 
-In: shapes and static arguments of the user's. Out: pairs of padding, shapes.
+The inputs are shapes and static arguments of users, the outputs are pairs of padding and shapes.
 """
 
 from __future__ import annotations
