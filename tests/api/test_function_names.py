@@ -4,12 +4,15 @@ by it.
 
 from __future__ import annotations
 
+import inspect
 import pickle
+import typing
 
 import pytest
 
 import accnp as jax
 import accnp.numpy as jnp
+from accnp.array import ArrayLike
 
 ALIASES = [
     (jnp, "absolute amax amin around bitwise_invert bitwise_left_shift bitwise_right_shift "
@@ -38,6 +41,14 @@ def test_aliases_do_what_their_functions_do() -> None:
         jnp.amax(x, axis=3)
     with pytest.raises(TypeError, match=r"^mod got incompatible shapes for broadcasting"):
         jnp.mod(x, jnp.ones(3))
+
+
+def test_generated_functions_are_annotated() -> None:
+    assert str(inspect.signature(jnp.hypot)) == "(x1: 'ArrayLike', x2: 'ArrayLike', /) -> 'Array'"
+    assert str(inspect.signature(jnp.i0)) == "(x: 'ArrayLike') -> 'Array'"
+    assert str(inspect.signature(jax.lax.add)) == "(x: 'ArrayLike', y: 'ArrayLike') -> 'Array'"
+    assert typing.get_type_hints(jnp.real) == {"val": ArrayLike, "return": jax.Array}
+    assert typing.get_type_hints(jnp.frexp)["return"] == tuple[jax.Array, jax.Array]
 
 
 @pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])

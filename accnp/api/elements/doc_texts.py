@@ -526,53 +526,53 @@ def see_also(related: str) -> list[str]:
     return lines
 
 
+def _result_dtype(name: str, to_floats: bool, truths: bool, keeps_bools: bool, two: bool) -> str:
+    """Return the sentence about the dtype of the result."""
+    if name in _OWN:
+        return _OWN[name]
+    if truths:
+        return "The dtype is bool."
+    if to_floats:
+        stay = "floating" if "c" in refused(name) else "floating and complex"
+        return f"Integers and bools give the default float dtype, {stay} dtypes stay."
+    if not keeps_bools:
+        return "Bools give int32, other dtypes stay."
+    return "The dtype is the promoted dtype." if two else "The dtype is that of `{0}`."
+
+
+def _dtype_errors(name: str) -> list[str]:
+    if name in ("gcd", "lcm"):
+        return ["ValueError", "    If the promoted dtype is not an integer dtype."]
+    wrong = " or ".join([_KINDS[kind] for kind in refused(name)])
+    return ["UnsupportedDtypeError", f"    If the promoted dtype is {wrong}."] if wrong else []
+
+
 def ufunc_doc(name: str, prepare: str, parameters: str, example: str) -> str:
     """Return the docstring of a function whose operands `prepare` (by name) makes one dtype."""
-    text = TEXTS[name]
+    text, kinds = TEXTS[name], refused(name)
     operands = parameters.removesuffix(", /").split(", ")
-    two, kinds = len(operands) == 2, refused(name)
+    two = len(operands) == 2
     result = example.split(" -> ")[1]
     truths = "T" in result or "F" in result
     to_floats = prepare in ("inexact", "real_inexact", "_real_strong", "_logs") and not truths
-    if name in _OWN:
-        types = _OWN[name]
-    elif truths:
-        types = "The dtype is bool."
-    elif to_floats:
-        stay = "floating" if "c" in kinds else "floating and complex"
-        types = f"Integers and bools give the default float dtype, {stay} dtypes stay."
-    elif prepare == "numeric" and "b" not in kinds:
-        types = "Bools give int32, other dtypes stay."
-    else:
-        types = "The dtype is the promoted dtype." if two else "The dtype is that of `{0}`."
-    shape = "the broadcast shape of the operands" if two else "the shape of `{0}`"
+    keeps_bools = prepare != "numeric" or "b" in kinds
     lines = [text.summary, "", "Parameters", "----------"]
     for operand, said in zip(operands, text.operands, strict=True):
         lines += [f"{operand} : array_like", "    " + _with_names(said, operands)]
     first, *more = _RESULTS.get(name, ["Array"])
     lines += ["", "Returns", "-------", first]
     lines += ["    " + _with_names(line, operands) for line in more]
+    shape = "the broadcast shape of the operands" if two else f"the shape of `{operands[0]}`"
+    types = _result_dtype(name, to_floats, truths, keeps_bools, two)
     which = "Each has" if more else "Array with"
-    lines += [f"    {which} {_with_names(shape, operands)}. {_with_names(types, operands)}"]
-    lines += ["", "Raises", "------", "{raises_operand}"]
-    if name in ("gcd", "lcm"):
-        lines += ["ValueError", "    If the promoted dtype is not an integer dtype."]
-    elif kinds:
-        wrong = " or ".join([_KINDS[kind] for kind in kinds])
-        lines += ["UnsupportedDtypeError", f"    If the promoted dtype is {wrong}."]
-    if two:
-        lines += ["{raises_broadcast}"]
-    lines += see_also(text.related)
-    lines += ["", "Notes", "-----"]
-    if text.note:
-        lines += [_with_names(text.note, operands), ""]
-    if to_floats:
-        lines += ["{note_inexact}"]
-    elif two and "f" not in kinds:
-        lines += ["{note_promotion}"]
-    else:
-        lines += ["{note_ufunc}"]
-    return _finished(lines, name, example)
+    lines += [f"    {which} {shape}. {_with_names(types, operands)}"]
+    lines += ["", "Raises", "------", "{raises_operand}", *_dtype_errors(name)]
+    lines += ["{raises_broadcast}"] * two
+    lines += [*see_also(text.related), "", "Notes", "-----"]
+    lines += [_with_names(text.note, operands), ""] if text.note else []
+    promotes = two and "f" not in kinds
+    note = "{note_inexact}" if to_floats else "{note_promotion}" if promotes else "{note_ufunc}"
+    return _finished([*lines, note], name, example)
 
 
 # Kinds of reductions -> parameters, what is returned, errors and notes.

@@ -25,7 +25,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.compiled.named import named as as_named
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW
 from accnp.errors import KeyArrayError, hide_frames, of_keys
@@ -41,6 +41,7 @@ __all__ = [
 _new = Array.__new__
 _REMEMBERED = 8192  # scalars that one function remembers; loops over changing ones must not grow it
 OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
+_PAIRS = ("divmod", "frexp", "modf")  # functions of two results
 _NAMES = {"and": "and_", "or": "or_", "not": "not_"}
 
 Rule = Callable[..., Any]
@@ -97,8 +98,11 @@ def with_parameters(function: Any, names: str) -> Any:
     """Rename the parameters of a made function, as in "x1, x2, /"; without the bar, they can be
     given by keyword as well. A wrapper would cost each call something."""
     given = [name for name in names.split(", ") if name != "/"]
-    code = function.__code__
+    code, types = function.__code__, function.__annotations__
     assert len(given) == code.co_argcount, names
+    renamed = {new: types[old] for new, old in zip(given, code.co_varnames) if old in types}
+    function.__annotations__ = {k: v for k, v in types.items() if k not in code.co_varnames}
+    function.__annotations__ |= renamed
     function.__code__ = code.replace(
         co_varnames=(*given, *code.co_varnames[len(given) :]),
         co_posonlyargcount=len(given) if names.endswith("/") else 0,
@@ -128,6 +132,9 @@ def documented(text: str, call: str, example: str) -> str:
 def published(function: Any, name: str, doc: str, parameters: str) -> Any:
     """Give a made function its public name, and its parameters theirs."""
     with_parameters(function, parameters)
+    types = dict.fromkeys(function.__annotations__, "ArrayLike")
+    types["return"] = "tuple[Array, Array]" if name in _PAIRS else "Array"
+    function.__annotations__ = types
     function.__name__ = function.__qualname__ = name
     function.__module__ = "accnp.numpy"
     function.__doc__ = doc
@@ -141,7 +148,7 @@ def make_unary(
     doc: str,
     shown: str = "",
     parameters: str = "x, /",
-) -> Callable[[Any], Any]:
+) -> Callable[[ArrayLike], Any]:
     """Make the public function of one operand; jaxprs have it as a call if it is `shown`."""
     rule = as_rule(rule)
     known: dict[Any, Form] = {}
