@@ -126,6 +126,15 @@ def test_what_jax_refuses_of_symbols():
         accnp.make_jaxpr(lambda a: a * 2 if a.shape[0] % 2 else a)(x)
 
 
+def test_types_without_a_program():
+    """A scan over pairs has other operations at other sizes, and results of one type."""
+    x = sized(accnp, export)
+    stage = accnp.jit(lambda a: accnp.lax.associative_scan(accnp.numpy.add, a)).trace(x)
+    assert str(stage.out_info) == "ShapeDtypeStruct(shape=(d, 4), dtype=float32)"
+    with pytest.raises(InconclusiveDimensionOperation, match="same operations at all sizes"):
+        str(stage.jaxpr)
+
+
 def test_symbols_in_types():
     (d,) = export.symbolic_shape("d")
     x = accnp.ShapeDtypeStruct((d, 3), np.float32)

@@ -432,8 +432,6 @@ class JitFunction(Generic[P, R]):
     @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the ShapeDtypeStructs of the results, without computing; sizes may be symbols."""
-        if imported("accnp.api.jaxprs.jaxpr").has_symbols((args, kwargs)):
-            return imported("accnp.api.exporting.symbolic").result_types(self, args, kwargs)
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:

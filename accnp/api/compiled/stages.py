@@ -178,8 +178,13 @@ class TracedStage(_Stage):
         self._traced = self
         self._in_types: Sequence[Aval] = entry.graph.in_avals[len(entry.consts) :]
         self._out_types: Sequence[Aval] = entry.out_avals
-        self.jaxpr = jaxpr
+        self._jaxpr = jaxpr
         self.fun_name = function._name
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program."""
+        return self._jaxpr
 
     @property
     def out_info(self) -> Any:

@@ -69,7 +69,7 @@ class Fit:
                 if len(found) == want:
                     return [*found, *self._of_other_remainders(found)]
         raise ValueError(
-            f"export: found no sizes for {', '.join(self.names)} that keep the constraints "
+            f"found no sizes for {', '.join(self.names)} that keep the constraints "
             f"{self.scope.constraints_str}; say less, or export for each size"
         )
 
@@ -130,7 +130,7 @@ class Fit:
     def other(self, seen: Sequence[Any]) -> InconclusiveDimensionOperation:
         """Make the error for a function that does other things at other sizes."""
         return InconclusiveDimensionOperation(
-            "export: the function does not do the same operations at all sizes of "
+            "the function does not do the same operations at all sizes of "
             f"{', '.join(self.names)}; got {str(seen[0])[:80]} at {self.points[0]}; branch on "
             "sizes outside of it, or export for each size"
         )

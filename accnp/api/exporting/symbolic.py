@@ -8,6 +8,7 @@ which the symbols stand where the traces have different numbers, and stages that
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -28,8 +29,8 @@ from accnp.ir.equations import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, typed
 from accnp.pytree import tree_map
 
 __all__ = [
-    "SymbolicLowered", "SymbolicStage", "at_sizes", "dim_as_value_p", "result_types",
-    "symbolic_jaxpr", "symbolic_stage", "symbols_of",
+    "SymbolicLowered", "SymbolicStage", "at_sizes", "dim_as_value_p", "symbolic_jaxpr",
+    "symbolic_stage", "symbols_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ def symbols_of(leaves: Sequence[Any]) -> tuple[list[str], SymbolicScope]:
     scope = dims[0].scope if dims else SymbolicScope()
     if any(n.scope is not scope for n in dims):
         raise ValueError(
-            "export: Invalid mixing of symbolic scopes: all symbols must be of one scope; "
+            "Invalid mixing of symbolic scopes: all symbols must be of one scope; "
             "pass scope= to symbolic_shape"
         )
     return sorted({s for n in dims for s in n.symbols()}), scope
@@ -192,6 +193,12 @@ class _Merger:
             made = self.vars[id(first)] = type(first)(self._aval([v.aval for v in seen]))
         return made
 
+    def avals(self, seen: Sequence[Sequence[Aval]]) -> tuple[Aval, ...]:
+        """Merge lists of types."""
+        if any(len(avals) != len(seen[0]) for avals in seen):
+            raise self.fit.other([f"{len(avals)} results" for avals in seen])
+        return tuple([self._aval(avals) for avals in zip(*seen, strict=True)])
+
     def _aval(self, seen: Sequence[Aval]) -> Aval:
         first = seen[0]
         if all(a is first for a in seen):
@@ -297,10 +304,19 @@ class SymbolicStage(TracedStage):
     of the function.
     """
 
-    def __init__(self, first: TracedStage, jaxpr: ClosedJaxpr) -> None:
-        super().__init__(first._function, first._entry, first._call, jaxpr)
-        self._in_types = tuple(jaxpr.in_avals)
-        self._out_types = tuple(jaxpr.out_avals)
+    def __init__(self, fit: Fit, seen: Sequence[TracedStage]) -> None:
+        first = seen[0]
+        super().__init__(first._function, first._entry, first._call, first.jaxpr)
+        merger = _Merger(fit)
+        self._in_types = merger.avals([s._in_types for s in seen])
+        self._out_types = merger.avals([s._out_types for s in seen])
+        self._merged = functools.cache(lambda: _Merger(fit).closed([s.jaxpr for s in seen]))
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program. It is made when it is asked for: of functions whose operations depend on
+        the sizes there are types, but no program."""
+        return self._merged()
 
     def lower(self, **_: Any) -> SymbolicLowered:
         """Return the program; kernels are planned for numbers only."""
@@ -351,21 +367,4 @@ def symbolic_stage(fun: JitFunction, args: Any, kwargs: Any) -> SymbolicStage:
     """Return the traced stage of a jitted function for arguments with symbols in their shapes."""
     fit = Fit(*symbols_of(fun._split(args, kwargs).leaves))
     seen = _traces(fit, lambda given: fun.trace(*given[0], **given[1]), (args, kwargs))
-    return SymbolicStage(seen[0], _Merger(fit).closed([s.jaxpr for s in seen]))
-
-
-def result_types(fun: JitFunction, args: Any, kwargs: Any) -> Any:
-    """Return the ShapeDtypeStructs of a jitted function's results for arguments with symbols in
-    their shapes."""
-    fit = Fit(*symbols_of(fun._split(args, kwargs).leaves))
-
-    def traced(given: Any) -> TracedStage:
-        return fun.trace(*given[0], **given[1])
-
-    seen = _traces(fit, traced, (args, kwargs))
-    out_types = [[[list(a.shape), a.dtype.name, a.weak_type] for a in s.out_avals] for s in seen]
-    structs = [
-        ShapeDtypeStruct(tuple([fit.size(n) for n in shape]), a.dtype, weak_type=weak)
-        for (shape, _, weak), a in zip(fit.merge(out_types), seen[0].out_avals, strict=True)
-    ]
-    return seen[0]._entry.out_spec.unflatten(structs)
+    return SymbolicStage(fit, seen)
