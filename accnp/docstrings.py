@@ -370,6 +370,37 @@ eps : float, optional
     Step of the finite differences.
 err_msg : str, optional
     Text before the message of the error.""",
+    # --- parameters of functions of sparse arrays
+    "bcoo": """\
+mat : BCOO
+    Sparse array in coordinate format.""",
+    "nse_nonzero": """\
+nse : int, optional
+    Static number of elements to store. The default is the number of nonzero elements, which is
+    not possible under `jit`.""",
+    "dot_dimensions": """\
+dimension_numbers : tuple
+    Pair of the contracted axes of both operands and the batch axes of both, as for
+    `lax.dot_general`.""",
+    "broadcast_in_dim": """\
+shape : sequence of int
+    Lengths of the axes of the result.
+broadcast_dimensions : sequence of int
+    Axis of the result for each axis of the operand.
+sharding : Sharding, optional
+    Ignored; present for compatibility with JAX.""",
+    "sparse_format": """\
+sparse_format : str, optional
+    "bcoo" (the default), "bcsr", "coo", "csr" or "csc".""",
+    "sparse_derivative": """\
+fun : callable
+    Function to differentiate, of sparse and dense arrays.
+argnums : int or sequence of int, optional
+    Positions of the arguments to differentiate with respect to. The default is 0.
+has_aux : bool, optional
+    Whether `fun` returns a pair `(value, aux)`. The default is False.
+**kwargs : object
+    Further options of the function for dense arguments.""",
     # --- parameters of functions of pytrees
     "pytree": """\
 tree : pytree
@@ -490,6 +521,23 @@ TypeError
     "raises_grid": """\
 ValueError
     If it is called outside of a kernel, or the grid has no such axis.""",
+    "raises_bcoo": """\
+AttributeError
+    If the operand is not a `BCOO`.""",
+    "raises_sparse": """\
+AttributeError
+    If the operand is not a sparse matrix of this format.""",
+    "raises_matrix": """\
+ValueError
+    If the operand is not a matrix.
+ConcretizationTypeError
+    If it is traced and `nse` is not given.""",
+    "raises_dot": """\
+TypeError
+    If contracted or batch axes differ in length.""",
+    "raises_format": """\
+ValueError
+    If there is no such format.""",
     "raises_keys": """\
 ValueError
     If the keys of a dictionary cannot be sorted.""",

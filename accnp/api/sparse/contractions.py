@@ -28,16 +28,38 @@ def _numbers(axes: Any) -> tuple[int, ...]:
 
 @api_boundary
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Array:
-    """Contract two dense arrays, as `lax.dot_general`; return the results at sparse places only.
+    """Contract two dense arrays and return the elements of the result at sparse indices only.
 
-    Args:
-        A, B: dense arrays.
-        indices: of a BCOO of the shape of the result.
-        dimension_numbers: as of `lax.dot_general`.
+    Parameters
+    ----------
+    A : array_like
+        Left dense operand.
+    B : array_like
+        Right dense operand.
+    indices : array_like of int
+        Indices of a `BCOO` array of the shape of the result.
+    {dot_dimensions}
 
-    Returns the data of that BCOO; places beyond its shape give 0. Where all axes have indices, the
-    other results are not computed.
+    Returns
+    -------
+    Array
+        Data of that array. Indices beyond its shape give 0.
 
+    Raises
+    ------
+    {raises_dot}
+
+    See Also
+    --------
+    experimental.sparse.bcoo_dot_general : Product of a sparse and a dense array.
+    lax.dot_general : Product of dense arrays.
+
+    Notes
+    -----
+    If all axes of the result have indices, other elements are not computed.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
@@ -92,13 +114,51 @@ def bcoo_conv_general_dilated(
     batch_group_count: int = 1, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> BCOO:  # fmt: skip
-    """Convolve sparse arrays of shape (1, 1, n), as `lax.conv_general_dilated`.
+    """Convolve sparse arrays of shape (1, 1, n); one of the two may be dense.
 
-    Each pair of elements gives one of the result. One of the two may be dense.
+    Parameters
+    ----------
+    lhs : BCOO or array_like
+        Signal to convolve.
+    rhs : BCOO or array_like
+        Kernel to convolve with.
+    window_strides : sequence of int
+        Must be (1,).
+    padding : str or sequence of (int, int)
+        Padding before and after, as for `lax.conv_general_dilated`.
+    lhs_dilation : sequence of int, optional
+        Not supported.
+    rhs_dilation : sequence of int, optional
+        Not supported.
+    dimension_numbers : object, optional
+        Not supported other than the default.
+    feature_group_count : int, optional
+        Must be 1: groups are not supported.
+    batch_group_count : int, optional
+        Must be 1: groups are not supported.
+    precision : Precision, optional
+        How exactly products are computed, as for `lax.dot_general`.
+    preferred_element_type : dtype_like, optional
+        Type of the elements of the result.
+    out_sharding : Sharding, optional
+        Ignored; present for compatibility with JAX.
 
-    Raises:
-        NotImplementedError: more axes, batches or features; strides, dilation or groups.
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Result, with one element for each pair of elements.
 
+    Raises
+    ------
+    NotImplementedError
+        If there are more axes, batches or features, or strides, dilation or groups.
+
+    See Also
+    --------
+    lax.conv_general_dilated : Convolution of dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> x = sparse.BCOO.fromdense(jnp.array([[[0.0, 7.0, 0.0]]]))

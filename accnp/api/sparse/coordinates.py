@@ -188,8 +188,27 @@ def columns(indices: Array) -> tuple[Array, ...]:
 
 @api_boundary
 def bcoo_todense(mat: BCOO) -> Array:
-    """Return the dense array of a sparse one.
+    """Convert a sparse array to a dense one.
 
+    Parameters
+    ----------
+    {bcoo}
+
+    Returns
+    -------
+    Array
+        Dense array of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_bcoo}
+
+    See Also
+    --------
+    experimental.sparse.bcoo_fromdense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcoo_todense(sparse.BCOO(([5.0], [[1]]), shape=(3,)))
@@ -206,15 +225,40 @@ def bcoo_fromdense(
     mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCOO:  # fmt: skip
-    """Make a sparse array of the elements of a dense one that are not zero.
+    """Make a sparse array from the nonzero elements of a dense one.
 
-    Args:
-        mat: a dense array.
-        nse: how many to store; static. The count of them, where the array is known.
-        n_batch: leading axes, each of whose places has elements of its own.
-        n_dense: last axes along which all elements are stored.
-        index_dtype: of the indices.
+    Parameters
+    ----------
+    mat : array_like
+        Dense array to convert.
+    {nse_nonzero}
+    n_batch : int, optional
+        Number of leading axes that are batches: each of their positions has its own elements. The
+        default is 0.
+    n_dense : int, optional
+        Number of trailing axes along which all elements are stored. The default is 0.
+    index_dtype : dtype_like, optional
+        Integer type of the indices. The default is int32.
 
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Sparse array of the same shape and dtype.
+
+    Raises
+    ------
+    ValueError
+        If `n_batch` and `n_dense` do not match the rank, or `nse` is negative.
+    ConcretizationTypeError
+        If the array is traced and `nse` is not given.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_todense : Inverse of this function.
+    experimental.sparse.BCOO.fromdense : The same as a method of the class.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcoo_fromdense(jnp.array([0, 7])).indices
@@ -260,6 +304,30 @@ def bcoo_fromdense(
 def bcoo_extract(sparr: BCOO, arr: Any) -> BCOO:
     """Return the elements of a dense array at the indices of a sparse one.
 
+    Parameters
+    ----------
+    sparr : BCOO
+        Array whose indices are used.
+    arr : array_like
+        Dense array of the same shape.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Sparse array with these elements.
+
+    Raises
+    ------
+    {raises_bcoo}
+    IndexError
+        If the dense array has fewer axes.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_fromdense : Use the indices of the nonzero elements.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
@@ -273,8 +341,31 @@ def bcoo_extract(sparr: BCOO, arr: Any) -> BCOO:
 
 @api_boundary
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """Return a sparse array with other orders of its sparse axes, and of its dense ones.
+    """Permute the axes of a sparse array, each kind of axes among themselves.
 
+    Parameters
+    ----------
+    {bcoo}
+    permutation : sequence of int
+        Axis of the operand for each axis of the result.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Array with permuted axes.
+
+    Raises
+    ------
+    {raises_bcoo}
+    NotImplementedError
+        If batch, sparse and dense axes would be mixed.
+
+    See Also
+    --------
+    lax.transpose : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1, 2]]))
@@ -360,8 +451,27 @@ def _rows(mat: BCOO) -> tuple[Array, Array]:
 
 @api_boundary
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """Return a sparse array whose indices are in the order of rows.
+    """Sort the indices of a sparse array in row-major order.
 
+    Parameters
+    ----------
+    {bcoo}
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Same array with sorted indices.
+
+    Raises
+    ------
+    {raises_bcoo}
+
+    See Also
+    --------
+    experimental.sparse.bcoo_sum_duplicates : Combine elements with equal indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO(([1, 2], [[2], [0]]), shape=(3,))
@@ -380,13 +490,30 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 @api_boundary
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """Add elements of the same indices.
+    """Combine the elements of a sparse array that have equal indices by adding them.
 
-    Args:
-        mat: a sparse array.
-        nse: how many to store; static. As many as there are different indices, where these are
-            known.
+    Parameters
+    ----------
+    {bcoo}
+    nse : int, optional
+        Static number of elements to store. The default is the number of different indices, which is
+        not possible under `jit`.
 
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Same array with unique indices.
+
+    Raises
+    ------
+    {raises_bcoo}
+
+    See Also
+    --------
+    experimental.sparse.bcoo_sort_indices : Sort the indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO(([1, 2, 4], [[2], [0], [2]]), shape=(3,))

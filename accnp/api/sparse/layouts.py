@@ -48,15 +48,18 @@ __all__ = [
 
 
 class SparseEfficiencyError(ValueError):
-    """A layout that stores many zeros was asked for."""
+    """Error: the requested layout stores many zeros."""
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """A layout that stores many zeros is made."""
+    """Warning: the requested layout stores many zeros."""
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """cuSPARSE is not used. accnp never gives this warning; programs may name it in filters."""
+    """Warning that cuSPARSE is not used.
+
+    accnp never gives it; programs may name it in warning filters.
+    """
 
 
 _Pair = tuple[Array, Array]
@@ -92,19 +95,37 @@ def bcoo_update_layout(
     mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
     on_inefficient: str | None = "error",
 ) -> BCOO:  # fmt: skip
-    """Return the same array with other numbers of batch axes and of dense axes.
+    """Return the same sparse array with other numbers of batch axes and dense axes.
 
-    Args:
-        mat: a sparse array.
-        n_batch: leading axes, each of whose places has elements of its own; as before by default.
-        n_dense: last axes along which all elements are stored; as before by default.
-        on_inefficient: "error", "warn" or None: what to do where axes longer than 1 become axes of
-            batches, or dense ones, so that zeros are stored.
+    Parameters
+    ----------
+    {bcoo}
+    n_batch : int, optional
+        Number of leading axes that are batches. The default keeps it.
+    n_dense : int, optional
+        Number of trailing axes along which all elements are stored. The default keeps it.
+    on_inefficient : str or None, optional
+        What to do if axes longer than 1 become batch or dense axes, so that zeros are stored:
+        "error" (the default), "warn" or None.
 
-    Raises:
-        SparseEfficiencyError: see `on_inefficient`.
-        ValueError: the numbers do not fit the rank.
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Same array in the new layout.
 
+    Raises
+    ------
+    SparseEfficiencyError
+        If zeros would be stored; see `on_inefficient`.
+    ValueError
+        If the numbers do not match the rank.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_fromdense : Choose the layout from the start.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.eye(2), n_batch=1)
@@ -204,20 +225,30 @@ def _sparse_as_batch(shape: tuple[int, ...], n: int) -> Callable[[Array, Array],
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
-    """Return a sparse array of another shape, repeated along axes, as `lax.broadcast_in_dim`.
+    """Broadcast a sparse array to a shape, as `lax.broadcast_in_dim`.
 
-    Axes before the sparse ones are axes of batches. Along sparse axes that are repeated, as many
-    elements are stored as there are in the result.
+    Parameters
+    ----------
+    {bcoo}
+    {broadcast_in_dim}
 
-    Args:
-        mat: a sparse array.
-        shape: the shape of the result.
-        broadcast_dimensions: for each axis of `mat`, which axis of the result it is.
-        sharding: accepted as in jax.
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Broadcast array. Axes before the sparse ones are batch axes, and along sparse axes that are
+        repeated all elements of the result are stored.
 
-    Raises:
-        ValueError: the axes do not fit, or kinds of axes would be mixed.
+    Raises
+    ------
+    ValueError
+        If the axes do not match, or kinds of axes would be mixed.
 
+    See Also
+    --------
+    lax.broadcast_in_dim : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 7]))
@@ -286,8 +317,31 @@ def _placed(x: Array, axes: Sequence[int], shape: tuple[int, ...]) -> Array:
 
 @api_boundary
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """Reverse axes, as `lax.rev`.
+    """Reverse a sparse array along axes, as `lax.rev`.
 
+    Parameters
+    ----------
+    operand : BCOO
+        Sparse array to reverse.
+    dimensions : sequence of int
+        Axes along which the order is reversed.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Reversed array.
+
+    Raises
+    ------
+    ValueError
+        If an axis is out of range.
+
+    See Also
+    --------
+    lax.rev : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcoo_rev(sparse.BCOO.fromdense(jnp.array([0, 7, 8])), (0,)).todense()
@@ -309,10 +363,35 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 @api_boundary
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """Return a part of a sparse array, as `lax.dynamic_slice`: starts may be traced.
+    """Slice a sparse array at starts that may be traced, as `lax.dynamic_slice`.
 
-    A part that lies partly outside is moved inside.
+    Parameters
+    ----------
+    {bcoo}
+    start_indices : sequence of int or Array
+        Start along each axis. A slice that is partly outside is moved inside.
+    slice_sizes : sequence of int
+        Length of the slice along each axis.
 
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Slice of the array.
+
+    Raises
+    ------
+    TypeError
+        If the operand is not a `BCOO`.
+    ValueError
+        If there is not one start and one size for each axis.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_slice : Slice with static bounds.
+    lax.dynamic_slice : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 7, 0, 8]))
@@ -362,11 +441,43 @@ def bcoo_gather(
     unique_indices: bool = False, indices_are_sorted: bool = False, mode: Any = None,
     fill_value: Any = None,
 ) -> BCOO:  # fmt: skip
-    """Gather slices of a sparse array, as `lax.gather` with indices that are promised to be inside.
+    """Gather slices of a sparse array, as `lax.gather` with indices that are in bounds.
 
-    Raises:
-        NotImplementedError: another mode, or batching dimensions of the operand.
+    Parameters
+    ----------
+    operand : BCOO
+        Sparse array to read.
+    start_indices : array_like of int
+        Starts of the slices.
+    dimension_numbers : GatherDimensionNumbers
+        Meaning of the axes, as for `lax.gather`.
+    slice_sizes : sequence of int
+        Length of each slice along each axis.
+    unique_indices : bool, optional
+        Whether the caller guarantees that no two slices overlap.
+    indices_are_sorted : bool, optional
+        Whether the caller guarantees that the starts are sorted.
+    mode : GatherScatterMode, optional
+        Must be the default, which promises that slices are in bounds.
+    fill_value : array_like, optional
+        Not used, since slices are in bounds.
 
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Gathered slices.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is another mode, or there are batching dimensions of the operand.
+
+    See Also
+    --------
+    lax.gather : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> numbers = jnp.lax.GatherDimensionNumbers((), (0,), (0,))
@@ -415,23 +526,50 @@ def random_bcoo(
     nse: float = 0.2, n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True,
     sorted_indices: bool = False, generator: Callable[..., Any] = uniform, **kwds: Any,
 ) -> BCOO:  # fmt: skip
-    """Return a random sparse array, the same as jax's for the same key.
+    """Draw a random sparse array, with the same elements as in JAX for the same key.
 
-    Args:
-        key: a random key.
-        shape: of the array.
-        dtype: of its elements.
-        indices_dtype: of its indices; the default integer.
-        nse: how many elements to store, or a fraction of all.
-        n_batch, n_dense: how many axes are of batches, and dense.
-        unique_indices: whether each index is there once at most.
-        sorted_indices: whether indices are in the order of rows.
-        generator: a function of key, shape and dtype that makes the elements.
-        kwds: more arguments of `generator`.
+    Parameters
+    ----------
+    key : Array
+        PRNG key; each call needs its own.
+    shape : sequence of int
+        Lengths of the axes of the array.
+    dtype : dtype_like, optional
+        Type of the elements. The default is the default float dtype.
+    indices_dtype : dtype_like, optional
+        Type of the indices. The default is the default integer dtype.
+    nse : int or float, optional
+        Number of elements to store, or a fraction of all. The default is 0.2.
+    n_batch : int, optional
+        Number of leading axes that are batches. The default is 0.
+    n_dense : int, optional
+        Number of trailing dense axes. The default is 0.
+    unique_indices : bool, optional
+        Whether each index occurs at most once. The default is True.
+    sorted_indices : bool, optional
+        Whether indices are in row-major order. The default is False.
+    generator : callable, optional
+        Function of the key, a shape and a dtype that draws the elements. The default is
+        `random.uniform`.
+    **kwds : object
+        Further arguments of `generator`.
 
-    Raises:
-        ValueError: numbers that do not fit the shape.
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Random array.
 
+    Raises
+    ------
+    ValueError
+        If a number does not match the shape.
+
+    See Also
+    --------
+    random.uniform : Dense random numbers.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.random_bcoo(jnp.random.key(0), (10, 10), nse=7)

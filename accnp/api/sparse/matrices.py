@@ -105,16 +105,30 @@ class _Matrix(JAXSparse):
 
 @register_pytree_node_class
 class COO(_Matrix):
-    """A sparse matrix as lists of elements, rows and columns.
+    """Sparse matrix in coordinate format: elements, rows and columns.
 
-    Args:
-        args: data, rows and columns, [nse] each.
-        shape: of the dense matrix.
-        rows_sorted: whether elements are known to be in the order of rows.
-        cols_sorted: whether they are known to be in the order of columns.
+    Parameters
+    ----------
+    args : (array_like, array_like, array_like)
+        Elements, rows and columns, of shape [nse] each.
+    shape : (int, int)
+        Lengths of the axes of the dense matrix.
+    rows_sorted : bool, optional
+        Whether the elements are known to be sorted by row. The default is False.
+    cols_sorted : bool, optional
+        Whether the elements are known to be sorted by column. The default is False.
 
-    BCOO has more operations. A ValueError if the arrays are no vectors.
+    Raises
+    ------
+    ValueError
+        If an array is not a vector.
 
+    See Also
+    --------
+    experimental.sparse.BCOO : Format with more operations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import COO
     >>> m = COO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -195,10 +209,30 @@ class _Compressed(_Matrix):
 
 @register_pytree_node_class
 class CSR(_Compressed):
-    """A sparse matrix row by row: data and columns, [nse], and where each row begins, [rows + 1].
+    """Sparse matrix in compressed row format: elements, columns, and the start of each row.
 
-    BCSR and BCOO have more operations. A ValueError if the arrays are no vectors.
+    Parameters
+    ----------
+    args : (array_like, array_like, array_like)
+        Elements [nse], columns [nse], and the position where each row starts, [rows + 1].
+    shape : (int, int)
+        Lengths of the axes of the dense matrix.
+    indices_sorted : bool, optional
+        Whether the columns are known to be sorted within each row.
+    unique_indices : bool, optional
+        Whether each position is known to occur once.
 
+    Raises
+    ------
+    ValueError
+        If an array is not a vector.
+
+    See Also
+    --------
+    experimental.sparse.BCSR : Format with more operations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import CSR
     >>> m = CSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -230,10 +264,30 @@ class CSR(_Compressed):
 
 @register_pytree_node_class
 class CSC(_Compressed):
-    """A sparse matrix column by column: data and rows, [nse], and where each column begins.
+    """Sparse matrix in compressed column format: elements, rows, and the start of each column.
 
-    BCOO has more operations. A ValueError if the arrays are no vectors.
+    Parameters
+    ----------
+    args : (array_like, array_like, array_like)
+        Elements [nse], rows [nse], and the position where each column starts, [columns + 1].
+    shape : (int, int)
+        Lengths of the axes of the dense matrix.
+    indices_sorted : bool, optional
+        Whether the rows are known to be sorted within each column.
+    unique_indices : bool, optional
+        Whether each position is known to occur once.
 
+    Raises
+    ------
+    ValueError
+        If an array is not a vector.
+
+    See Also
+    --------
+    experimental.sparse.BCOO : Format with more operations.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import CSC
     >>> CSC.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]])).data
@@ -278,13 +332,31 @@ def _times(name: str, mat: _Matrix, other: Any, rank: int, transpose: bool) -> A
 
 @api_boundary
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-    """Make a COO matrix of the elements of a dense one that are not 0.
+    """Make a matrix in coordinate format from the nonzero elements of a dense one.
 
-    Args:
-        mat: a dense matrix.
-        nse: how many to store; static. The count of them, where the matrix is known.
-        index_dtype: of rows and columns.
+    Parameters
+    ----------
+    mat : array_like
+        Dense matrix to convert.
+    {nse_nonzero}
+    index_dtype : dtype_like, optional
+        Integer type of rows and columns. The default is int32.
 
+    Returns
+    -------
+    experimental.sparse.COO
+        Sparse matrix of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_matrix}
+
+    See Also
+    --------
+    experimental.sparse.coo_todense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.coo_fromdense(jnp.eye(2)).col
@@ -295,8 +367,28 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
 
 @api_boundary
 def coo_todense(mat: COO) -> Array:
-    """Return the dense matrix of a COO one.
+    """Convert a matrix in coordinate format to a dense one.
 
+    Parameters
+    ----------
+    mat : COO
+        Sparse matrix to convert.
+
+    Returns
+    -------
+    Array
+        Dense matrix of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_sparse}
+
+    See Also
+    --------
+    experimental.sparse.coo_fromdense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.coo_todense(sparse.COO.fromdense(jnp.eye(2)))
@@ -308,8 +400,32 @@ def coo_todense(mat: COO) -> Array:
 
 @api_boundary
 def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
-    """Multiply a COO matrix, or its transpose, by a dense vector.
+    """Multiply a matrix in coordinate format, or its transpose, by a dense vector.
 
+    Parameters
+    ----------
+    mat : COO
+        Sparse left operand.
+    v : array_like
+        Dense vector.
+    transpose : bool, optional
+        Whether to multiply by the transpose. The default is False.
+
+    Returns
+    -------
+    Array
+        Product, a dense vector.
+
+    Raises
+    ------
+    {raises_dot}
+
+    See Also
+    --------
+    experimental.sparse.coo_matmat : Product with a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.COO.fromdense(jnp.array([[0.0, 2.0], [0.0, 3.0]]))
@@ -321,8 +437,32 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
 
 @api_boundary
 def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
-    """Multiply a COO matrix, or its transpose, by a dense matrix.
+    """Multiply a matrix in coordinate format, or its transpose, by a dense matrix.
 
+    Parameters
+    ----------
+    mat : COO
+        Sparse left operand.
+    B : array_like
+        Dense matrix.
+    transpose : bool, optional
+        Whether to multiply by the transpose. The default is False.
+
+    Returns
+    -------
+    Array
+        Product, a dense matrix.
+
+    Raises
+    ------
+    {raises_dot}
+
+    See Also
+    --------
+    experimental.sparse.coo_matvec : Product with a vector.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.coo_matmat(sparse.COO.fromdense(2 * jnp.eye(2)), jnp.ones((2, 2)))
@@ -334,8 +474,31 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
 
 @api_boundary
 def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
-    """Make a CSR matrix of the elements of a dense one that are not 0: see `coo_fromdense`.
+    """Make a matrix in compressed row format from the nonzero elements of a dense one.
 
+    Parameters
+    ----------
+    mat : array_like
+        Dense matrix to convert.
+    {nse_nonzero}
+    index_dtype : dtype_like, optional
+        Integer type of the indices. The default is int32.
+
+    Returns
+    -------
+    experimental.sparse.CSR
+        Sparse matrix of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_matrix}
+
+    See Also
+    --------
+    experimental.sparse.csr_todense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.csr_fromdense(jnp.eye(2)).indptr
@@ -346,8 +509,28 @@ def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
 
 @api_boundary
 def csr_todense(mat: CSR) -> Array:
-    """Return the dense matrix of a CSR one.
+    """Convert a matrix in compressed row format to a dense one.
 
+    Parameters
+    ----------
+    mat : CSR
+        Sparse matrix to convert.
+
+    Returns
+    -------
+    Array
+        Dense matrix of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_sparse}
+
+    See Also
+    --------
+    experimental.sparse.csr_fromdense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.csr_todense(sparse.CSR.fromdense(jnp.eye(2)))
@@ -359,8 +542,32 @@ def csr_todense(mat: CSR) -> Array:
 
 @api_boundary
 def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
-    """Multiply a CSR matrix, or its transpose, by a dense vector.
+    """Multiply a matrix in compressed row format, or its transpose, by a dense vector.
 
+    Parameters
+    ----------
+    mat : CSR
+        Sparse left operand.
+    v : array_like
+        Dense vector.
+    transpose : bool, optional
+        Whether to multiply by the transpose. The default is False.
+
+    Returns
+    -------
+    Array
+        Product, a dense vector.
+
+    Raises
+    ------
+    {raises_dot}
+
+    See Also
+    --------
+    experimental.sparse.csr_matmat : Product with a matrix.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.CSR.fromdense(jnp.array([[0.0, 2.0], [0.0, 3.0]]))
@@ -372,8 +579,32 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
 
 @api_boundary
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
-    """Multiply a CSR matrix, or its transpose, by a dense matrix.
+    """Multiply a matrix in compressed row format, or its transpose, by a dense matrix.
 
+    Parameters
+    ----------
+    mat : CSR
+        Sparse left operand.
+    B : array_like
+        Dense matrix.
+    transpose : bool, optional
+        Whether to multiply by the transpose. The default is False.
+
+    Returns
+    -------
+    Array
+        Product, a dense matrix.
+
+    Raises
+    ------
+    {raises_dot}
+
+    See Also
+    --------
+    experimental.sparse.csr_matvec : Product with a vector.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.csr_matmat(sparse.CSR.fromdense(2 * jnp.eye(2)), jnp.ones((2, 2)))

@@ -39,8 +39,32 @@ __all__ = [
 
 @api_boundary
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> BCOO:
-    """Multiply a sparse array by a dense one that broadcasts to it.
+    """Multiply a sparse array element by element by a dense one that broadcasts to it.
 
+    Parameters
+    ----------
+    sp_mat : BCOO
+        Sparse factor.
+    v : array_like
+        Dense factor.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Products at the indices of the sparse array.
+
+    Raises
+    ------
+    {raises_bcoo}
+    ValueError
+        If the dense array does not broadcast to the shape.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_multiply_sparse : Product of two sparse arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1], [3, 2]]))
@@ -57,8 +81,32 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> BCOO:
 
 @api_boundary
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """Multiply two sparse arrays of one shape, element by element: indices of the first.
+    """Multiply two sparse arrays of the same shape element by element.
 
+    Parameters
+    ----------
+    lhs : BCOO
+        First factor, whose indices the result has.
+    rhs : BCOO
+        Second factor.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Products.
+
+    Raises
+    ------
+    {raises_bcoo}
+    ValueError
+        If the shapes differ.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_multiply_dense : Product with a dense array.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m, n = (sparse.BCOO.fromdense(jnp.array(x)) for x in ([0, 2, 3], [4, 5, 0]))
@@ -80,9 +128,39 @@ def bcoo_dot_general(
 ) -> Array:  # fmt: skip
     """Contract a sparse array with a dense one, as `lax.dot_general`.
 
-    Each element gathers what it is multiplied with, and is added to its place. Of two sparse
-    arrays the second is made dense.
+    Parameters
+    ----------
+    lhs : BCOO or array_like
+        Left operand. One of the two operands is sparse; of two sparse ones the second is made
+        dense.
+    rhs : BCOO or array_like
+        Second factor of the product.
+    {dot_dimensions}
+    precision : Precision, optional
+        How exactly products are computed, as for `lax.dot_general`.
+    preferred_element_type : dtype_like, optional
+        Type of the elements of the result.
+    out_sharding : Sharding, optional
+        Ignored; present for compatibility with JAX.
 
+    Returns
+    -------
+    Array
+        Dense product.
+
+    Raises
+    ------
+    {raises_dot}
+    NotImplementedError
+        If the sparse operand has dense axes.
+
+    See Also
+    --------
+    lax.dot_general : Product of dense arrays.
+    experimental.sparse.bcoo_dot_general_sampled : Product of dense arrays at sparse indices.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0.0, 1.0], [3.0, 2.0]]))
@@ -160,6 +238,30 @@ def product(lhs: Any, rhs: Any) -> Any:
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """Join sparse arrays along a sparse axis.
 
+    Parameters
+    ----------
+    operands : sequence of BCOO
+        Sparse arrays to join, which agree in their other axes.
+    dimension : int
+        Axis along which to join them.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Joined array.
+
+    Raises
+    ------
+    {raises_bcoo}
+    ValueError
+        If the axis is out of range or not sparse, or other axes differ in length.
+
+    See Also
+    --------
+    numpy.concatenate : Join dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 7]))
@@ -208,8 +310,38 @@ def added(lhs: Any, rhs: Any) -> Any:
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None, sharding: Any = None
 ) -> BCOO:
-    """Return a sparse array of another shape of as many elements, without dense axes.
+    """Change the shape of a sparse array without dense axes.
 
+    Parameters
+    ----------
+    {bcoo}
+    new_sizes : sequence of int
+        Lengths of the axes of the result.
+    dimensions : sequence of int, optional
+        Not supported: must be None.
+    sharding : Sharding, optional
+        Ignored; present for compatibility with JAX.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Array of the new shape, with as many stored elements.
+
+    Raises
+    ------
+    TypeError
+        If the numbers of elements differ.
+    ValueError
+        If there are more positions than the dtype of the indices can hold; use int64.
+    NotImplementedError
+        If there are dense axes, or `dimensions` is given.
+
+    See Also
+    --------
+    numpy.reshape : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 7, 0, 8]))
@@ -250,8 +382,31 @@ def bcoo_reshape(
 
 @api_boundary
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """Leave out axes of length 1.
+    """Remove axes of length 1 from a sparse array.
 
+    Parameters
+    ----------
+    arr : BCOO
+        Sparse array to change.
+    dimensions : sequence of int
+        Axes of length 1 to remove.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Array without these axes.
+
+    Raises
+    ------
+    ValueError
+        If an axis has another length.
+
+    See Also
+    --------
+    numpy.squeeze : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcoo_squeeze(sparse.BCOO.fromdense(jnp.array([[0, 7]])), dimensions=[0]).shape
@@ -270,8 +425,37 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 def bcoo_slice(
     mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Any = None
 ) -> BCOO:
-    """Return a part of a sparse array, without dense axes; as many elements are stored.
+    """Slice a sparse array without dense axes, with static bounds.
 
+    Parameters
+    ----------
+    {bcoo}
+    start_indices : sequence of int
+        First index along each axis.
+    limit_indices : sequence of int
+        End along each axis, which is not included.
+    strides : sequence of int, optional
+        Step along each axis. The default is 1.
+
+    Returns
+    -------
+    experimental.sparse.BCOO
+        Slice, with as many stored elements.
+
+    Raises
+    ------
+    ValueError
+        If there is not one start and one end for each axis.
+    NotImplementedError
+        If there are dense axes.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_dynamic_slice : Slice with starts that may be traced.
+    lax.slice : Version for dense arrays.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0, 7, 0, 8]))

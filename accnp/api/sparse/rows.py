@@ -220,15 +220,37 @@ def bcsr_fromdense(
     mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:  # fmt: skip
-    """Make a sparse matrix of the elements of a dense one that are not zero.
+    """Make a matrix in compressed row format from the nonzero elements of a dense one.
 
-    Args:
-        mat: a dense matrix.
-        nse: how many to store; static. The count of them, where the matrix is known.
-        n_batch: 0, nothing else.
-        n_dense: 0, nothing else.
-        index_dtype: of columns and beginnings of rows.
+    Parameters
+    ----------
+    mat : array_like
+        Dense matrix to convert.
+    {nse_nonzero}
+    n_batch : int, optional
+        Must be 0: batches are not supported.
+    n_dense : int, optional
+        Must be 0: dense axes are not supported.
+    index_dtype : dtype_like, optional
+        Integer type of the indices. The default is int32.
 
+    Returns
+    -------
+    experimental.sparse.BCSR
+        Sparse matrix of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_matrix}
+    NotImplementedError
+        If `n_batch` or `n_dense` is not 0.
+
+    See Also
+    --------
+    experimental.sparse.bcsr_todense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcsr_fromdense(jnp.eye(2)).indices
@@ -248,8 +270,28 @@ def bcsr_fromdense(
 
 @api_boundary
 def bcsr_todense(mat: BCSR) -> Array:
-    """Return the dense matrix of a sparse one.
+    """Convert a matrix in compressed row format to a dense one.
 
+    Parameters
+    ----------
+    mat : BCSR
+        Sparse matrix to convert.
+
+    Returns
+    -------
+    Array
+        Dense matrix of the same shape and dtype.
+
+    Raises
+    ------
+    {raises_sparse}
+
+    See Also
+    --------
+    experimental.sparse.bcsr_fromdense : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcsr_todense(sparse.BCSR.fromdense(jnp.eye(2)))
@@ -264,8 +306,38 @@ def bcsr_dot_general(
     lhs: BCSR, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
-    """Contract a sparse matrix with a dense array: see `bcoo_dot_general`.
+    """Contract a matrix in compressed row format with a dense array, as `lax.dot_general`.
 
+    Parameters
+    ----------
+    lhs : BCSR
+        Sparse left operand.
+    rhs : array_like
+        Dense right operand.
+    {dot_dimensions}
+    precision : Precision, optional
+        How exactly products are computed, as for `lax.dot_general`.
+    preferred_element_type : dtype_like, optional
+        Type of the elements of the result.
+    out_sharding : Sharding, optional
+        Ignored; present for compatibility with JAX.
+
+    Returns
+    -------
+    Array
+        Dense product.
+
+    Raises
+    ------
+    {raises_sparse}
+    {raises_dot}
+
+    See Also
+    --------
+    experimental.sparse.bcoo_dot_general : Version for the coordinate format.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCSR.fromdense(jnp.eye(2))
@@ -280,8 +352,33 @@ def bcsr_dot_general(
 
 @api_boundary
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
-    """Return the elements of a dense matrix at the places of a sparse one.
+    """Return the elements of a dense matrix at the positions of a sparse one.
 
+    Parameters
+    ----------
+    indices : array_like of int
+        Columns of the elements, of shape [nse].
+    indptr : array_like of int
+        Position where each row starts, of shape [rows + 1].
+    mat : array_like
+        Dense matrix to read.
+
+    Returns
+    -------
+    Array
+        Elements of the dense matrix, of shape [nse].
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_extract : Version for the coordinate format.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.bcsr_extract(jnp.array([1]), jnp.array([0, 1, 1]), jnp.array([[1, 2], [3, 4]]))
@@ -294,8 +391,31 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
 
 @api_boundary
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """Add elements of the same place; zeros stay.
+    """Combine the elements of a sparse matrix at the same position by adding them.
 
+    Parameters
+    ----------
+    mat : BCSR
+        Sparse matrix, whose zeros are kept.
+    nse : int, optional
+        Static number of elements to store. The default is the number of different positions, which
+        is not possible under `jit`.
+
+    Returns
+    -------
+    experimental.sparse.BCSR
+        Same matrix with unique positions.
+
+    Raises
+    ------
+    {raises_sparse}
+
+    See Also
+    --------
+    experimental.sparse.bcoo_sum_duplicates : Version for the coordinate format.
+
+    Examples
+    --------
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCSR(([1.0, 2.0], [1, 1], [0, 2]), shape=(1, 2))
     >>> sparse.bcsr_sum_duplicates(m).data
@@ -306,8 +426,32 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 @api_boundary
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """Join sparse matrices along an axis.
+    """Join sparse matrices in compressed row format along an axis.
 
+    Parameters
+    ----------
+    operands : sequence of BCSR
+        Matrices to join.
+    dimension : int
+        Axis along which to join them.
+
+    Returns
+    -------
+    experimental.sparse.BCSR
+        Joined matrix.
+
+    Raises
+    ------
+    {raises_sparse}
+    ValueError
+        If the axis is out of range, or the other axes differ in length.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_concatenate : Version for the coordinate format.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCSR.fromdense(jnp.array([[0, 7]]))
@@ -322,8 +466,31 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
-    """Return a sparse matrix whose axes of length 1 are repeated, as `lax.broadcast_in_dim`.
+    """Broadcast a sparse matrix to a shape, as `lax.broadcast_in_dim`.
 
+    Parameters
+    ----------
+    mat : BCSR
+        Sparse matrix to repeat.
+    {broadcast_in_dim}
+
+    Returns
+    -------
+    experimental.sparse.BCSR
+        Broadcast matrix.
+
+    Raises
+    ------
+    {raises_sparse}
+    ValueError
+        If the axes do not match.
+
+    See Also
+    --------
+    experimental.sparse.bcoo_broadcast_in_dim : Version for the coordinate format.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCSR.fromdense(jnp.array([[0, 7]]))

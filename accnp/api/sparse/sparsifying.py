@@ -233,8 +233,29 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
 @api_boundary
 def todense(arr: Any) -> Array:
-    """Return a dense array, of a sparse one or as it is.
+    """Convert a sparse array to a dense one, and return a dense one unchanged.
 
+    Parameters
+    ----------
+    arr : sparse array or array_like
+        Operand to convert.
+
+    Returns
+    -------
+    Array
+        Dense array of the same shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If it is neither an array nor a number.
+
+    See Also
+    --------
+    experimental.sparse.sparsify : Call functions of dense arrays with sparse ones.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> sparse.todense(sparse.BCOO.fromdense(jnp.array([0, 7])))
@@ -263,8 +284,36 @@ def empty(
     shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32",
     sparse_format: str = "bcoo", *, nse: int = 0,
 ) -> Any:  # fmt: skip
-    """Return a sparse array of zeros.
+    """Make a sparse array of zeros.
 
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes.
+    dtype : dtype_like, optional
+        Type of the elements. The default is the default float dtype.
+    index_dtype : dtype_like, optional
+        Integer type of the indices. The default is int32.
+    {sparse_format}
+    nse : int, optional
+        Number of elements to reserve. The default is 0.
+
+    Returns
+    -------
+    sparse array
+        Zeros in this format.
+
+    Raises
+    ------
+    {raises_format}
+
+    See Also
+    --------
+    experimental.sparse.eye : Identity matrix.
+    numpy.zeros : Dense array of zeros.
+
+    Examples
+    --------
     >>> from accnp.experimental import sparse
     >>> sparse.empty((2, 3))
     BCOO(float32[2, 3], nse=0)
@@ -279,8 +328,38 @@ def eye(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
     sparse_format: str = "bcoo",
 ) -> Any:  # fmt: skip
-    """Return a sparse matrix with ones on a diagonal.
+    """Make a sparse matrix with ones on a diagonal.
 
+    Parameters
+    ----------
+    N : int
+        How many rows the matrix has.
+    M : int, optional
+        Number of columns. The default is N.
+    k : int, optional
+        Diagonal: 0 is the main one, the default, and positive numbers are above it.
+    dtype : dtype_like, optional
+        Type of the elements. The default is the default float dtype.
+    index_dtype : dtype_like, optional
+        Integer type of the indices. The default is int32.
+    {sparse_format}
+
+    Returns
+    -------
+    sparse array
+        Matrix in this format.
+
+    Raises
+    ------
+    {raises_format}
+
+    See Also
+    --------
+    numpy.eye : Dense matrix.
+    experimental.sparse.empty : Zeros.
+
+    Examples
+    --------
     >>> from accnp.experimental import sparse
     >>> sparse.eye(2)
     BCOO(float32[2, 2], nse=2)
@@ -299,8 +378,27 @@ def eye(
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
-    """Like `value_and_grad`; of a sparse argument the gradient is by its data, at its indices.
+    """Version of `value_and_grad` for sparse arguments.
 
+    Parameters
+    ----------
+    {sparse_derivative}
+
+    Returns
+    -------
+    callable
+        Function that returns `(value, gradient)`.
+
+    Raises
+    ------
+    {raises_grad}
+
+    See Also
+    --------
+    value_and_grad : Version for dense arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
@@ -333,8 +431,28 @@ def value_and_grad(
 def grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
-    """Like `grad`; of a sparse argument the gradient is by its data, at its indices.
+    """Version of `grad` for sparse arguments.
 
+    Parameters
+    ----------
+    {sparse_derivative}
+
+    Returns
+    -------
+    callable
+        Function that returns the gradient: that of a sparse argument is sparse, with the
+        derivatives by its data at its indices.
+
+    Raises
+    ------
+    {raises_grad}
+
+    See Also
+    --------
+    grad : Version for dense arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
@@ -404,8 +522,29 @@ def _refuse_layout(x: Any) -> Any:
 def jacfwd(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
-    """Like `jacfwd`; of a sparse argument the derivative is by its data, at its indices.
+    """Version of `jacfwd` for sparse arguments.
 
+    Parameters
+    ----------
+    {sparse_derivative}
+
+    Returns
+    -------
+    callable
+        Function that returns the Jacobian: that of a sparse argument is sparse, with the
+        derivatives by its data at its indices.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not floating.
+
+    See Also
+    --------
+    jacfwd : Version for dense arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
@@ -419,8 +558,29 @@ def jacfwd(
 def jacrev(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
-    """Like `jacrev`; of a sparse argument the derivative is by its data, at its indices.
+    """Version of `jacrev` for sparse arguments.
 
+    Parameters
+    ----------
+    {sparse_derivative}
+
+    Returns
+    -------
+    callable
+        Function that returns the Jacobian: that of a sparse argument is sparse, with the
+        derivatives by its data at its indices.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not floating.
+
+    See Also
+    --------
+    jacrev : Version for dense arguments.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
