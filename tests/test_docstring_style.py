@@ -9,6 +9,7 @@ shrink.
 
 from __future__ import annotations
 
+import builtins
 import enum
 import inspect
 import re
@@ -19,6 +20,7 @@ import pytest
 from api.test_names import NAMES, find
 from test_docstrings import PUBLIC, excused
 
+from accnp import errors
 from accnp.api.arrays import numpy_names
 from accnp.docstrings import BLOCKS, fill
 
@@ -93,11 +95,8 @@ def is_excused(what: str, name: str) -> bool:
     return any(name in names for names in excused(what).values())
 
 
-def problems(name: str) -> list[str]:
-    """What the docstring of a public name lacks."""
-    value = PUBLIC.get(name) or OTHERS[name]
-    text = inspect.getdoc(value) or ""
-    parts = sections(text)
+def wrong_form(text: str, parts: dict[str, str]) -> list[str]:
+    """What is wrong with the summary, the titles and the blocks."""
     wrong = [f"unknown section {title}" for title in parts if title and title not in SECTIONS]
     order = [SECTIONS.index(title) for title in parts if title in SECTIONS]
     if order != sorted(order):
@@ -105,30 +104,62 @@ def problems(name: str) -> list[str]:
     summary = parts[""].split("\n\n")[0]
     if "\n" in summary or not summary.endswith(".") or len(summary.split()) < 3:
         wrong.append("summary of one line")
+    if re.search(r"^ *\{\w+\}$", text, re.MULTILINE):
+        wrong.append("an unfilled block")
+    return wrong
+
+
+def wrong_parameters(value: Any, body: str) -> list[str]:
+    """The parameters that are not described, and descriptions without a parameter."""
+    wrong, described = [], entries(body)
     for parameter in parameters(value):
-        described = entries(parts.get("Parameters", "")).get(parameter)
-        if described is None:
+        kind, description = described.get(parameter, ("", ""))
+        if parameter not in described:
             wrong.append(f"parameter {parameter}")
-        elif not described[0] or not says_something(parameter, *described):
+        elif not kind or not says_something(parameter, kind, description):
             wrong.append(f"description of {parameter}")
+    if inspect.isfunction(value):
+        surplus = set(described) - set(inspect.signature(value).parameters)
+        wrong += [f"no parameter {parameter}" for parameter in sorted(surplus)]
+    return wrong
+
+
+def wrong_names(name: str, parts: dict[str, str]) -> list[str]:
+    """The errors and the related functions that do not exist."""
+    home, wrong = name.rpartition(".")[0], []
+    for error in entries(parts.get("Raises", "")):
+        if not (hasattr(builtins, error) or hasattr(errors, error) or find(f"{home}.{error}")):
+            wrong.append(f"Raises {error}")
+    for other in related(parts):
+        ours = other.removeprefix("accnp.")
+        if not any(find(path) for path in (f"{home}.{ours}", ours, f"numpy.{ours}")):
+            wrong.append(f"See Also {other}")
+    return wrong
+
+
+def related(parts: dict[str, str]) -> list[str]:
+    """The names in the section See Also."""
+    names = r"^([\w.]+(?:, [\w.]+)*)(?: :|$)"
+    found = re.findall(names, parts.get("See Also", ""), re.MULTILINE)
+    return [name for line in found for name in line.split(", ")]
+
+
+def problems(name: str) -> list[str]:
+    """What the docstring of a public name lacks."""
+    value = PUBLIC.get(name) or OTHERS[name]
+    text = inspect.getdoc(value) or ""
+    parts = sections(text)
+    wrong = wrong_form(text, parts) + wrong_parameters(value, parts.get("Parameters", ""))
     if not returns_nothing(value) and not {"Returns", "Yields"} & set(parts):
         wrong.append("Returns")
     if "Raises" not in parts and not is_excused("errors", name):
         wrong.append("Raises")
-    related = re.findall(r"^([\w.]+(?:, [\w.]+)*)(?: :|$)", parts.get("See Also", ""), re.MULTILINE)
     kind = NAMES[name][0] if name in NAMES else "function"
-    if not related and kind in ("function", "ufunc") and not is_excused("see also", name):
+    if not related(parts) and kind in ("function", "ufunc") and not is_excused("see also", name):
         wrong.append("See Also")
-    home = name.rpartition(".")[0]
-    for other in [other for names in related for other in names.split(", ")]:
-        ours = other.removeprefix("accnp.")
-        if not any(find(path) for path in (f"{home}.{ours}", ours, f"numpy.{ours}")):
-            wrong.append(f"See Also {other}")
     if ">>> " not in parts.get("Examples", "") and not is_excused("an example", name):
         wrong.append("Examples")
-    if re.search(r"^ *\{\w+\}$", text, re.MULTILINE):
-        wrong.append("an unfilled block")
-    return wrong
+    return wrong + wrong_names(name, parts)
 
 
 @pytest.mark.parametrize("name", sorted((set(PUBLIC) | set(OTHERS)) - set(PENDING)))
@@ -157,6 +188,16 @@ def test_fill_keeps_the_indentation() -> None:
     filled = fill(text)
     assert "\n    keepdims : bool, optional\n        If True" in filled
     assert "{not a block}" in filled
+
+
+def test_names_that_do_not_exist_are_found() -> None:
+    def function(x: int) -> None: ...
+
+    assert wrong_parameters(function, "x : int\n    Rows of a matrix.\ny : int") == [
+        "no parameter y"
+    ]
+    parts = {"Raises": "TypeError\nNoError", "See Also": "sum, nosuch : Sums.\nprod"}
+    assert wrong_names("numpy.f", parts) == ["Raises NoError", "See Also nosuch"]
 
 
 def test_empty_descriptions_are_found() -> None:
