@@ -401,6 +401,18 @@ has_aux : bool, optional
     Whether `fun` returns a pair `(value, aux)`. The default is False.
 **kwargs : object
     Further options of the function for dense arguments.""",
+    "atomic": """\
+x_ref_or_view : Ref
+    Reference, or part of one, to modify.
+idx : index
+    Elements to modify.
+val : array_like
+    Value of the dtype of the reference, which broadcasts to the part.
+mask : array_like of bool, optional
+    Elements to modify; it broadcasts to the shape of the part.""",
+    "returns_atomic": """\
+Array
+    Previous content of the elements.""",
     # --- parameters of functions of pytrees
     "pytree": """\
 tree : pytree
@@ -538,6 +550,9 @@ TypeError
     "raises_format": """\
 ValueError
     If there is no such format.""",
+    "raises_atomic": """\
+ValueError
+    If it is not a reference, or the dtype differs.""",
     "raises_keys": """\
 ValueError
     If the keys of a dictionary cannot be sorted.""",

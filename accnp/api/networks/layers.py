@@ -129,6 +129,7 @@ def _general(
 
 
 def _convolution(operation: Callable[..., Any]) -> Callable[..., Layer]:
+    @filled
     def layer(
         dimension_numbers: Any,
         out_chan: int,
@@ -138,8 +139,39 @@ def _convolution(operation: Callable[..., Any]) -> Callable[..., Layer]:
         W_init: Any = None,
         b_init: Callable[..., Any] = _SMALL,
     ) -> Layer:
-        """Make a convolution, or a transposed one, with a bias, of axes as `dimension_numbers`
-        says; see `lax.conv_general_dilated` and `lax.conv_transpose`."""
+        """Make a convolution layer, or a transposed one, with a bias.
+
+        Parameters
+        ----------
+        dimension_numbers : tuple of str
+            Meaning of the axes of inputs, weights and outputs, as for `lax.conv_general_dilated`.
+        out_chan : int
+            How many channels the output has.
+        filter_shape : tuple of int
+            Length of the window along each spatial axis.
+        strides : sequence of int, optional
+            Distance between windows along each spatial axis. The default is 1.
+        padding : str or sequence of (int, int), optional
+            "VALID", the default, "SAME", or the padding before and after each spatial axis.
+        W_init : callable, optional
+            Initializer of the weights. The default is Glorot's.
+        b_init : callable, optional
+            Initializer of the bias.
+
+        Returns
+        -------
+        {returns_layer}
+
+        Raises
+        ------
+        TypeError
+            From `apply_fun`, if shapes do not match.
+
+        See Also
+        --------
+        lax.conv_general_dilated : Convolution.
+        lax.conv_transpose : Transposed convolution.
+        """
         steps = strides or (1,) * len(filter_shape)
 
         def convolve(x: Any, weights: Any) -> Any:
@@ -157,6 +189,7 @@ ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC")
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 
 
+@filled
 def BatchNorm(
     axis: Any = (0, 1, 2),
     epsilon: float = 1e-5,
@@ -165,17 +198,48 @@ def BatchNorm(
     beta_init: Callable[..., Any] = initializers.zeros,
     gamma_init: Callable[..., Any] = initializers.ones,
 ) -> Layer:
-    """Make a layer that normalises over axes, then scales by gamma and adds beta.
+    """Make a layer that normalizes over axes, then multiplies by gamma and adds beta.
 
-    It has no running averages: each call uses the mean and the variance of its own batch.
+    Parameters
+    ----------
+    axis : int or sequence of int, optional
+        Axes over which mean and variance are computed. The default is (0, 1, 2).
+    epsilon : float, optional
+        Term that avoids division by zero. The default is 1e-5.
+    center : bool, optional
+        Whether to add beta. The default is True.
+    scale : bool, optional
+        Whether to multiply by gamma. The default is True.
+    beta_init : callable, optional
+        Initializer of beta. The default is zeros.
+    gamma_init : callable, optional
+        Initializer of gamma. The default is ones.
 
-    Example:
-        >>> import accnp as jax
-        >>> from accnp.example_libraries import stax
-        >>> init, apply = stax.BatchNorm(axis=(0,))
-        >>> _, params = init(jax.random.PRNGKey(0), (4, 2))
-        >>> float(abs(apply(params, jax.numpy.arange(8.0).reshape(4, 2)).mean())) < 1e-6
-        True
+    Returns
+    -------
+    {returns_layer}
+
+    Raises
+    ------
+    ValueError
+        From `apply_fun`, if an axis is out of range.
+
+    See Also
+    --------
+    nn.standardize : Normalization without parameters.
+
+    Notes
+    -----
+    There are no running averages: each call uses the mean and variance of its own batch.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> init, apply = stax.BatchNorm(axis=(0,))
+    >>> _, params = init(jax.random.PRNGKey(0), (4, 2))
+    >>> float(abs(apply(params, jax.numpy.arange(8.0).reshape(4, 2)).mean())) < 1e-6
+    True
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -327,19 +391,37 @@ SumPool = _pool(add, 0.0)
 AvgPool = _pool(add, 0.0, average=True)
 
 
+@filled
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Make a layer that keeps each element with the probability `rate`, and divides by it; in
-    another mode than "train" it does nothing.
+    """Make a layer that sets random elements to zero during training.
 
-    Raises:
-        ValueError: the layer is applied without `rng`.
+    Parameters
+    ----------
+    rate : float
+        Probability with which an element is kept. Kept elements are divided by it.
+    mode : str, optional
+        "train", the default; with any other value the layer does nothing.
 
-    Example:
-        >>> import accnp as jax
-        >>> from accnp.example_libraries import stax
-        >>> _, apply = stax.Dropout(0.5)
-        >>> apply((), jax.numpy.ones(4), rng=jax.random.PRNGKey(1)).max()
-        Array(2., dtype=float32)
+    Returns
+    -------
+    {returns_layer}
+
+    Raises
+    ------
+    ValueError
+        From `apply_fun`, if it is called without `rng`.
+
+    See Also
+    --------
+    random.bernoulli : Random bools.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> _, apply = stax.Dropout(0.5)
+    >>> apply((), jax.numpy.ones(4), rng=jax.random.PRNGKey(1)).max()
+    Array(2., dtype=float32)
     """
 
     def apply_fun(_: Any, x: Any, **kwargs: Any) -> Any:
@@ -395,9 +477,31 @@ def FanOut(num: int) -> Layer:
 FanInSum = _plain(lambda shapes: shapes[0], sum)
 
 
+@filled
 def FanInConcat(axis: int = -1) -> Layer:
     """Make a layer that joins a list of inputs along an axis.
 
+    Parameters
+    ----------
+    axis : int, optional
+        Axis along which to join. The default is the last.
+
+    Returns
+    -------
+    {returns_layer}
+
+    Raises
+    ------
+    ValueError
+        From `apply_fun`, if the inputs differ in the length of another axis.
+
+    See Also
+    --------
+    example_libraries.stax.FanOut : Copy an input.
+    example_libraries.stax.parallel : Apply a layer to each of several inputs.
+
+    Examples
+    --------
     >>> import accnp as jax
     >>> from accnp.example_libraries import stax
     >>> init, apply = stax.FanInConcat()
@@ -526,9 +630,30 @@ def parallel(*layers: Layer) -> Layer:
     return init_fun, apply_fun
 
 
+@filled
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """Make a layer of a function from the shape of the input to a layer.
+    """Make a layer from a function of the shape of its input.
 
+    Parameters
+    ----------
+    make_layer : callable
+        Function from the shape of the input to a layer.
+
+    Returns
+    -------
+    {returns_layer}
+
+    Raises
+    ------
+    TypeError
+        From the layer, if `make_layer` does not return one.
+
+    See Also
+    --------
+    example_libraries.stax.serial : Apply layers one after the other.
+
+    Examples
+    --------
     >>> from accnp.example_libraries import stax
     >>> init, _ = stax.shape_dependent(lambda shape: stax.FanOut(len(shape)))
     >>> init(None, (4, 2))[0]

@@ -87,7 +87,17 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """The state of an optimiser of a tree: flat states of its leaves, and the structures."""
+    """State of an optimizer: the flat states of the leaves, and the pytree structures.
+
+    Parameters
+    ----------
+    packed_state : list
+        Flat state of each parameter.
+    tree_def : PyTreeDef
+        Structure of the parameters.
+    subtree_defs : list of PyTreeDef
+        Structure of the state of each parameter.
+    """
 
     packed_state: Any
     tree_def: Any
@@ -113,14 +123,30 @@ def _states(state: OptimizerState) -> list[Any]:
 
 @api_boundary
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Make an optimiser of one array one of trees: a decorator.
+    """Decorator that turns an optimizer of one array into one of pytrees.
 
-    Args:
-        opt_maker: returns the functions (init, update, get_params) for one array.
+    Parameters
+    ----------
+    opt_maker : callable
+        Function that returns `(init, update, get_params)` for one array.
 
-    Raises:
-        TypeError: (by `update`) the gradient or a new state has another structure than before.
+    Returns
+    -------
+    callable
+        Function of the same arguments that returns an `Optimizer`.
 
+    Raises
+    ------
+    TypeError
+        From `update_fn`, if the gradient or a new state has another pytree structure than before.
+
+    See Also
+    --------
+    example_libraries.optimizers.Optimizer : Class of the result.
+    example_libraries.optimizers.sgd : Optimizer made by this decorator.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import sgd
     >>> init, update, params = sgd(0.5)
@@ -512,18 +538,42 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
     return _with_zeros(2), update, _first
 
 
+@filled
 @optimizer
 def adamax(
     step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> Any:
-    """`adam` with the largest gradient, fading, for the root of squares.
+    """Adamax: the version of Adam based on the infinity norm of gradients.
 
-    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+    Parameters
+    ----------
+    {step_size}
+    b1 : float, optional
+        Part of the moving average of gradients that is kept in each step. The default is 0.9.
+    b2 : float, optional
+        Factor by which the largest gradient decays in each step. The default is 0.999.
+    eps : float, optional
+        Term that avoids division by zero. The default is 1e-8.
 
-    Raises:
-        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
-            another structure than the parameters.
+    Returns
+    -------
+    {returns_optimizer}
 
+    Raises
+    ------
+    {raises_optimizer}
+
+    See Also
+    --------
+    example_libraries.optimizers.adam : Version based on squares.
+
+    Notes
+    -----
+    See Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015). Floating dtypes of any
+    shape are kept.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries.optimizers import adamax
     >>> init, update, params = adamax(0.5)
@@ -670,7 +720,13 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
 
 
 class JoinPoint:
-    """Where the state of a leaf begins in the tree of states, which so is two trees deep."""
+    """Leaf that marks the state of one parameter in the pytree of all states.
+
+    Parameters
+    ----------
+    subtree : pytree
+        What the optimizer stores for one parameter.
+    """
 
     def __init__(self, subtree: Any) -> None:
         self.subtree = subtree
@@ -681,8 +737,29 @@ class JoinPoint:
 
 @api_boundary
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """Return a state as a tree of the structure of the parameters, with `JoinPoint`s as leaves.
+    """Convert an optimizer state to a pytree of the structure of the parameters.
 
+    Parameters
+    ----------
+    opt_state : OptimizerState
+        Result of `init_fn` or `update_fn`.
+
+    Returns
+    -------
+    pytree of JoinPoint
+        State of each parameter in its place.
+
+    Raises
+    ------
+    AttributeError
+        If the argument is not an `OptimizerState`.
+
+    See Also
+    --------
+    example_libraries.optimizers.pack_optimizer_state : Inverse of this function.
+
+    Examples
+    --------
     >>> import accnp as jnp
     >>> from accnp.example_libraries import optimizers
     >>> state = optimizers.sgd(0.1).init_fn({"w": jnp.ones(1)})
@@ -694,7 +771,36 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 @api_boundary
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """Undo `unpack_optimizer_state`."""
+    """Convert a pytree of states of the parameters back to an optimizer state.
+
+    Parameters
+    ----------
+    marked_pytree : pytree of JoinPoint
+        Result of `unpack_optimizer_state`.
+
+    Returns
+    -------
+    OptimizerState
+        State for `update_fn` and `params_fn`.
+
+    Raises
+    ------
+    AttributeError
+        If a leaf is not a `JoinPoint`.
+
+    See Also
+    --------
+    example_libraries.optimizers.unpack_optimizer_state : Inverse of this function.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries import optimizers
+    >>> init, _, params = optimizers.sgd(0.1)
+    >>> unpacked = optimizers.unpack_optimizer_state(init({"w": jnp.ones(1)}))
+    >>> params(optimizers.pack_optimizer_state(unpacked))
+    {'w': Array([1.], dtype=float32)}
+    """
     leaves, tree = tree_flatten(marked_pytree)
     if not all(isinstance(leaf, JoinPoint) for leaf in leaves):
         raise TypeError(

@@ -22,10 +22,23 @@ Schedule = Callable[[Any], Any]
 
 @api_boundary
 def constant(step_size: Any) -> Schedule:
-    """Steps of one size.
+    """Make a step-size schedule with the same size in every step.
 
-    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+    Parameters
+    ----------
+    step_size : array_like
+        Size of each step, a number or scalar array of a float or integer dtype.
 
+    Returns
+    -------
+    {returns_schedule}
+
+    See Also
+    --------
+    example_libraries.optimizers.make_schedule : Accept numbers and schedules.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import constant
     >>> float(constant(0.5)(3))
     0.5
@@ -193,11 +206,28 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 @api_boundary
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """Return a function of the number of the step: the argument itself, or a constant.
+    """Convert a step size to a schedule, and return a schedule unchanged.
 
-    Raises:
-        TypeError: neither a function nor a scalar, float or integer.
+    Parameters
+    ----------
+    scalar_or_schedule : float or callable
+        Step size of a float or integer dtype, or a function from the number of the step to it.
 
+    Returns
+    -------
+    {returns_schedule}
+
+    Raises
+    ------
+    TypeError
+        If it is neither a function nor a scalar.
+
+    See Also
+    --------
+    example_libraries.optimizers.constant : Schedule with one step size.
+
+    Examples
+    --------
     >>> from accnp.example_libraries.optimizers import make_schedule
     >>> make_schedule(0.1)(7)
     0.1

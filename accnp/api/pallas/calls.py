@@ -463,7 +463,38 @@ def _strong(x: Any) -> Array:
 
 @api_boundary
 def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:
-    """Simple operations and bytes of a function, as accnp plans it; exponentials and their like are
-    among the operations."""
+    """Estimate the operations and bytes of a function from the plan that accnp makes of it.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays to plan.
+    *args : pytree of array_like
+        Positional operands.
+    **kwargs : pytree of array_like
+        Operands by name.
+
+    Returns
+    -------
+    experimental.pallas.CostEstimate
+        Estimate. Exponentials and similar functions count as operations.
+
+    Raises
+    ------
+    TypeError
+        If the function cannot be traced.
+
+    See Also
+    --------
+    experimental.pallas.CostEstimate : Class of the result.
+    inspect : Show the plan.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.estimate_cost(lambda x: x + 1, jnp.ones(10)).bytes_accessed
+    84
+    """
     found = jit(lambda *xs: fun(*xs, **kwargs)).lower(*args).cost_analysis()
     return CostEstimate(int(found["flops"]), 0, int(found["bytes accessed"]))

@@ -289,7 +289,23 @@ class ChipVersion(enum.Enum):
 
 @api_boundary
 def is_tpu_device() -> bool:
-    """False."""
+    """Return False, since accnp has no TPUs.
+
+    Returns
+    -------
+    bool
+        False.
+
+    See Also
+    --------
+    devices : List of the devices.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.is_tpu_device()
+    False
+    """
     return False
 
 
@@ -374,7 +390,17 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
 
 
 class AsyncCopyDescriptor:
-    """A copy, which is done when it starts. Made by `make_async_copy`."""
+    """Copy between references, which is done when it starts; made by `make_async_copy`.
+
+    Parameters
+    ----------
+    src_ref : Ref
+        Reference, or part of one, to read.
+    dst_ref : Ref
+        Reference, or part of one, to write.
+    dst_sem : Ref or None
+        Semaphore, which nothing waits for here.
+    """
 
     def __init__(self, src_ref: Any, dst_ref: Any, dst_sem: Any) -> None:
         self.src_ref, self.dst_ref, self.dst_sem = src_ref, dst_ref, dst_sem
@@ -439,7 +465,45 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
 def async_copy(
     src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
 ) -> AsyncCopyDescriptor:
-    """Start a copy, and return it."""
+    """Start a copy between references, and return its descriptor.
+
+    Parameters
+    ----------
+    src_ref : Ref
+        Reference, or part of one, to read.
+    dst_ref : Ref
+        Reference, or part of one, to write, of the same shape and dtype.
+    sem : Ref or None
+        Semaphore, which nothing waits for here.
+    priority : int, optional
+        Ignored hint.
+    add : bool, optional
+        Whether to accumulate into the destination. The default is False.
+
+    Returns
+    -------
+    AsyncCopyDescriptor
+        Object with the methods `start` and `wait`.
+
+    Raises
+    ------
+    ValueError
+        If types differ.
+
+    See Also
+    --------
+    experimental.pallas.tpu.make_async_copy : Describe a copy without starting it.
+    experimental.pallas.tpu.sync_copy : Copy without a descriptor.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> a, b = jnp.new_ref(jnp.arange(2)), jnp.new_ref(jnp.zeros(2, int))
+    >>> pltpu.async_copy(a, b, None).wait()
+    >>> b[...]
+    Array([0, 1], dtype=int32)
+    """
     copy = make_async_copy(src_ref, dst_ref, sem)
     copy.start(add=add)
     return copy
@@ -552,7 +616,42 @@ def emit_pipeline(
 def roll(
     x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axis: int | None = None
 ) -> Array:
-    """Roll an array along an axis; a NotImplementedError with a stride."""
+    """Shift the elements of an array along an axis; those shifted out come in again.
+
+    Parameters
+    ----------
+    x : array_like
+        Elements to move.
+    shift : int or Array
+        Number of places to move them.
+    axis : int
+        Axis along which to shift.
+    stride : int, optional
+        Not supported.
+    stride_axis : int, optional
+        Not supported.
+
+    Returns
+    -------
+    Array
+        Array of the same shape and dtype.
+
+    Raises
+    ------
+    NotImplementedError
+        If `stride` is given.
+
+    See Also
+    --------
+    numpy.roll : The same for several axes.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.roll(jnp.arange(4), 1, 0)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
     if stride is not None:
         raise NotImplementedError(
             f"roll: shifts that grow along another axis are not there; got stride={stride}; "

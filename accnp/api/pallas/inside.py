@@ -261,33 +261,85 @@ def allocate(kind: Any) -> Ref:
 def run_scoped(
     f: Callable[..., Any], *types: Any, collective_axes: Any = (), **kw_types: Any
 ) -> Any:
-    """Call a function with references to memory of its own, and return what it returns.
+    """Call a function with references to its own scratch memory, and return its result.
 
-    Args:
-        f: (references) -> anything.
-        types: for each reference a type with shape and dtype; or trees of them.
-        collective_axes: accepted for jax's sake.
-        kw_types: for references by name.
+    Parameters
+    ----------
+    f : callable
+        Function of the references.
+    *types : pytree of ShapeDtypeStruct
+        Type of each reference, with a shape and a dtype.
+    collective_axes : object, optional
+        Ignored; present for compatibility with JAX.
+    **kw_types : pytree of ShapeDtypeStruct
+        Types of references that are passed by name.
 
-    A TypeError if something is no type. What is read before it was written is NaN, or the least
-    integer.
+    Returns
+    -------
+    object
+        Result of `f`. What is read before it was written is nan, or the least integer.
 
-    Example:
-        >>> import accnp as jnp
-        >>> from accnp.experimental import pallas as pl
-        >>> def f(ref):
-        ...     ref[...] = jnp.ones(2)
-        ...     return ref[...] * 2
-        >>> pl.run_scoped(f, jnp.ShapeDtypeStruct((2,), jnp.float32))
-        Array([2., 2.], dtype=float32)
+    Raises
+    ------
+    TypeError
+        If an argument is not a type.
+
+    See Also
+    --------
+    experimental.pallas.with_scoped : Decorator of the same kind.
+    new_ref : Make a reference with a value.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def f(ref):
+    ...     ref[...] = jnp.ones(2)
+    ...     return ref[...] * 2
+    >>> pl.run_scoped(f, jnp.ShapeDtypeStruct((2,), jnp.float32))
+    Array([2., 2.], dtype=float32)
     """
     return f(*map_arrays(allocate, types), **map_arrays(allocate, kw_types))
 
 
 @api_boundary
 def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Callable[..., Any]:
-    """Decorate a function with references to memory of its own, as `run_scoped` hands them over,
-    after its other arguments."""
+    """Decorator that passes references to scratch memory to a function, after its arguments.
+
+    Parameters
+    ----------
+    *types : pytree of ShapeDtypeStruct
+        Type of each reference, with a shape and a dtype.
+    collective_axes : object, optional
+        Ignored; present for compatibility with JAX.
+    **kw_types : pytree of ShapeDtypeStruct
+        Types of references that are passed by name.
+
+    Returns
+    -------
+    callable
+        Decorator.
+
+    Raises
+    ------
+    TypeError
+        From a call, if an argument is not a type.
+
+    See Also
+    --------
+    experimental.pallas.run_scoped : Call a function with references.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> @pl.with_scoped(jnp.ShapeDtypeStruct((2,), jnp.float32))
+    ... def f(x, ref):
+    ...     ref[...] = x
+    ...     return ref[...] * 2
+    >>> f(jnp.ones(2))
+    Array([2., 2.], dtype=float32)
+    """
 
     def decorated(f: Callable[..., Any]) -> Callable[..., Any]:
         def inner(*args: Any) -> Any:
@@ -300,8 +352,36 @@ def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Call
 
 @api_boundary
 def run_state(f: Callable[[Any], None]) -> Callable[[Any], Any]:
-    """Make a function of arrays of one that writes to references: it takes first contents, and
-    returns last ones."""
+    """Make a function of arrays from one that writes to references.
+
+    Parameters
+    ----------
+    f : callable
+        Function of a pytree of references.
+
+    Returns
+    -------
+    callable
+        Function from the first contents of the references to the last ones.
+
+    Raises
+    ------
+    TypeError
+        From a call, if `f` is not callable.
+
+    See Also
+    --------
+    new_ref : Make a reference.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def f(ref):
+    ...     ref[...] += 1
+    >>> pl.run_state(f)(jnp.arange(2))
+    Array([1, 2], dtype=int32)
+    """
 
     def run(init: Any) -> Any:
         refs = map_arrays(new_ref, init)
@@ -313,13 +393,67 @@ def run_state(f: Callable[[Any], None]) -> Callable[[Any], Any]:
 
 @api_boundary
 def empty_like(x: Any) -> Any:
-    """Arrays of the shapes and dtypes of a tree, of what nobody has written."""
+    """Make uninitialized arrays of the shapes and dtypes of a pytree.
+
+    Parameters
+    ----------
+    x : pytree of array_like
+        Arrays or types to imitate.
+
+    Returns
+    -------
+    pytree of Array
+        Arrays whose content is nan, or the least integer.
+
+    Raises
+    ------
+    AttributeError
+        If a leaf has no shape and dtype.
+
+    See Also
+    --------
+    numpy.empty_like : Version for one array.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.empty_like([jnp.ones(2)])[0].shape
+    (2,)
+    """
     return map_arrays(lambda leaf: uninitialized(leaf.shape, leaf.dtype), x)
 
 
 @api_boundary
 def empty_ref_like(x: Any) -> Ref:
-    """A reference to new memory of a type."""
+    """Make a reference to uninitialized memory of a type.
+
+    Parameters
+    ----------
+    x : ShapeDtypeStruct or array
+        Object with a shape and a dtype.
+
+    Returns
+    -------
+    Ref
+        Reference to an array of this shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If the argument has no shape and dtype.
+
+    See Also
+    --------
+    empty_ref : The same function outside of kernels.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.empty_ref_like(jnp.ones(2)).shape
+    (2,)
+    """
     return allocate(x)
 
 
@@ -364,13 +498,67 @@ def cdiv(a: Any, b: Any) -> Any:
 
 @api_boundary
 def align_to(x: int, a: int) -> int:
-    """The next multiple of `a`."""
+    """Round an integer up to a multiple of another one.
+
+    Parameters
+    ----------
+    x : int
+        Integer to round.
+    a : int
+        Divisor of the result.
+
+    Returns
+    -------
+    int
+        Smallest multiple of `a` that is at least `x`.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If `a` is 0.
+
+    See Also
+    --------
+    experimental.pallas.cdiv : Divide and round up.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.align_to(9, 4)
+    12
+    """
     return cdiv(x, a) * a
 
 
 @api_boundary
 def next_power_of_2(x: int) -> int:
-    """The next power of 2; a ValueError for negative numbers."""
+    """Round an integer up to a power of 2.
+
+    Parameters
+    ----------
+    x : int
+        Integer to round, at least 0.
+
+    Returns
+    -------
+    int
+        Smallest power of 2 that is at least `x`.
+
+    Raises
+    ------
+    ValueError
+        If `x` is negative.
+
+    See Also
+    --------
+    experimental.pallas.align_to : Round up to a multiple.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.next_power_of_2(5)
+    8
+    """
     if x < 0:
         raise ValueError(
             f"next_power_of_2: needs a number that is not negative; got {x}; pass 0 or more"
@@ -380,28 +568,146 @@ def next_power_of_2(x: int) -> int:
 
 @api_boundary
 def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """How many elements apart neighbours along each axis are, in C order."""
+    """Return the strides of a row-major array, in elements.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes.
+
+    Returns
+    -------
+    tuple of int
+        Distance between neighbors along each axis.
+
+    Raises
+    ------
+    TypeError
+        If the shape is not iterable.
+
+    See Also
+    --------
+    numpy.ndarray : Class of arrays.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.strides_from_shape((2, 3, 4))
+    (12, 4, 1)
+    """
     return tuple([int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))])
 
 
 @api_boundary
 def multiple_of(x: Any, values: Any) -> Array:
-    """The array itself: a hint of what it is a multiple of, which changes nothing here."""
+    """Return an array unchanged: a hint that its elements are multiples of a number.
+
+    Parameters
+    ----------
+    x : array_like
+        Integers that the hint is about.
+    values : int or sequence of int
+        Divisors; not used.
+
+    Returns
+    -------
+    Array
+        `x` as an array.
+
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    experimental.pallas.align_to : Round up to a multiple.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.multiple_of(jnp.int32(8), 8)
+    Array(8, dtype=int32)
+    """
     return wrap(as_node(x, "multiple_of"))
 
 
 @api_boundary
 def reciprocal(x: Any, *, approx: bool = False, full_range: bool = False) -> Array:
-    """1 / x; exact also where an approximation would do."""
+    """Compute 1 / x, exactly even if an approximation is allowed.
+
+    Parameters
+    ----------
+    x : array_like
+        Divisors of any shape.
+    approx : bool, optional
+        Ignored hint that an approximation would do.
+    full_range : bool, optional
+        Ignored hint.
+
+    Returns
+    -------
+    Array
+        Reciprocal of each element.
+
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    numpy.reciprocal : The same function.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> float(pl.reciprocal(4.0))
+    0.25
+    """
     return 1 / wrap(as_node(x, "reciprocal"))
 
 
 @api_boundary
 def debug_print(fmt: str, *args: Any) -> None:
-    """Print values while the kernel runs; after a text without placeholders, all of them."""
+    """Print values while the kernel runs.
+
+    Parameters
+    ----------
+    fmt : str
+        Format string. If it has no fields, all values are printed after it.
+    *args : array_like
+        Contents of the fields.
+
+    See Also
+    --------
+    debug.print : Print values outside of kernels, too.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.debug_print("x = {}", 3)
+    x = 3
+    """
     debug.print(fmt if "{" in fmt else fmt + " {}" * len(args), *args)
 
 
 @api_boundary
 def debug_check(condition: Any, message: str) -> None:
-    """Nothing: jax checks only with a switch that is off by default."""
+    """Accept a check without making it, as JAX does by default.
+
+    Parameters
+    ----------
+    condition : array_like of bool
+        What should be true.
+    message : str
+        Text of the error; not used.
+
+    See Also
+    --------
+    experimental.checkify.check : Check that is made.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.debug_check(False, "never shown")
+    """

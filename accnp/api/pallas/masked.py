@@ -301,43 +301,232 @@ def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
 
 @api_boundary
 def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Put the greater of both into a part of a reference; otherwise as `atomic_add`."""
+    """Replace elements of a reference by their maximum with a value; return the old ones.
+
+    Parameters
+    ----------
+    {atomic}
+
+    Returns
+    -------
+    {returns_atomic}
+
+    Raises
+    ------
+    {raises_atomic}
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_min : Minimum.
+    experimental.pallas.triton.atomic_add : Sum.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.arange(3))
+    >>> old = plgpu.atomic_max(ref, 1, 5)
+    >>> ref[...]
+    Array([0, 5, 2], dtype=int32)
+    """
     return _atomic(x_ref_or_view, idx, val, mask, "max", maximum)
 
 
 @api_boundary
 def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Put the lesser of both into a part of a reference; otherwise as `atomic_add`."""
+    """Replace elements of a reference by their minimum with a value; return the old ones.
+
+    Parameters
+    ----------
+    {atomic}
+
+    Returns
+    -------
+    {returns_atomic}
+
+    Raises
+    ------
+    {raises_atomic}
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_max : Maximum.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.arange(3))
+    >>> old = plgpu.atomic_min(ref, 2, 1)
+    >>> ref[...]
+    Array([0, 1, 1], dtype=int32)
+    """
     return _atomic(x_ref_or_view, idx, val, mask, "min", minimum)
 
 
 @api_boundary
 def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Put the bits that both have into a part of a reference; otherwise as `atomic_add`."""
+    """Replace elements of a reference by their bitwise AND with a value; return the old ones.
+
+    Parameters
+    ----------
+    {atomic}
+
+    Returns
+    -------
+    {returns_atomic}
+
+    Raises
+    ------
+    {raises_atomic}
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_or : Bitwise OR.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.array([3, 5]))
+    >>> old = plgpu.atomic_and(ref, 0, 6)
+    >>> ref[...]
+    Array([2, 5], dtype=int32)
+    """
     return _atomic(x_ref_or_view, idx, val, mask, "and", lambda x, y: x & y)
 
 
 @api_boundary
 def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Put the bits that either has into a part of a reference; otherwise as `atomic_add`."""
+    """Replace elements of a reference by their bitwise OR with a value; return the old ones.
+
+    Parameters
+    ----------
+    {atomic}
+
+    Returns
+    -------
+    {returns_atomic}
+
+    Raises
+    ------
+    {raises_atomic}
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_and : Bitwise AND.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.array([3, 5]))
+    >>> old = plgpu.atomic_or(ref, 0, 6)
+    >>> ref[...]
+    Array([7, 5], dtype=int32)
+    """
     return _atomic(x_ref_or_view, idx, val, mask, "or", lambda x, y: x | y)
 
 
 @api_boundary
 def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Put the bits that one of them has into a part of a reference; otherwise as `atomic_add`."""
+    """Replace elements of a reference by their bitwise XOR with a value; return the old ones.
+
+    Parameters
+    ----------
+    {atomic}
+
+    Returns
+    -------
+    {returns_atomic}
+
+    Raises
+    ------
+    {raises_atomic}
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_or : Bitwise OR.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.array([3, 5]))
+    >>> old = plgpu.atomic_xor(ref, 0, 6)
+    >>> ref[...]
+    Array([5, 5], dtype=int32)
+    """
     return _atomic(x_ref_or_view, idx, val, mask, "xor", lambda x, y: x ^ y)
 
 
 @api_boundary
 def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
-    """Write a part of a reference; otherwise as `atomic_add`."""
+    """Write elements of a reference and return the old ones.
+
+    Parameters
+    ----------
+    {atomic}
+
+    Returns
+    -------
+    {returns_atomic}
+
+    Raises
+    ------
+    {raises_atomic}
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_cas : Write after a comparison.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.arange(3))
+    >>> plgpu.atomic_xchg(ref, 1, 5)
+    Array(1, dtype=int32)
+    """
     return _atomic(x_ref_or_view, idx, val, mask, "xchg", lambda x, y: y)
 
 
 @api_boundary
 def atomic_cas(ref: Any, cmp: Any, val: Any) -> Array:
-    """Write a scalar reference if it holds `cmp`, and return what it held."""
+    """Write a scalar reference if it holds an expected value, and return what it held.
+
+    Parameters
+    ----------
+    ref : Ref
+        Reference to a scalar.
+    cmp : array_like
+        Expected content.
+    val : array_like
+        New content.
+
+    Returns
+    -------
+    Array
+        Previous content.
+
+    Raises
+    ------
+    TypeError
+        If it is not a reference.
+
+    See Also
+    --------
+    experimental.pallas.triton.atomic_xchg : Write without a comparison.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> ref = jnp.new_ref(jnp.array(1))
+    >>> old = plgpu.atomic_cas(ref, 1, 7)
+    >>> int(old), int(ref[...])
+    (1, 7)
+    """
     before = ref[...]
     ref[...] = where(before == cmp, val, before)
     return before
@@ -348,7 +537,32 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Array:
 
 @api_boundary
 def approx_tanh(x: Any) -> Array:
-    """The hyperbolic tangent, exact."""
+    """Compute the hyperbolic tangent, exactly even though an approximation is allowed.
+
+    Parameters
+    ----------
+    x : array_like
+        Hyperbolic angles of any shape.
+
+    Returns
+    -------
+    Array
+        Hyperbolic tangent of each element.
+
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    numpy.tanh : The same function.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> float(plgpu.approx_tanh(0.0))
+    0.0
+    """
     return tanh(x)
 
 
@@ -361,7 +575,44 @@ def dot(
     allow_tf32: bool | None = None,
     precision: Any = None,
 ) -> Array:
-    """The product of two matrices, of which either may be transposed, added up in float32."""
+    """Multiply two matrices, of which either may be transposed, with float32 sums.
+
+    Parameters
+    ----------
+    a : array_like
+        Left factor.
+    b : array_like
+        Right factor.
+    trans_a : bool, optional
+        Whether to transpose `a`. The default is False.
+    trans_b : bool, optional
+        Whether to transpose `b`. The default is False.
+    allow_tf32 : bool, optional
+        Ignored hint.
+    precision : Precision, optional
+        Ignored hint.
+
+    Returns
+    -------
+    Array
+        Product, of dtype float32 for floats.
+
+    Raises
+    ------
+    TypeError
+        If the shapes do not match.
+
+    See Also
+    --------
+    numpy.matmul : Product of matrices.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> plgpu.dot(jnp.ones((1, 2)), jnp.ones((1, 2)), trans_b=True)
+    Array([[2.]], dtype=float32)
+    """
     a, b = (wrap(as_node(x, "dot")) for x in (a, b))
     return matmul(
         a.T if trans_a else a,
@@ -373,10 +624,48 @@ def dot(
 
 @api_boundary
 def max_contiguous(x: Any, values: Any) -> Array:
-    """The array itself: a hint, which changes nothing here."""
+    """Return an array unchanged: a hint about contiguous elements.
+
+    Parameters
+    ----------
+    x : array_like
+        Integers that the hint is about.
+    values : int or sequence of int
+        Numbers of contiguous elements; not used.
+
+    Returns
+    -------
+    Array
+        `x` as an array.
+
+    Raises
+    ------
+    {raises_x}
+
+    See Also
+    --------
+    experimental.pallas.multiple_of : Another hint.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> plgpu.max_contiguous(jnp.int32(8), 4)
+    Array(8, dtype=int32)
+    """
     return wrap(as_node(x, "max_contiguous"))
 
 
 @api_boundary
 def debug_barrier() -> None:
-    """Nothing: steps run one after the other."""
+    """Do nothing, since the steps of a grid run one after the other.
+
+    See Also
+    --------
+    debug.print : Print values.
+
+    Examples
+    --------
+    >>> from accnp.experimental.pallas import triton as plgpu
+    >>> plgpu.debug_barrier()
+    """

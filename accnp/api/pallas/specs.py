@@ -42,15 +42,28 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Blocked:
-    """An axis in blocks of one size; the index map counts blocks. What a plain integer means."""
+    """Axis in blocks of one size, which the index map counts; the meaning of a plain integer.
+
+    Parameters
+    ----------
+    block_size : int
+        How many elements a block has along the axis.
+    """
 
     block_size: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """An axis whose blocks start at any element, which the index map gives; `padding` is put before
-    and after the array first."""
+    """Axis whose blocks start at any element, which the index map returns.
+
+    Parameters
+    ----------
+    block_size : int
+        How many elements a block has along the axis.
+    padding : (int, int), optional
+        Elements added before and after the array. The default is (0, 0).
+    """
 
     block_size: int
     padding: tuple[int, int] = (0, 0)
@@ -58,7 +71,7 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """An axis of which a block has one element, and which the reference does not have."""
+    """Axis along which a block has one element, and which the reference does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +130,7 @@ squeezed = Squeezed()
 
 
 class RevisitMode(enum.Enum):
-    """Whether a block of a result may be visited again; here it always may."""
+    """Whether a block of a result may be visited again, which is always allowed here."""
 
     IMMEDIATE = "immediate"
     ANY = "any"
@@ -198,23 +211,33 @@ no_block_spec = _NoBlockSpec()
 
 
 class GridSpec:
-    """A grid, blocks of operands and results, and scratch memory, in one.
+    """Grid, blocks of operands and results, and scratch memory, in one object.
 
-    Args:
-        grid: the number of steps along each axis; integers, or integer scalars that are traced.
-        in_specs: a BlockSpec for each operand.
-        out_specs: a BlockSpec for each result.
-        scratch_shapes: types of memory that the kernel has for itself.
+    Parameters
+    ----------
+    grid : int or tuple of int, optional
+        Number of steps along each axis; they may be traced scalars.
+    in_specs : pytree of BlockSpec, optional
+        Block of each operand, of any dtype.
+    out_specs : pytree of BlockSpec, optional
+        Block of each result.
+    scratch_shapes : tuple or dict, optional
+        Types of memory that belongs to the kernel.
 
-    Operands of all dtypes.
+    Raises
+    ------
+    ValueError
+        If the grid does not consist of integers, or `in_specs` is not a sequence.
 
-    Raises:
-        ValueError: the grid is not of integers, or in_specs is no sequence.
+    See Also
+    --------
+    experimental.pallas.pallas_call : Run a kernel on a grid.
 
-    Example:
-        >>> from accnp.experimental import pallas as pl
-        >>> pl.GridSpec((2, 3)).grid
-        (2, 3)
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.GridSpec((2, 3)).grid
+    (2, 3)
     """
 
     @api_boundary
@@ -342,7 +365,15 @@ class CostEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryRef:
-    """The type of a piece of memory: a shape, a dtype, and where it is said to lie."""
+    """Type of scratch memory: a shape, a dtype, and a kind of memory.
+
+    Parameters
+    ----------
+    inner_aval : ShapedArray
+        Shape and dtype of the memory.
+    memory_space : object
+        Kind of memory; all are the same here.
+    """
 
     inner_aval: Any
     memory_space: Any
@@ -359,7 +390,35 @@ class MemoryRef:
 
 
 class MemorySpace(enum.Enum):
-    """Kinds of memory that all devices have: `MemorySpace.ANY(shape, dtype)` is a type there."""
+    """Kinds of memory that all devices have: `MemorySpace.ANY(shape, dtype)` is a type.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Lengths of the axes of scratch memory.
+    dtype : dtype_like
+        Type of its elements.
+
+    Returns
+    -------
+    MemoryRef
+        Type of scratch memory.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+
+    See Also
+    --------
+    experimental.pallas.pallas_call : Run a kernel with scratch memory.
+
+    Examples
+    --------
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.MemorySpace.ANY((2,), "float32").shape
+    (2,)
+    """
 
     ANY = "any"
     DEFAULT = "default"
