@@ -27,6 +27,28 @@ from accnp.config import config
 from accnp.docstrings import fill
 from accnp.missing import install_getattr as _install_getattr
 
+__all__ = [
+    "AxisError",
+    "ConcretizationTypeError",
+    "IncompatibleShapesError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyArrayError",
+    "KeyReuseError",
+    "NoElementsError",
+    "NonConcreteBooleanIndexError",
+    "PendingResultWarning",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+    "UnsupportedDtypeError",
+]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -913,4 +935,4 @@ def _home(function: Callable[..., object]) -> str:
 
 
 _WRAPPER = api_boundary(hide_frames).__code__
-_install_getattr(__name__, [name for name in globals() if name[0].isupper()])
+_install_getattr(__name__, __all__)
