@@ -36,7 +36,10 @@ _OWN = {  # dtypes of results that differ from those of the operands
 }
 # Functions of several results -> what is returned.
 _RESULTS = {
-    "divmod": ["quotient, remainder : Array", "Integers or integral floats, and what is left."],
+    "divmod": [
+        "quotient, remainder : Array",
+        "Quotient, which is a whole number, and what is left of `{0}`.",
+    ],
     "frexp": [
         "mantissa, exponent : Array",
         "Mantissa in the dtype of `{0}`, and exponent in int32.",
@@ -585,9 +588,9 @@ _REDUCTIONS = {
             "    If an axis is out of bounds or given twice, `where` is not bool or does "
             "not broadcast, or `initial` is not a scalar.",
         ],
-        "Bools and signed integers narrower than the default integer are added up in the default "
-        "integer dtype, int32 (int64 with `jax_enable_x64`), and unsigned integers in uint32 "
-        "(uint64). Other dtypes stay; float16 and bfloat16 are accumulated in float32.",
+        "Bools and narrow signed integers are widened to the default integer dtype, int32 (int64 "
+        "with `jax_enable_x64`), and narrow unsigned integers to uint32 (uint64). Other dtypes "
+        "stay; float16 and bfloat16 are accumulated in float32.",
     ),
     "extreme": (
         "{a} {axes_reduced} {out} {keepdims} {initial} {where}",

@@ -83,7 +83,8 @@ def sort(
 
     Notes
     -----
-    nan comes last. Complex numbers are ordered by real part, then by imaginary part.
+    nan counts as the largest number: it comes last, and first in falling order. Complex numbers are
+    ordered by real part, then by imaginary part.
 
     Examples
     --------
