@@ -64,7 +64,15 @@ class prng_key(extended):
 
 
 class ExtendedDType:
-    """The dtype of random keys: `key<fry>`. One object per implementation, compared by identity."""
+    """Dtype of PRNG keys, such as `key<fry>`; there is one object for each implementation.
+
+    Parameters
+    ----------
+    impl : str
+        Short name of the generator, such as "fry".
+    base_shape : tuple of int
+        Shape of the raw uint32 key.
+    """
 
     __slots__ = ("base_dtype", "base_shape", "impl", "name")
     kind = "V"
@@ -99,7 +107,33 @@ _KEYS = {
 
 
 def key_dtype(impl: str = "fry") -> ExtendedDType:
-    """The dtype of random keys of one implementation."""
+    """Return the dtype of PRNG keys of one implementation.
+
+    Parameters
+    ----------
+    impl : str, optional
+        Short name of the generator. The default is "fry", for threefry2x32.
+
+    Returns
+    -------
+    dtypes.ExtendedDType
+        Dtype of the keys.
+
+    Raises
+    ------
+    KeyError
+        If there is no such implementation.
+
+    See Also
+    --------
+    random.key_impl : Implementation of a key.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.key_dtype() == jax.random.key(0).dtype
+    True
+    """
     return _KEYS[impl]
 
 
@@ -160,9 +194,34 @@ _SHORT = {
 
 
 def as_dtype(x: Any) -> DType:
-    """The dtype that `x` names or has: a dtype, a name, a NumPy or Python type, an array.
+    """Convert a dtype, a name, a NumPy or Python type, or an array to a dtype.
 
-    Dtypes of the other byte order stand for those of the machine's, which all arrays have.
+    Dtypes of the other byte order stand for those of the machine, which all arrays have.
+
+    Parameters
+    ----------
+    x : dtype_like or array_like
+        Object that names or has a dtype.
+
+    Returns
+    -------
+    dtype
+        NumPy dtype, or that of PRNG keys.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype.
+
+    See Also
+    --------
+    dtypes.canonicalize_dtype : Also apply the 32-bit default.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.as_dtype("float32"), jax.dtypes.as_dtype(jax.numpy.ones(2))
+    (dtype('float32'), dtype('float32'))
     """
     if isinstance(x, np.dtype):
         # The dtype that NumPy has, and no copy of it, which would not count as built in.
@@ -178,7 +237,33 @@ def as_dtype(x: Any) -> DType:
 
 
 def short_name(dtype: Any) -> str:
-    """The name in jaxprs: f32, i32, bool, bf16, key<fry>."""
+    """Return the name of a dtype in jaxprs, such as f32, i32, bool, bf16 or key<fry>.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type to name.
+
+    Returns
+    -------
+    str
+        Short name.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a dtype.
+
+    See Also
+    --------
+    make_jaxpr : Print such names.
+
+    Examples
+    --------
+    >>> import accnp as jax, numpy as np
+    >>> jax.dtypes.short_name(np.dtype("float32"))
+    'f32'
+    """
     return _short_name(as_dtype(dtype))
 
 
@@ -236,12 +321,61 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
 
 
 def is_supported(dtype: DType) -> bool:
-    """Whether arrays can have this dtype."""
+    """Return whether arrays can have a dtype.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type to test.
+
+    Returns
+    -------
+    bool
+        False for objects, strings, dates and extended-precision floats.
+
+    See Also
+    --------
+    dtypes.check_supported : Raise an error for other dtypes.
+
+    Examples
+    --------
+    >>> import accnp as jax, numpy as np
+    >>> jax.dtypes.is_supported(np.dtype("int8")), jax.dtypes.is_supported(np.dtype("O"))
+    (True, False)
+    """
     return dtype in _SUPPORTED or isinstance(dtype, ExtendedDType) or dtype == float0
 
 
 def check_supported(dtype: DType, function: str) -> DType:
-    """`dtype` itself, or an UnsupportedDtypeError for objects, texts, dates, long doubles."""
+    """Return a dtype that arrays can have, and raise an error for others.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type to test.
+    function : str
+        Name of the function for the error message.
+
+    Returns
+    -------
+    dtype
+        The dtype itself.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        For objects, strings, dates and extended-precision floats.
+
+    See Also
+    --------
+    dtypes.is_supported : Test without an error.
+
+    Examples
+    --------
+    >>> import accnp as jax, numpy as np
+    >>> jax.dtypes.check_supported(np.dtype("int8"), "f")
+    dtype('int8')
+    """
     if dtype in _SUPPORTED or is_supported(dtype):
         return dtype
     raise UnsupportedDtypeError(
@@ -254,10 +388,36 @@ _PYTHON_TYPES = (bool, int, float, complex)
 
 
 def requested_dtype(dtype: Any, function: str) -> DType:
-    """A user's `dtype=` argument, canonical; warns where it asked for 64 bits in vain.
+    """Convert the `dtype` argument of a function to a canonical dtype.
 
-    Raises:
-        TypeError: it stands for no dtype, or for one that arrays do not have.
+    Without `enable_x64`, a request for 64 bits gives a warning and a 32-bit dtype.
+
+    Parameters
+    ----------
+    dtype : dtype_like
+        What the caller of the function asked for.
+    function : str
+        Name of the function for messages.
+
+    Returns
+    -------
+    dtype
+        Canonical dtype.
+
+    Raises
+    ------
+    TypeError
+        If there is no such dtype, or arrays cannot have it.
+
+    See Also
+    --------
+    dtypes.canonicalize_dtype : Convert without a warning.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.requested_dtype(float, "f")
+    dtype('float32')
     """
     try:
         asked = as_dtype(dtype)
@@ -294,22 +454,91 @@ def requested_dtype(dtype: Any, function: str) -> DType:
 
 
 def default_int() -> np.dtype:
-    """int32, or int64 with x64 on."""
+    """Return the default integer dtype: int32, or int64 with `enable_x64`.
+
+    Returns
+    -------
+    dtype
+        Type of arrays made from Python integers.
+
+    See Also
+    --------
+    dtypes.default_float : Default float dtype.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.default_int()
+    dtype('int32')
+    """
     return int64 if config.x64 else int32
 
 
 def default_float() -> np.dtype:
-    """float32, or float64 with x64 on."""
+    """Return the default float dtype: float32, or float64 with `enable_x64`.
+
+    Returns
+    -------
+    dtype
+        Type of arrays made from Python floats.
+
+    See Also
+    --------
+    dtypes.default_int : Default integer dtype.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.default_float()
+    dtype('float32')
+    """
     return float64 if config.x64 else float32
 
 
 def default_complex() -> np.dtype:
-    """complex64, or complex128 with x64 on."""
+    """Return the default complex dtype: complex64, or complex128 with `enable_x64`.
+
+    Returns
+    -------
+    dtype
+        Type of arrays made from Python complex numbers.
+
+    See Also
+    --------
+    dtypes.default_float : Default float dtype.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.default_complex()
+    dtype('complex64')
+    """
     return complex128 if config.x64 else complex64
 
 
 def real_part(dtype: DType) -> DType:
-    """The dtype of the real part of such values."""
+    """Return the dtype of the real part of values of a dtype.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the values.
+
+    Returns
+    -------
+    dtype
+        Floating dtype for complex numbers, and the same dtype otherwise.
+
+    See Also
+    --------
+    numpy.real : Real part of an array.
+
+    Examples
+    --------
+    >>> import accnp as jax, numpy as np
+    >>> jax.dtypes.real_part(np.dtype("complex64"))
+    dtype('float32')
+    """
     return _REAL.get(dtype, dtype)
 
 

@@ -52,7 +52,33 @@ _PYTHON_64: dict[type, WeakType] = {
 
 
 def value_type(x: Any) -> WeakType:
-    """`(dtype, weak)` of a Python number (weak, but for bool), NumPy scalar or array."""
+    """Return the dtype and the weak-type flag of a Python number, NumPy scalar or array.
+
+    Parameters
+    ----------
+    x : array_like
+        Value to classify.
+
+    Returns
+    -------
+    (dtype, bool)
+        Type, and whether it is weak, as that of Python numbers except bools.
+
+    Raises
+    ------
+    TypeError
+        If the value is neither a number nor an array.
+
+    See Also
+    --------
+    typeof : Type of an array with its shape.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.dtypes.value_type(1.0)
+    (dtype('float32'), True)
+    """
     python = _PYTHON_64 if config.x64 else _PYTHON_32
     found = python.get(type(x))
     if found is not None:
@@ -174,7 +200,33 @@ def _node(dtype: np.dtype, weak: bool) -> str:
 
 
 def promote(types: Iterable[WeakType]) -> WeakType:
-    """The dtype and weak flag that operands of these dtypes and weak flags are brought to."""
+    """Return the dtype and the weak-type flag that operands are promoted to.
+
+    Parameters
+    ----------
+    types : iterable of (dtype, bool)
+        Dtype and weak-type flag of each operand.
+
+    Returns
+    -------
+    (dtype, bool)
+        Common dtype, and whether it is weak.
+
+    Raises
+    ------
+    TypePromotionError
+        If there is no implicit promotion.
+
+    See Also
+    --------
+    numpy.result_type : Promoted dtype of values.
+
+    Examples
+    --------
+    >>> import accnp as jax, numpy as np
+    >>> jax.dtypes.promote([(np.dtype("int8"), False), (np.dtype("float32"), True)])
+    (dtype('float32'), True)
+    """
     return _promote(types if type(types) is tuple else tuple(types), config.promotion)
 
 

@@ -364,7 +364,34 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def to_inexact(dtype: DType) -> DType:
-    """The dtype of `sin` of such values: floats stay, int64 gives float64, the others float32."""
+    """Return the dtype in which functions such as `sin` compute for values of a dtype.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the operand.
+
+    Returns
+    -------
+    dtype
+        The same for floats and complex numbers, and float32 for integers and bools. With
+        `enable_x64`, 64-bit integers give float64.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a dtype.
+
+    See Also
+    --------
+    numpy.result_type : Promoted dtype of several values.
+
+    Examples
+    --------
+    >>> import accnp as jax, numpy as np
+    >>> jax.dtypes.to_inexact(np.dtype("int32"))
+    dtype('float32')
+    """
     if issubdtype(dtype, np.inexact):
         return dtype
     return float64 if dtype.itemsize == 8 and config.x64 else float32

@@ -530,7 +530,34 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Yield the programs that the equations of a program hold."""
+    """Iterate over the jaxprs that the equations of a jaxpr contain.
+
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Program whose equations to search.
+
+    Returns
+    -------
+    iterator of Jaxpr
+        Programs in the order of the equations.
+
+    Raises
+    ------
+    AttributeError
+        If the argument is not a jaxpr.
+
+    See Also
+    --------
+    core.jaxprs_in_params : Programs of one equation.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jaxpr = jax.make_jaxpr(jax.jit(lambda x: x * 2))(1.0).jaxpr
+    >>> len(list(jax.extend.core.subjaxprs(jaxpr)))
+    1
+    """
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
 

@@ -139,7 +139,7 @@ class JaxprPpContext:
 
 
 class AbstractToken(AbstractValue):
-    """The type of a token."""
+    """Type of a token, which stands for the order of effects."""
 
     def __repr__(self) -> str:
         return "AbstractToken()"

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class StoreException(Exception):
-    """What a function left behind was asked for before it was called, or left twice."""
+    """Error: auxiliary data was read before it was stored, or stored twice."""
 
 
 class Store:
@@ -156,7 +156,40 @@ def transformation_with_aux(
 
 
 def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *before: Any) -> Any:
-    """Make a transformation of a function that gets the inner function, `before`, the arguments."""
+    """Make a transformation from a function that gets the inner function as its first argument.
+
+    Parameters
+    ----------
+    gen : callable
+        Function of the inner function, `before` and the arguments.
+    fun : WrappedFun, optional
+        Function to transform. Without it, return the transformation.
+    *before : object
+        Arguments of `gen` that come before those of the call.
+
+    Returns
+    -------
+    WrappedFun or callable
+        Transformed function, or the transformation.
+
+    Raises
+    ------
+    TypeError
+        From a call, if `gen` does not accept the arguments.
+
+    See Also
+    --------
+    extend.linear_util.transformation : Version for generator functions.
+
+    Examples
+    --------
+    >>> from accnp.extend import linear_util as lu
+    >>> @lu.transformation2
+    ... def doubled(fun, x):
+    ...     return 2 * fun(x)
+    >>> doubled(lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
+    8
+    """
     if fun is None:
         return functools.partial(transformation2, gen)
     return fun.wrap(functools.partial(gen, fun.call_wrapped, *before))
@@ -165,8 +198,43 @@ def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *bef
 def transformation_with_aux2(
     gen: Callable[..., Any], fun: WrappedFun | None = None, *before: Any, **_: Any
 ) -> Any:
-    """Make a transformation of a function that gets the inner function, a store with a method
-    `store(aux)`, `before`, and the arguments."""
+    """Make a transformation from a function that gets the inner function and a store for data.
+
+    Parameters
+    ----------
+    gen : callable
+        Function of the inner function, a store with a method `store(aux)`, `before` and the
+        arguments.
+    fun : WrappedFun, optional
+        Function to transform. Without it, return the transformation.
+    *before : object
+        Arguments of `gen` that come before those of the call.
+
+    Returns
+    -------
+    (WrappedFun, callable) or callable
+        Transformed function and a function that returns the stored data, or the transformation.
+
+    Raises
+    ------
+    StoreException
+        If the data is read before the function was called.
+
+    See Also
+    --------
+    extend.linear_util.transformation_with_aux : Version for generator functions.
+
+    Examples
+    --------
+    >>> from accnp.extend import linear_util as lu
+    >>> @lu.transformation_with_aux2
+    ... def counted(fun, store, *xs):
+    ...     store.store(len(xs))
+    ...     return fun(*xs)
+    >>> fun, count = counted(lu.wrap_init(max))
+    >>> fun.call_wrapped(3, 5), count()
+    (5, 2)
+    """
     if fun is None:
         return functools.partial(transformation_with_aux2, gen)
     aux = Store()

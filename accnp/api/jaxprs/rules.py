@@ -143,7 +143,33 @@ def is_undefined_primal(x: Any) -> bool:
 
 
 def zeros_like_aval(aval: Aval) -> Any:
-    """Return zeros of a type."""
+    """Return an array of zeros of a type.
+
+    Parameters
+    ----------
+    aval : ShapedArray
+        Shape and dtype of the array.
+
+    Returns
+    -------
+    Array
+        Zeros.
+
+    Raises
+    ------
+    AttributeError
+        If the argument has no shape and dtype.
+
+    See Also
+    --------
+    numpy.zeros : Zeros of a shape.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.interpreters.ad.zeros_like_aval(jax.core.ShapedArray((2,), "float32"))
+    Array([0., 0.], dtype=float32)
+    """
     return wrap(zeros_node(aval))
 
 
@@ -175,21 +201,99 @@ def instantiate_zeros(tangent: Any) -> Any:
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """Return the sum of two tangents, each of which may be zero."""
+    """Add two tangents, each of which may be a symbolic zero.
+
+    Parameters
+    ----------
+    x : Array or Zero
+        First summand.
+    y : Array or Zero
+        Second summand, of the same type.
+
+    Returns
+    -------
+    Array or Zero
+        Sum; a symbolic zero if both are.
+
+    Raises
+    ------
+    TypeError
+        If a tangent is neither an array nor a symbolic zero.
+
+    See Also
+    --------
+    interpreters.ad.Zero : Symbolic zero.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> ad.add_tangents(jax.numpy.ones(2), ad.Zero(jax.core.ShapedArray((2,), "float32")))
+    Array([1., 1.], dtype=float32)
+    """
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else wrap(o.add_any(as_node(x), as_node(y)))
 
 
 def defjvp(primitive: Any, *rules: Callable[..., Any] | None) -> None:
-    """Set a rule (tangent, *primals, **params) -> tangent for each operand, or None."""
+    """Set a forward-mode derivative rule for each operand of a primitive.
+
+    Parameters
+    ----------
+    primitive : Primitive
+        Operation to differentiate.
+    *rules : callable or None
+        For each operand, a function `(tangent, *primals, **params)` that returns its part of the
+        tangent; None if the derivative is zero.
+
+    See Also
+    --------
+    interpreters.ad.defjvp2 : Rules that also get the result.
+    interpreters.ad.deflinear : Rule for a linear primitive.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> square_p = jax.extend.core.Primitive("square_with_rule")
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> _ = square_p.def_abstract_eval(lambda x: x)
+    >>> ad.defjvp(square_p, lambda t, x: 2 * x * t)
+    >>> float(jax.grad(square_p.bind)(3.0))
+    6.0
+    """
     primitive_jvps[primitive] = _sum_of(
         primitive, [r and (lambda t, y, *xs, r=r, **p: r(t, *xs, **p)) for r in rules]
     )
 
 
 def defjvp2(primitive: Any, *rules: Callable[..., Any] | None) -> None:
-    """Set a rule (tangent, result, *primals, **params) -> tangent for each operand, or None."""
+    """Set forward-mode derivative rules that also get the result of the primitive.
+
+    Parameters
+    ----------
+    primitive : Primitive
+        Operation to differentiate.
+    *rules : callable or None
+        For each operand, a function `(tangent, result, *primals, **params)` that returns its part
+        of the tangent; None if the derivative is zero.
+
+    See Also
+    --------
+    interpreters.ad.defjvp : Rules that do not get the result.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> exp_p = jax.extend.core.Primitive("exp_with_rule")
+    >>> _ = exp_p.def_impl(jax.numpy.exp)
+    >>> _ = exp_p.def_abstract_eval(lambda x: x)
+    >>> ad.defjvp2(exp_p, lambda t, y, x: y * t)
+    >>> float(jax.grad(exp_p.bind)(0.0))
+    1.0
+    """
     primitive_jvps[primitive] = _sum_of(primitive, rules)
 
 
@@ -234,7 +338,30 @@ def deflinear(primitive: Any, transpose: Callable[..., Any]) -> None:
 
 
 def deflinear2(primitive: Any, transpose: Callable[..., Any]) -> None:
-    """Say that a primitive is linear, with a rule (cotangent, *operands, **params)."""
+    """Declare that a primitive is linear, with a transpose rule that gets the operands.
+
+    Parameters
+    ----------
+    primitive : Primitive
+        Linear operation.
+    transpose : callable
+        Rule `(cotangent, *operands, **params)` that returns the cotangents of the operands.
+
+    See Also
+    --------
+    interpreters.ad.deflinear : Rule that does not get the operands.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> triple_p = jax.extend.core.Primitive("triple_with_rule")
+    >>> _ = triple_p.def_impl(lambda x: 3 * x)
+    >>> _ = triple_p.def_abstract_eval(lambda x: x)
+    >>> ad.deflinear2(triple_p, lambda ct, x: [3 * ct])
+    >>> float(jax.grad(triple_p.bind)(1.0))
+    3.0
+    """
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         y = primitive.bind(*primals, **params)
@@ -248,9 +375,31 @@ def deflinear2(primitive: Any, transpose: Callable[..., Any]) -> None:
 
 
 def defbilinear(primitive: Any, left: Callable[..., Any], right: Callable[..., Any]) -> None:
-    """Say that a primitive is linear in each of two operands.
+    """Declare that a primitive is linear in each of two operands, with a transpose rule for each.
 
-    `left` and `right` are the rules (cotangent, x, y, **params) -> cotangent for these.
+    Parameters
+    ----------
+    primitive : Primitive
+        Bilinear operation.
+    left : callable
+        Rule `(cotangent, x, y, **params)` that returns the cotangent of the first operand.
+    right : callable
+        Rule `(cotangent, x, y, **params)` that returns the cotangent of the second operand.
+
+    See Also
+    --------
+    interpreters.ad.deflinear2 : Rule for a linear primitive.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> times_p = jax.extend.core.Primitive("times_with_rules")
+    >>> _ = times_p.def_impl(lambda x, y: x * y)
+    >>> _ = times_p.def_abstract_eval(lambda x, y: x)
+    >>> ad.defbilinear(times_p, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
+    >>> [float(g) for g in jax.grad(times_p.bind, (0, 1))(2.0, 3.0)]
+    [3.0, 2.0]
     """
     defjvp(
         primitive,
@@ -280,7 +429,37 @@ register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: Un
 
 
 def bdim_at_front(x: Any, axis: int | None, size: int) -> Any:
-    """Return an operand with its batch axis in front, repeated where it has none."""
+    """Move the batch axis of an operand to the front, or repeat an operand that has none.
+
+    Parameters
+    ----------
+    x : array_like
+        Operand of a batching rule.
+    axis : int or None
+        Position of the batch axis; None if there is none.
+    size : int
+        Length of the batch axis.
+
+    Returns
+    -------
+    Array
+        Operand with the batch axis in front.
+
+    Raises
+    ------
+    TypeError
+        If the axis is out of range.
+
+    See Also
+    --------
+    interpreters.batching.broadcast : Repeat an operand along a new axis.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.interpreters.batching.bdim_at_front(jax.numpy.ones((3, 2)), 1, 2).shape
+    (2, 3)
+    """
     node = as_node(x)
     if axis is None:
         return wrap(broadcast_to(node, (size, *node.aval.shape)))
@@ -289,7 +468,37 @@ def bdim_at_front(x: Any, axis: int | None, size: int) -> Any:
 
 
 def broadcast(x: Any, size: int, axis: int) -> Any:
-    """Return an operand with a new axis, along which it is repeated."""
+    """Repeat an operand along a new axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Operand to repeat.
+    size : int
+        Length of the new axis.
+    axis : int
+        Position of the new axis.
+
+    Returns
+    -------
+    Array
+        Operand with one more axis.
+
+    Raises
+    ------
+    TypeError
+        If the operand is not an array.
+
+    See Also
+    --------
+    interpreters.batching.bdim_at_front : Move or add the batch axis.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.interpreters.batching.broadcast(jax.numpy.ones(3), 2, 0).shape
+    (2, 3)
+    """
     node = as_node(x)
     shape = node.aval.shape
     axis %= len(shape) + 1
@@ -298,7 +507,27 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
 
 
 def defvectorized(primitive: Any) -> None:
-    """Say that a primitive of one operand maps each element, so that a batch needs nothing more."""
+    """Declare that a primitive of one operand works on each element, so that it batches as it is.
+
+    Parameters
+    ----------
+    primitive : Primitive
+        Elementwise operation.
+
+    See Also
+    --------
+    interpreters.batching.defbroadcasting : Version for several operands.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> double_p = jax.extend.core.Primitive("double_of_each")
+    >>> _ = double_p.def_impl(lambda x: 2 * x)
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> jax.interpreters.batching.defvectorized(double_p)
+    >>> jax.vmap(double_p.bind)(jax.numpy.ones(2))
+    Array([2., 2.], dtype=float32)
+    """
 
     def batch(args: Any, dims: Any, **params: Any) -> Any:
         return primitive.bind(*args, **params), dims[0]
@@ -307,7 +536,27 @@ def defvectorized(primitive: Any) -> None:
 
 
 def defbroadcasting(primitive: Any) -> None:
-    """Say that a primitive maps operands of one shape element by element."""
+    """Declare that a primitive works on each element of operands of one shape.
+
+    Parameters
+    ----------
+    primitive : Primitive
+        Elementwise operation of several operands.
+
+    See Also
+    --------
+    interpreters.batching.defvectorized : Version for one operand.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> sum_p = jax.extend.core.Primitive("sum_of_each")
+    >>> _ = sum_p.def_impl(lambda x, y: x + y)
+    >>> _ = sum_p.def_abstract_eval(lambda x, y: x)
+    >>> jax.interpreters.batching.defbroadcasting(sum_p)
+    >>> jax.vmap(sum_p.bind, (0, None))(jax.numpy.ones(2), jax.numpy.float32(1))
+    Array([2., 2.], dtype=float32)
+    """
 
     def batch(args: Any, dims: Any, **params: Any) -> Any:
         size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)

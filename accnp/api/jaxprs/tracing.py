@@ -360,10 +360,39 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Drop outputs, and the equations and inputs that only these need.
+    """Remove outputs of a jaxpr, and the equations and inputs that only these need.
 
-    Returns:
-        The program of what is left, and which of the inputs it has; `instantiate` keeps some.
+    Parameters
+    ----------
+    jaxpr : Jaxpr
+        Program to reduce.
+    used_outputs : sequence of bool
+        Which outputs to keep.
+    instantiate : bool or sequence of bool, optional
+        Which inputs to keep even if they are not needed. The default is False.
+
+    Returns
+    -------
+    reduced : Jaxpr
+        Rest of the program.
+    used_inputs : list of bool
+        Which inputs it has.
+
+    Raises
+    ------
+    ValueError
+        If there is not one flag for each output.
+
+    See Also
+    --------
+    make_jaxpr : Trace a function to a jaxpr.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jaxpr = jax.make_jaxpr(lambda x, y: (x + 1, y * 2))(1.0, 2.0).jaxpr
+    >>> jax.interpreters.partial_eval.dce_jaxpr(jaxpr, [True, False])[1]
+    [True, False]
     """
     outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
     live = {v for v in outvars if isinstance(v, Var)}

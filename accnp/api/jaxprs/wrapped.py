@@ -11,7 +11,17 @@ __all__ = ["WrappedFun", "wrap_init"]
 
 
 class WrappedFun:
-    """A function and keyword parameters for it."""
+    """Function together with keyword arguments for each call; made by `wrap_init`.
+
+    Parameters
+    ----------
+    f : callable
+        Function of flat arguments.
+    params : dict, optional
+        Keyword arguments of each call.
+    debug_info : DebugInfo, optional
+        Description of the function.
+    """
 
     __slots__ = ("debug_info", "f", "params")
 
