@@ -82,6 +82,8 @@ def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
             return ["list", *map(walk, x)]
         if isinstance(x, dict):
             return ["dict", *[[k, walk(v)] for k, v in x.items()]]
+        if hasattr(x, "weak_type") and isinstance(x, int | float | complex):
+            x = m.numpy.asarray(x)  # a number that knows its type
         if isinstance(x, m.Array | np.ndarray):
             key = m.dtypes.issubdtype(x.dtype, m.dtypes.prng_key)
             leaves.append(m.random.key_data(x) if key else x)
