@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+if TYPE_CHECKING:
+    from accnp.ir.aval import Devices
+    from accnp.primitives.index import GatherScatterMode
+    from accnp.runtime.device import Device
+
 if TYPE_CHECKING:  # `Array.at`: the classes of api/indexes/at.py as type checkers see them
 
     class At:
@@ -41,12 +46,12 @@ if TYPE_CHECKING:  # `Array.at`: the classes of api/indexes/at.py as type checke
     class AtIndex:
         def get(
             self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None, fill_value: ArrayLike | None = None, out_sharding: Any = None,
-            wrap_negative_indices: bool = True,
+            mode: IndexMode = None, fill_value: ArrayLike | None = None,
+            out_sharding: ShardingLike = None, wrap_negative_indices: bool = True,
         ) -> Array: ...  # fmt: skip
         def set(
             self, values: ArrayLike, *, indices_are_sorted: bool = False,
-            unique_indices: bool = False, mode: Any = None, out_sharding: Any = None,
+            unique_indices: bool = False, mode: IndexMode = None, out_sharding: ShardingLike = None,
             wrap_negative_indices: bool = True,
         ) -> Array: ...  # fmt: skip
 
@@ -54,7 +59,8 @@ if TYPE_CHECKING:  # `Array.at`: the classes of api/indexes/at.py as type checke
 
         def apply(
             self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
-            unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
+            unique_indices: bool = False, mode: IndexMode = None,
+            wrap_negative_indices: bool = True,
         ) -> Array: ...  # fmt: skip
 
 
@@ -164,7 +170,9 @@ class Array:
             descending: bool = False,
             dtype: DTypeLike | None = None,
         ) -> Array: ...
-        def astype(self, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array: ...
+        def astype(
+            self, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None
+        ) -> Array: ...
         def byteswap(self) -> Array: ...
 
         clone = conj = conjugate = copy = byteswap
@@ -193,9 +201,9 @@ class Array:
             *,
             precision: Any = None,
             preferred_element_type: DTypeLike | None = None,
-            out_sharding: Any = None,
+            out_sharding: ShardingLike = None,
         ) -> Array: ...
-        def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
+        def flatten(self, order: str = "C", *, out_sharding: ShardingLike = None) -> Array: ...
         def max(
             self,
             axis: Any = None,
@@ -230,16 +238,18 @@ class Array:
         sum = prod
 
         def ptp(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Array: ...
-        def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
+        def ravel(self, order: str = "C", *, out_sharding: ShardingLike = None) -> Array: ...
         def repeat(
             self,
             repeats: ArrayLike,
             axis: int | None = None,
             *,
             total_repeat_length: int | None = None,
-            out_sharding: Any = None,
+            out_sharding: ShardingLike = None,
         ) -> Array: ...
-        def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array: ...
+        def reshape(
+            self, *args: Any, order: str = "C", out_sharding: ShardingLike = None
+        ) -> Array: ...
         def round(self, decimals: int = 0, out: None = None) -> Array: ...
         def searchsorted(
             self,
@@ -285,7 +295,7 @@ class Array:
             indices_are_sorted: bool = False,
             fill_value: ArrayLike | None = None,
         ) -> Array: ...
-        def to_device(self, device: Any, *, stream: Any = None) -> Array: ...
+        def to_device(self, device: DeviceLike, *, stream: Any = None) -> Array: ...
         def trace(
             self,
             offset: int = 0,
@@ -738,8 +748,46 @@ def _exchange() -> Any:
 
 # What functions take for an array.
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
+# What functions take for several arrays.
+ArraySequence = Array | np.ndarray | Sequence[ArrayLike]
 # What functions take for a shape: sizes, or one of them.
 Shape = SupportsIndex | Sequence[SupportsIndex]
+
+if TYPE_CHECKING:
+
+    class Convertible(Protocol):
+        """What NumPy converts to an array."""
+
+        def __array__(self) -> np.ndarray: ...
+
+    class ConvertsItself(Protocol):
+        """What converts itself to an array of ours."""
+
+        def __jax_array__(self) -> Any: ...
+
+    class SupportsShapeDtype(Protocol):
+        """What has a shape and a dtype."""
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> Any: ...
+
+    class Placed(Protocol):
+        """A sharding, a partition spec or a format: it tells which devices hold values."""
+
+        def placed(self, shape: tuple[int, ...], function: str) -> Devices: ...
+
+    # What `asarray` takes: arrays, what can be converted, and nested sequences of those.
+    ArrayData: TypeAlias = (
+        "ArrayLike | Convertible | ConvertsItself | memoryview | Sequence[ArrayData]"
+    )
+    # What functions take for the place of a result, and for how indices out of bounds are treated.
+    ShardingLike = Placed | None
+    DeviceLike = Device | Placed | None
+    IndexMode = str | GatherScatterMode | None
+else:
+    ArrayData = SupportsShapeDtype = ShardingLike = DeviceLike = IndexMode = object
 
 _new = Array.__new__
 LEAVES.add(Array)

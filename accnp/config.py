@@ -397,7 +397,7 @@ class Config(threading.local):
             _refresh(mine)
             _threads[threading.current_thread()] = mine
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: object) -> None:
         """Set an option for the whole process.
 
         Parameters

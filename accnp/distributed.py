@@ -7,8 +7,7 @@ False
 
 from __future__ import annotations
 
-from typing import Any
-
+from accnp.api.arguments.shapes import AxesLike
 from accnp.missing import install_getattr as _install_getattr
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
@@ -20,7 +19,7 @@ def initialize(
     coordinator_address: str | None = None,
     num_processes: int | None = None,
     process_id: int | None = None,
-    local_device_ids: Any = None,
+    local_device_ids: AxesLike | None = None,
     cluster_detection_method: str | None = None,
     initialization_timeout: int = 300,
     heartbeat_timeout_seconds: int = 100,

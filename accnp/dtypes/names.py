@@ -277,7 +277,7 @@ def _short_name(dtype: DType) -> str:
     return name.replace("uint", "u").replace("int", "i").replace("float", "f")
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+def canonicalize_dtype(dtype: DTypeLike | DType, allow_extended_dtype: bool = False) -> DType:
     """Return the dtype that accnp uses for a requested dtype.
 
     Without `enable_x64`, 64-bit dtypes become 32-bit: int64 becomes int32.

@@ -24,6 +24,7 @@ from accnp.dtypes.names import (
     SUB_INTS,
     UNSIGNED,
     DType,
+    DTypeLike,
     ExtendedDType,
     as_dtype,
     bool_,
@@ -318,7 +319,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 @api_boundary
-def promote_types(a: Any, b: Any) -> DType:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """Find the dtype to which two dtypes promote, also without `jax_enable_x64`.
 
     Parameters

@@ -15,6 +15,7 @@ from accnp.config import config
 from accnp.dtypes.names import (
     CATEGORY,
     DType,
+    DTypeLike,
     ExtendedDType,
     as_dtype,
     extended,
@@ -47,7 +48,7 @@ _ABSTRACT = frozenset(
 
 
 @api_boundary
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Test whether a dtype is of a kind.
 
     Parameters
@@ -113,7 +114,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 @api_boundary
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Test whether a dtype is of a kind, as the array API standard defines it.
 
     Parameters
@@ -169,7 +170,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 @api_boundary
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     """Test whether a conversion between dtypes is allowed.
 
     Parameters
@@ -252,7 +253,7 @@ _limits = lru_cache(maxsize=64)(FloatLimits)
 
 
 @api_boundary
-def finfo(dtype: Any) -> FloatLimits:
+def finfo(dtype: DTypeLike) -> FloatLimits:
     """Return the limits of a floating dtype, such as `eps`, `max` and `tiny`.
 
     Parameters
@@ -286,7 +287,7 @@ def finfo(dtype: Any) -> FloatLimits:
 
 
 @api_boundary
-def iinfo(int_type: Any) -> Any:
+def iinfo(int_type: DTypeLike) -> Any:
     """Return the limits `min` and `max` of an integer dtype.
 
     Parameters
@@ -321,7 +322,7 @@ def iinfo(int_type: Any) -> Any:
     return ml_dtypes.iinfo(dtype) if dtype in CATEGORY else np.iinfo(dtype)  # pyright: ignore
 
 
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: DTypeLike) -> int:
     """Return the number of bits of one value of a dtype, which is less than 8 for the small types.
 
     Parameters

@@ -10,7 +10,7 @@ from accnp.api.arrays.placement import put_tree
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec
 from accnp.docstrings import filled
 from accnp.missing import install_getattr as _install_getattr
-from accnp.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_map
+from accnp.pytree import PyTree, broadcast_prefix, tree_flatten, tree_leaves, tree_map
 
 __all__ = [
     "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
@@ -37,7 +37,7 @@ def sync_global_devices(name: str) -> None:
     """
 
 
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: PyTree, tiled: bool = False) -> Any:
     """Gather the values of all processes, of which there is one, as NumPy arrays.
 
     Parameters
@@ -66,7 +66,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree_map(lambda x: np.asarray(x) if tiled else np.asarray(x)[None], in_tree)
 
 
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> Any:
     """Send the values of one process to all, as NumPy arrays; there is one process.
 
     Parameters
@@ -130,7 +130,7 @@ def _is_spec(x: Any) -> bool:
 
 
 @filled
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Any, pspecs: PyTree) -> Any:
     """Make arrays over a mesh from the parts of this process, which are the whole.
 
     Parameters
@@ -173,7 +173,9 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 @filled
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+def global_array_to_host_local_array(
+    global_inputs: PyTree, global_mesh: Any, pspecs: PyTree
+) -> Any:
     """Return the parts of arrays over a mesh that this process has: all of them.
 
     Parameters

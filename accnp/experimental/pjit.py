@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from accnp.api.compiled.jit import jit
 from accnp.api.sharding.placing import with_sharding_constraint
+from accnp.array import DeviceLike
 from accnp.docstrings import filled
 from accnp.missing import install_getattr as _install_getattr
+from accnp.pytree import PyTree
 
 __all__ = ["pjit", "with_sharding_constraint"]
 
@@ -23,14 +25,14 @@ UNSPECIFIED = UnspecifiedValue()
 @filled
 def pjit(
     fun: Callable[..., Any],
-    in_shardings: Any = UNSPECIFIED,
-    out_shardings: Any = UNSPECIFIED,
-    static_argnums: Any = None,
-    static_argnames: Any = None,
-    donate_argnums: Any = None,
-    donate_argnames: Any = None,
+    in_shardings: PyTree = UNSPECIFIED,
+    out_shardings: PyTree = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: DeviceLike = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,

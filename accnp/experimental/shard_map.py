@@ -7,12 +7,13 @@ from typing import Any
 
 from accnp.api.sharding.mapped import shard_map as _shard_map
 from accnp.missing import install_getattr as _install_getattr
+from accnp.pytree import PyTree
 
 __all__ = ["shard_map"]
 
 
 def shard_map(
-    f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
+    f: Callable[..., Any], mesh: Any, in_specs: PyTree, out_specs: PyTree, check_rep: bool = True
 ) -> Any:
     """Map a function over the parts of arrays, one for each device of a mesh.
 

@@ -13,6 +13,9 @@ from accnp.pytree.structure import (
     Inner as Inner,
 )
 from accnp.pytree.structure import (
+    PyTree as PyTree,
+)
+from accnp.pytree.structure import (
     PyTreeDef as PyTreeDef,
 )
 from accnp.pytree.structure import (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.errors import api_boundary
+from accnp.pytree import PyTree
 from accnp.pytree.keys import (
     DictKey,
     FlattenedIndexKey,
@@ -73,7 +74,7 @@ def _walk(
 
 @api_boundary
 def tree_leaves_with_path(
-    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """Return the leaves of a pytree, each with its path.
 
@@ -110,7 +111,7 @@ def tree_leaves_with_path(
 
 @api_boundary
 def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Split a pytree into its leaves, each with its path, and its structure.
 
@@ -162,7 +163,7 @@ def leaf_names(tree: Any, root: str = "") -> list[str]:
 
 
 @api_boundary
-def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
+def flatten_one_level(tree: PyTree) -> tuple[Sequence[Any], Any]:
     """Return the children and the static data of the top node of a pytree.
 
     Parameters
@@ -197,7 +198,7 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
 
 
 @api_boundary
-def flatten_one_level_with_keys(tree: Any) -> tuple[Pairs, Any]:
+def flatten_one_level_with_keys(tree: PyTree) -> tuple[Pairs, Any]:
     """Return the children of the top node of a pytree with their keys, and its static data.
 
     Parameters
@@ -247,7 +248,7 @@ def column(treedef: PyTreeDef, name: str, tree: Any, other: Any, is_leaf: IsLeaf
 
 
 @api_boundary
-def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> Any:
     """Repeat the leaves of a prefix over the subtrees of a full pytree.
 
     Parameters

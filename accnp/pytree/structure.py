@@ -21,6 +21,10 @@ from accnp.docstrings import filled
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 
+# Pytrees that users pass. Results are annotated with Any itself: pyright takes `|` of values of an
+# alias of Any for a union of types.
+PyTree = Any
+
 IsLeaf = Callable[..., bool] | None
 
 # A node of a structure is (class, static data, nodes of the children), and a leaf is None: plain

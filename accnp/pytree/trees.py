@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from accnp.errors import api_boundary
+from accnp.pytree import PyTree
 from accnp.pytree.paths import (
     column,
     flatten_one_level,
@@ -32,7 +33,7 @@ from accnp.pytree.structure import (
 
 
 @api_boundary
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> Any:
     """Apply a function to each leaf of a pytree, and return a pytree of the results.
 
     Parameters
@@ -87,7 +88,7 @@ def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 @api_boundary
-def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+def tree_all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Return whether all leaves of a pytree are true.
 
     Parameters
@@ -124,8 +125,8 @@ _NONE_GIVEN = object()
 @api_boundary
 def tree_reduce(
     function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _NONE_GIVEN,
+    tree: PyTree,
+    initializer: object = _NONE_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine the leaves of a pytree from left to right by a function of two arguments.
@@ -171,9 +172,9 @@ def tree_reduce(
 @api_boundary
 def tree_reduce_associative(
     operation: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: PyTree,
     *,
-    identity: Any = _NONE_GIVEN,
+    identity: object = _NONE_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine the leaves of a pytree pairwise, as a balanced tree, by an associative function.
@@ -229,7 +230,7 @@ def tree_reduce_associative(
 
 @api_boundary
 def tree_transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree
 ) -> Any:
     """Exchange the outer and the inner structure of a pytree of pytrees.
 
@@ -419,8 +420,8 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 @api_boundary
 def tree_map_with_path(
     f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
+    tree: PyTree,
+    *rest: PyTree,
     is_leaf: IsLeaf = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:

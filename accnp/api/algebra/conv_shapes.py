@@ -22,6 +22,9 @@ __all__ = [
     "transposed_pads",
 ]  # fmt: skip
 
+# What functions take as the roles of axes: none, or three strings or sequences of axes.
+ConvNumbers = ConvDimensionNumbers | Sequence[str] | Sequence[Sequence[int]] | None
+
 _NAME = "conv_general_dilated"
 
 

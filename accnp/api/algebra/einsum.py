@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.elements.ufunc_rules import multiply
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, ShardingLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import PrecisionLike
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -205,15 +209,15 @@ def _check_sizes(terms: list[str], nodes: list[Node]) -> None:
 
 @api_boundary
 def einsum(
-    subscripts: Any,
+    subscripts: str | ArrayLike,
     /,
-    *operands: Any,
+    *operands: ArrayLike,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     _dot_general: Any = dot_general,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Compute sums of products over labeled axes.
 
@@ -372,7 +376,10 @@ def _best_pairs(
 
 @api_boundary
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+    subscripts: str | ArrayLike,
+    /,
+    *operands: ArrayLike,
+    optimize: bool | str | Sequence[Any] = "auto",
 ) -> tuple[list[Any], PathInfo]:
     """Find the order in which `einsum` contracts operands, and its cost.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from math import prod, sqrt
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, DeviceLike, wrap
 from accnp.docstrings import fill
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
@@ -268,7 +268,10 @@ def _along_one(name: str, fft_type: FftType, example: str) -> Any:
 
 def _over_two(name: str, fft_type: FftType, example: str) -> Any:
     def function(
-        a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+        a: ArrayLike,
+        s: Sequence[SupportsIndex] | None = None,
+        axes: Sequence[int] = (-2, -1),
+        norm: str | None = None,
     ) -> Array:
         if len(axes) != 2:
             raise ValueError(
@@ -282,7 +285,10 @@ def _over_two(name: str, fft_type: FftType, example: str) -> Any:
 
 def _over_many(name: str, fft_type: FftType, example: str) -> Any:
     def function(
-        a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
+        a: ArrayLike,
+        s: Sequence[SupportsIndex] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str | None = None,
     ) -> Array:
         return _core(name, fft_type, a, s, axes, norm)
 
@@ -410,7 +416,7 @@ def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
 
 @api_boundary
 def fftfreq(
-    n: int, d: Array | float = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+    n: int, d: Array | float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
 ) -> Array:
     """Return the frequencies of the elements of `fft`.
 
@@ -460,7 +466,7 @@ def fftfreq(
 
 @api_boundary
 def rfftfreq(
-    n: int, d: Array | float = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+    n: int, d: Array | float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
 ) -> Array:
     """Return the frequencies of the elements of `rfft`.
 

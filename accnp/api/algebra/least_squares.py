@@ -188,7 +188,7 @@ def _inverse_where_regular(x: Array, rtol: Any, hermitian: bool) -> Array:
 
 @api_boundary
 def lstsq(
-    a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, ...]:
     """Solve a linear system in the least-squares sense.
 
@@ -269,7 +269,7 @@ def lstsq(
 
 @api_boundary
 @shown()
-def cond(x: ArrayLike, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """Compute the condition number of matrices.
 
     Parameters

@@ -5,11 +5,12 @@ In: arrays. Out: lazy Arrays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, SupportsIndex
 
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import as_node
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, ShardingLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
@@ -112,10 +113,10 @@ def tensordot(
     x2: ArrayLike,
     /,
     *,
-    axes: Any = 2,
+    axes: SupportsIndex | Sequence[SupportsIndex] | Sequence[Sequence[SupportsIndex]] = 2,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Contract axes of two arrays.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -323,7 +324,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 @api_boundary
-def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[float] | None = None) -> Array:
     """Integrate a polynomial, given by its coefficients.
 
     Parameters

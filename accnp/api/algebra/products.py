@@ -6,7 +6,7 @@ Arrays come in, lazy Arrays go out; matrices are promoted to one dtype first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -26,12 +26,15 @@ from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, ShardingLike, wrap
 from accnp.config import numpy_dtype_promotion
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import DotNumbers, PrecisionLike
 
 __all__ = [
     "dot", "inner", "matmul", "outer", "tensordot", "trace", "vdot",
@@ -101,11 +104,11 @@ def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    dimension_numbers: Any,
-    precision: Any = None,
+    dimension_numbers: DotNumbers,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Contract and batch any axes of two arrays.
 
@@ -165,12 +168,12 @@ def dot_general(
 
 @api_boundary
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Multiply matrices in the last two axes.
 
@@ -252,12 +255,12 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
 
 @api_boundary
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Contract the last axis of one array with the last but one of another.
 
@@ -310,10 +313,10 @@ def lax_dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
     *,
-    dimension_numbers: Any = None,
-    precision: Any = None,
+    dimension_numbers: DotNumbers | None = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Multiply vectors and matrices, or contract given axes.
 
@@ -359,7 +362,7 @@ def lax_dot(
                 f"{x} and {y}; pass dimension_numbers for others"
             )
         dimension_numbers = (((len(x) - 1,), (0,)), ((), ()))
-    pairs = [
+    pairs: Any = [
         tuple([(d,) if isinstance(d, int) else tuple(d) for d in pair])
         for pair in dimension_numbers
     ]
@@ -373,7 +376,13 @@ lax_dot.__module__ = "accnp.lax"
 
 
 @api_boundary
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Compute the dot product of two flattened arrays, conjugating the first.
 
     Parameters
@@ -423,7 +432,13 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @api_boundary
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Contract the last axes of two arrays.
 
     Parameters
@@ -469,7 +484,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 @api_boundary
-def outer(a: Any, b: Any, out: None = None) -> Array:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Multiply each element of one array with each element of another.
 
     Parameters
@@ -513,13 +528,13 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
 
 @api_boundary
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: SupportsIndex | Sequence[SupportsIndex] | Sequence[Sequence[SupportsIndex]] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Contract several axes of two arrays.
 
@@ -599,7 +614,7 @@ def vecdot(
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Compute the dot products of vectors along an axis, conjugating the first.

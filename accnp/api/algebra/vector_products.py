@@ -5,8 +5,6 @@ Arrays come in; lazy Arrays go out.
 
 from __future__ import annotations
 
-from typing import Any
-
 from accnp.api.algebra.products import _axis_last, matmul_nodes
 from accnp.api.arguments.convert import (
     broadcast_nodes,
@@ -35,7 +33,7 @@ def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
 
 
 @api_boundary
-def matvec(x1: Any, x2: Any, /) -> Array:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply matrices with vectors.
 
     Parameters
@@ -76,7 +74,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 
 
 @api_boundary
-def vecmat(x1: Any, x2: Any, /) -> Array:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply conjugated vectors with matrices.
 
     Parameters
@@ -166,7 +164,12 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 @api_boundary
 @shown(arrays=2)
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
 ) -> Array:
     """Compute the cross product of vectors of two or three components.
 

@@ -15,7 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.shapes import as_static
 from accnp.api.arrays.creation import arange, asarray, ones
 from accnp.api.elements import ufuncs as uf
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
@@ -180,7 +180,7 @@ def hanning(M: int) -> Array:
 
 
 @api_boundary
-def kaiser(M: int, beta: Any) -> Array:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """Return the Kaiser window, whose shape is given by a parameter.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import AxesLike, as_axes
 from accnp.api.arguments.values import node_of
-from accnp.array import Array
+from accnp.array import Array, ArrayData, ArrayLike
 from accnp.errors import api_boundary, hide_frames, warn
 
 iterable = np.iterable
@@ -24,7 +24,7 @@ save, savez = np.save, np.savez
 
 
 @api_boundary
-def ndim(a: Any) -> int:
+def ndim(a: ArrayData) -> int:
     """Return the number of axes of an array.
 
     Parameters
@@ -72,7 +72,7 @@ def _lengths(function: str, a: Any) -> tuple[int, ...]:
     return np.shape(a)
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayData) -> tuple[int, ...]:
     """Return the lengths of the axes of an array.
 
     Parameters
@@ -112,7 +112,7 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 @api_boundary
-def size(a: Any, axis: AxesLike | None = None) -> int:
+def size(a: ArrayData, axis: AxesLike | None = None) -> int:
     """Return the number of elements of an array, or their number along axes.
 
     Parameters
@@ -155,7 +155,10 @@ def size(a: Any, axis: AxesLike | None = None) -> int:
 
 @api_boundary
 def array_repr(
-    arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+    arr: ArrayLike,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """Return the string that `repr` gives for an array.
 
@@ -197,7 +200,10 @@ def array_repr(
 
 @api_boundary
 def array_str(
-    a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+    a: ArrayLike,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """Return the string that `str` gives for an array.
 
@@ -262,7 +268,7 @@ def isscalar(element: Any) -> bool:
 
 
 @api_boundary
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: object) -> bool:
     """Test whether an array or number has a complex dtype.
 
     Parameters
@@ -298,7 +304,7 @@ def iscomplexobj(x: Any) -> bool:
 
 
 @api_boundary
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: object) -> bool:
     """Test whether an array or number has a dtype that is not complex.
 
     Parameters

@@ -9,7 +9,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.control import switch
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, ArraySequence
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
@@ -83,7 +83,9 @@ def apply_along_axis(
 
 
 @api_boundary
-def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Any) -> Array:
+def apply_over_axes(
+    func: Callable[[Array, int], Array], a: ArrayLike, axes: int | Sequence[int]
+) -> Array:
     """Apply a function of an array and an axis over several axes, one after the other.
 
     Parameters
@@ -140,11 +142,18 @@ def _branch(piece: Any, kind: np.dtype) -> Callable[[Array], Array]:
 
 
 def _piece(piece: Any, kind: np.dtype, v: Array) -> Array:
-    return asarray(piece(v) if callable(piece) else piece, dtype=kind)
+    value: Any = piece(v) if callable(piece) else piece
+    return asarray(value, dtype=kind)
 
 
 @api_boundary
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+def piecewise(
+    x: ArrayLike,
+    condlist: ArraySequence,
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """Evaluate a function that is defined piece by piece.
 
     Parameters
@@ -205,7 +214,8 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
             with contextlib.suppress(TypeError):  # no hash
                 return _branch(piece, kind)
         if callable(piece):
-            return lambda v: asarray(piece(v, *args, **kw), dtype=kind)
+            function: Callable[..., Any] = piece
+            return lambda v: asarray(function(v, *args, **kw), dtype=kind)
         return lambda _: asarray(piece, dtype=kind)
 
     rest = funclist[n] if len(funclist) > n else 0
@@ -277,7 +287,11 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 @api_boundary
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable[..., Any],
+    shape: Sequence[SupportsIndex],
+    *,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
 ) -> Any:
     """Evaluate a function at each position of a grid.
 

@@ -22,7 +22,17 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
-from accnp.array import Array, ArrayLike, Shape, is_traced, wrap
+from accnp.array import (
+    Array,
+    ArrayData,
+    ArrayLike,
+    DeviceLike,
+    Shape,
+    ShardingLike,
+    SupportsShapeDtype,
+    is_traced,
+    wrap,
+)
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
@@ -59,14 +69,14 @@ def _by_position(
 
 @api_boundary
 def array(
-    object: Any,
+    object: ArrayData,
     dtype: DTypeLike | None = None,
     *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array from a number, a NumPy array or nested sequences of them.
 
@@ -131,13 +141,13 @@ def array(
 
 @api_boundary
 def asarray(
-    a: Any,
+    a: ArrayData,
     dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Convert a value to an array, without a copy where possible.
 
@@ -203,8 +213,8 @@ def zeros(
     shape: Shape,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array of zeros of the given shape.
 
@@ -243,8 +253,8 @@ def ones(
     shape: Shape,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array of ones of the given shape.
 
@@ -283,8 +293,8 @@ def empty(
     shape: Shape,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array of unspecified values of the given shape.
 
@@ -329,11 +339,11 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> No
 @api_boundary
 def full(
     shape: Shape,
-    fill_value: Any,
+    fill_value: ArrayData,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array that holds one value everywhere.
 
@@ -375,13 +385,13 @@ def full(
 
 @api_boundary
 def full_like(
-    a: Any,
-    fill_value: Any,
+    a: ArrayLike | SupportsShapeDtype,
+    fill_value: ArrayData,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array of one value with the shape and dtype of another array.
 
@@ -460,12 +470,12 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
 
 @api_boundary
 def zeros_like(
-    a: Any,
+    a: ArrayLike | SupportsShapeDtype,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array of zeros with the shape and dtype of another array.
 
@@ -508,12 +518,12 @@ def zeros_like(
 
 @api_boundary
 def ones_like(
-    a: Any,
+    a: ArrayLike | SupportsShapeDtype,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make an array of ones with the shape and dtype of another array.
 
@@ -556,11 +566,11 @@ def ones_like(
 
 @api_boundary
 def empty_like(
-    prototype: Any,
+    prototype: ArrayLike | SupportsShapeDtype,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Array:
     """Make an array of unspecified values with the shape and dtype of another array.
 
@@ -611,13 +621,13 @@ def iota(dtype: Any, size: Any) -> Array:
 
 @api_boundary
 def arange(
-    start: Any,
-    stop: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
     step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Make evenly spaced numbers in a half-open interval.
 
@@ -724,7 +734,7 @@ def eye(
     k: SupportsIndex = 0,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Array:
     """Make a matrix with ones on one diagonal and zeros elsewhere.
 

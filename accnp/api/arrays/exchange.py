@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from accnp.api.arrays.loading import from_dlpack as from_any
-from accnp.array import Array
+from accnp.array import Array, DeviceLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
@@ -19,7 +18,9 @@ _NAMES = frozenset((
 
 
 @api_boundary
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(
+    external_array: object, device: DeviceLike = None, copy: bool | None = None
+) -> Array:
     """Make an array from an object of another library with `__dlpack__`.
 
     Shape and dtype do not change.
@@ -70,7 +71,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return from_any(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Return whether arrays of a dtype can be exchanged with other libraries by DLPack.
 
     Parameters

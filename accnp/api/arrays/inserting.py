@@ -6,8 +6,9 @@ are put together; many, or traced ones, are one gather in an order of the places
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -60,7 +61,11 @@ def _from_front(places: Node, n: int) -> Node:
 
 @api_boundary
 def delete(
-    arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[SupportsIndex],
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
 ) -> Array:
     """Return a copy of an array without some elements along an axis.
 
@@ -109,7 +114,7 @@ def delete(
     d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
     if assume_unique_indices and type(obj) is Array and is_traced(obj._node):
-        places = _from_front(obj._node, n)
+        places = _from_front(as_node(obj), n)
         out = o.reduce_or(
             o.eq(
                 broadcast_to(places, (places.aval.size, n), (0,)),
@@ -144,7 +149,12 @@ def delete(
 
 
 @api_boundary
-def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
+def insert(
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[SupportsIndex],
+    values: ArrayLike,
+    axis: int | None = None,
+) -> Array:
     """Return a copy of an array with values inserted along an axis.
 
     Parameters
@@ -190,7 +200,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     d = as_axis(axis, x.aval.ndim, name)
     n, rank = x.aval.shape[d], x.aval.ndim
     known = not (type(obj) is Array and is_traced(obj._node))
-    places = _places(obj, n, name) if known else obj._node.aval
+    places = _places(obj, n, name) if known else as_node(obj).aval
     if places.shape == (0,):  # np.array([]) is of floats; an empty list of places has no dtype
         places = np.zeros(0, np.int32) if known else make_aval((0,), np.dtype(np.int32))
     if places.dtype.kind not in "iu" or places.ndim > 1:
@@ -220,7 +230,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         new = np.broadcast_to(front.astype(np.int32) * 2, (count,))
         order = node_of(np.argsort(np.concatenate([old, new]), stable=True), np.int32)
     else:
-        new = _from_front(obj._node, n)
+        new = _from_front(as_node(obj), n)
         new = broadcast_to(o.add(new, new), (count,), (0,))
         order = argsort_node(o.concatenate(node_of(old), new, dimension=0), 0)
     out = gather_axis(o.concatenate(x, v, dimension=d), order, d)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -25,7 +25,16 @@ from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
-from accnp.array import Array, ArrayLike, Shape, rows_of_numpy, wrap
+from accnp.array import (
+    Array,
+    ArrayData,
+    ArrayLike,
+    ArraySequence,
+    Shape,
+    ShardingLike,
+    rows_of_numpy,
+    wrap,
+)
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -63,7 +72,9 @@ def _join(nodes: list[Node], axis: int) -> Node:
 
 
 @api_boundary
-def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
+def concatenate(
+    arrays: ArraySequence, axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Join arrays along an existing axis.
 
     Parameters
@@ -115,7 +126,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
 
 
 @api_boundary
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: ArraySequence, /, *, axis: int | None = 0) -> Array:
     """Join arrays along an existing axis, as the array API standard defines it.
 
     Parameters
@@ -148,7 +159,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 
 @api_boundary
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
+def stack(
+    arrays: ArraySequence, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Join arrays of one shape along a new axis.
 
     Parameters
@@ -266,7 +279,7 @@ def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) 
 
 
 @api_boundary
-def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def hstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     """Join arrays horizontally: along axis 1, or axis 0 for vectors.
 
     Parameters
@@ -301,7 +314,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @api_boundary
-def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def vstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     """Join arrays vertically: along axis 0, vectors as rows.
 
     Parameters
@@ -335,7 +348,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @api_boundary
-def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def dstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     """Join arrays in depth: along axis 2.
 
     Parameters
@@ -369,7 +382,7 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @api_boundary
-def column_stack(tup: Any) -> Array:
+def column_stack(tup: ArraySequence) -> Array:
     """Join arrays along axis 1, vectors as columns.
 
     Parameters
@@ -450,7 +463,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 @api_boundary
-def block(arrays: Any) -> Array:
+def block(arrays: ArrayData) -> Array:
     """Assemble an array from nested lists of blocks.
 
     Parameters
@@ -544,7 +557,9 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
 
 
 @api_boundary
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(
+    ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex], axis: int = 0
+) -> list[Array]:
     """Split an array into equal parts, or before given indices.
 
     Parameters
@@ -583,7 +598,9 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 
 @api_boundary
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex], axis: int = 0
+) -> list[Array]:
     """Split an array into parts of nearly equal length, or before given indices.
 
     Parameters
@@ -625,7 +642,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
 
 
 @api_boundary
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex]) -> list[Array]:
     """Split an array vertically, along axis 0.
 
     Parameters
@@ -657,7 +674,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex]) -> list[Array]:
     """Split an array horizontally: along axis 1, or axis 0 for vectors.
 
     Parameters
@@ -689,7 +706,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 
 @api_boundary
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsIndex]) -> list[Array]:
     """Split an array in depth, along axis 2.
 
     Parameters
@@ -775,7 +792,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Repeat each element of an array.
 

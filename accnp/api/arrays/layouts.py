@@ -11,7 +11,7 @@ from typing import Any
 
 from accnp.array import Array
 from accnp.errors import api_boundary
-from accnp.pytree import tree_map
+from accnp.pytree import PyTree, tree_map
 
 __all__ = ["Format", "Layout", "format_of", "with_layout_constraint"]
 
@@ -106,7 +106,7 @@ def format_of(x: Array) -> Format:
 
 
 @api_boundary
-def with_layout_constraint(x: Any, layouts: Any) -> Any:
+def with_layout_constraint(x: PyTree, layouts: PyTree) -> Any:
     """Return a pytree of arrays unchanged, after checking that the layout is row-major.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import numpy_node
 from accnp.api.arguments.values import node_on_gpu
 from accnp.api.arrays.placement import made
-from accnp.array import Array, wrap
+from accnp.array import Array, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.runtime import buffer
@@ -105,7 +106,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 @api_boundary
-def fromiter(iterable: Any, dtype: DTypeLike, count: int = -1) -> Array:
+def fromiter(iterable: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """Make an array from the numbers of an iterable.
 
     Parameters
@@ -245,7 +246,7 @@ def _through_numpy(fn: Any, given: Any, dtype: Any, **kw: Any) -> Array:
 
 
 @api_boundary
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """Make an array from an array of another library by the DLPack protocol.
 
     Parameters

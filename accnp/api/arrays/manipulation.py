@@ -21,7 +21,7 @@ from accnp.api.arguments.shapes import (
     as_sizes,
     as_static,
 )
-from accnp.array import Array, ArrayLike, Shape, wrap
+from accnp.array import Array, ArrayLike, Shape, ShardingLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -41,7 +41,7 @@ def reshape(
     order: str = "C",
     *,
     copy: bool | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Change the shape of an array without changing its elements.
 
@@ -147,7 +147,7 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
 
 
 @api_boundary
-def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """Flatten an array into a vector.
 
     Parameters
@@ -546,7 +546,7 @@ def squeeze(a: ArrayLike, axis: AxesLike | None = None) -> Array:
 
 
 @api_boundary
-def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike = None) -> Array:
     """Broadcast an array to a shape, without copying it.
 
     Parameters
@@ -588,7 +588,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: Any = None) ->
 
 
 @api_boundary
-def broadcast_arrays(*args: Any) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcast arrays against each other.
 
     Parameters
@@ -657,7 +657,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 @api_boundary
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Any:
     """Convert numbers to arrays with at least one axis.
 
     Parameters
@@ -690,7 +690,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 @api_boundary
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Add leading axes until arrays have at least two.
 
     Parameters
@@ -739,7 +739,7 @@ def cube(x: Node) -> Node:
 
 
 @api_boundary
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Add axes until arrays have at least three.
 
     Parameters

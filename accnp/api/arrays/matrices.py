@@ -5,7 +5,8 @@ Sizes and arrays come in, lazy Arrays go out.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, as_diagonal, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of, warn
 from accnp.ir.node import Node
@@ -328,7 +329,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 @api_boundary
 def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
     """Make coordinate matrices from coordinate vectors.
 
@@ -394,7 +395,9 @@ def meshgrid(
 
 
 @api_boundary
-def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+def indices(
+    dimensions: Sequence[SupportsIndex], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Any:
     """Make the indices of all positions of a grid.
 
     Parameters
@@ -602,7 +605,7 @@ def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
 
 
 @api_boundary
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the lower triangle of a given matrix.
 
     Parameters
@@ -636,7 +639,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 @api_boundary
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the upper triangle of a given matrix.
 
     Parameters
@@ -851,7 +854,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
 @api_boundary
 def astype(
-    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike = None
 ) -> Array:
     """Convert an array to a dtype.
 

@@ -20,8 +20,9 @@ from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
 from accnp.api.folds import means, reductions
-from accnp.array import Array, is_traced, look
+from accnp.array import Array, ArrayLike, DeviceLike, ShardingLike, is_traced, look
 from accnp.docstrings import filled
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 from accnp.ir.node import record
@@ -156,7 +157,7 @@ def _imag(self: Array) -> Array:
 
 
 @filled
-def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
+def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: ShardingLike = None) -> Array:
     """Return the elements with another shape.
 
     Parameters
@@ -234,7 +235,7 @@ def _transpose(self: Array, *args: Any) -> Array:
 
 
 @api_boundary
-def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
+def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """Return the elements along one axis.
 
     Parameters
@@ -266,7 +267,7 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Arra
 
 
 @api_boundary
-def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
+def _clip(self: Array, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Limit the elements to an interval.
 
     Parameters
@@ -302,7 +303,7 @@ def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
 
 
 @filled
-def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
+def _astype(self: Array, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
     """Return the array converted to a dtype.
 
     Parameters
@@ -395,8 +396,8 @@ def _conj(self: Array) -> Array:
 
 @api_boundary
 def _compress(
-    self: Array, condition: Any, axis: int | None = None, *, out: None = None,
-    size: int | None = None, fill_value: Any = 0,
+    self: Array, condition: ArrayLike, axis: int | None = None, *, out: None = None,
+    size: int | None = None, fill_value: ArrayLike = 0,
 ) -> Array:  # fmt: skip
     """Keep the slices along an axis for which a condition holds.
 
@@ -439,7 +440,7 @@ def _compress(
 
 
 @api_boundary
-def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
+def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """Return the array with its bits interpreted as another dtype.
 
     Parameters

@@ -17,13 +17,13 @@ import numpy as np
 from accnp import dtypes, engine, pytree
 from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import node_of
-from accnp.array import Array, wrap
+from accnp.array import Array, DeviceLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Devices, on_devices, result_devices
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.pytree import flatten_arrays
+from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices, place
@@ -123,7 +123,12 @@ def put_tree(
 
 @api_boundary
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: Any = None
+    x: PyTree,
+    device: PyTree = None,
+    *,
+    src: object = None,
+    donate: bool = False,
+    may_alias: bool | None = None,
 ) -> Any:
     """Convert the leaves of a pytree to arrays and put them on a device.
 
@@ -179,7 +184,7 @@ def device_put(
 
 
 @api_boundary
-def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
+def _to_device(self: Array, device: DeviceLike, *, stream: None = None) -> Array:
     """Return the array on a device, with the same shape and dtype.
 
     Parameters

@@ -14,7 +14,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind, full
-from accnp.pytree import PyTreeDef, tree_flatten
+from accnp.pytree import PyTree, PyTreeDef, tree_flatten
 
 __all__ = ["ravel_pytree"]
 
@@ -65,7 +65,7 @@ class Unravel:
 
 
 @api_boundary
-def ravel_pytree(pytree: Any) -> tuple[Array, Unravel]:
+def ravel_pytree(pytree: PyTree) -> tuple[Array, Unravel]:
     """Join the leaves of a pytree into one vector.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast
 from accnp.api.arrays.creation import arange
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -49,7 +49,7 @@ class Slice:
     Slice(start=1, size=2, stride=1)
     """
 
-    def __init__(self, start: Any, size: int, stride: int = 1) -> None:
+    def __init__(self, start: ArrayLike, size: int, stride: int = 1) -> None:
         self.start, self.size, self.stride = start, size, stride
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class Slice:
 
 
 @api_boundary
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
+def ds(start: ArrayLike, size: int | None = None, stride: int | None = None) -> Slice:
     """Make a dynamic slice for indexing a reference: `size` elements from `start`.
 
     Parameters

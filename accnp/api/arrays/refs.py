@@ -15,7 +15,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.arrays.creation import zeros
 from accnp.api.arrays.ref_parts import At, Part, Slice, ds, read, updated
 from accnp.api.flow.bodies import Held, Reference, write
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import UnexpectedTracerError, api_boundary
 from accnp.ir.aval import AbstractValue, Aval, make_aval
 from accnp.ir.node import arg
@@ -243,7 +243,7 @@ def _checked(ref: Any, function: str) -> Any:
 
 
 @api_boundary
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = None) -> Ref:
     """Make a mutable reference to an array.
 
     It is read and written by index, like arrays with `.at`, and can be differentiated through.
@@ -294,7 +294,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
 
 @api_boundary
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: object = None) -> Ref:
     """Make a reference to an array of a given type, filled with zeros.
 
     Parameters

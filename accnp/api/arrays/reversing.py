@@ -6,7 +6,7 @@ Arrays come in; lazy Arrays go out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -188,7 +188,9 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @api_boundary
 @shown("_roll_static")
-def roll(a: ArrayLike, shift: Any, axis: AxesLike | None = None) -> Array:
+def roll(
+    a: ArrayLike, shift: ArrayLike | Sequence[SupportsIndex], axis: AxesLike | None = None
+) -> Array:
     """Shift elements along axes, moving those beyond an end to the other end.
 
     Parameters

@@ -24,7 +24,7 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -39,23 +39,24 @@ __all__ = ["geomspace", "linspace", "logspace"]
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
     retstep: Literal[False] = False, dtype: DTypeLike | None = None, axis: int = 0, *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Array: ...  # fmt: skip
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
-    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *,
-    retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0, device: Any = None,
+    retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0,
+    device: DeviceLike = None,
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
 @shown("_linspace", arrays=2)
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0, *, device: Any = None,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Any:  # fmt: skip
     """Make evenly spaced numbers over an interval.
 
@@ -174,7 +175,7 @@ def _along(x: Node, axis: Any, function: str) -> Node:
 
 @api_boundary
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
     dtype: DTypeLike | None = None, axis: int = 0,
 ) -> Array:  # fmt: skip
     """Make numbers that are evenly spaced on a logarithmic scale, given by exponents.
@@ -224,8 +225,8 @@ def logspace(
 
 @api_boundary
 def geomspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     dtype: DTypeLike | None = None,

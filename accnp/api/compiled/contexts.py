@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from accnp.config import config, scope
@@ -55,7 +55,7 @@ class UserConfig:
 
 
 @api_boundary
-def make_user_context(default_value: Any = None) -> UserConfig:
+def make_user_context(default_value: Hashable | None = None) -> UserConfig:
     """Make a context variable whose value is part of the key of jitted traces.
 
     A jitted function that reads the value is traced anew when it changes.

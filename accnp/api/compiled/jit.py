@@ -41,7 +41,7 @@ from accnp.ir.node import CONST, EMPTY, Node, const, user_site
 from accnp.ir.op import static_key
 from accnp.ir.trace import belongs, state, tracing, untraced
 from accnp.primitives.control import call as record_call
-from accnp.pytree import flatten_arrays, take
+from accnp.pytree import PyTree, flatten_arrays, take
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace, wraps
 from accnp.transforms.axes import bound
@@ -560,8 +560,8 @@ def jit(
     inline: bool = False,
     fastmath: bool = False,
     compiler_options: dict[str, Any] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
     abstracted_axes: Any = None,
 ) -> Any:
     """Compile a function: trace it once for each signature and run it as fused kernels.

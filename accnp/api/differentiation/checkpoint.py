@@ -21,7 +21,7 @@ from accnp.errors import alias, api_boundary
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o
 from accnp.ir.printer import short_aval
-from accnp.pytree import broadcast_prefix, map_arrays
+from accnp.pytree import PyTree, broadcast_prefix, map_arrays
 from accnp.trace_fn import wraps
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact
@@ -102,7 +102,7 @@ class Offloadable:
 # --- policies ------------------------------------------------------------------------------------
 
 
-def everything_saveable(*_: Any, **__: Any) -> bool:
+def everything_saveable(*_: object, **__: Any) -> bool:
     """Policy that saves every value the backward pass needs, as without `checkpoint`.
 
     Parameters
@@ -123,7 +123,7 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
     return True
 
 
-def nothing_saveable(*_: Any, **__: Any) -> bool:
+def nothing_saveable(*_: object, **__: Any) -> bool:
     """Policy that saves only the arguments and recomputes every other value; the default.
 
     Parameters
@@ -360,7 +360,7 @@ def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
 
 
 @api_boundary
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: PyTree, name: str) -> Any:
     """Return a pytree of arrays unchanged, under a name that checkpoint policies recognize.
 
     Parameters
@@ -627,7 +627,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 
 
 @api_boundary
-def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(f: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> None:
     """Print the arrays that the backward pass of a function saves, one per line.
 
     Parameters

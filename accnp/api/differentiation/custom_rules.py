@@ -26,7 +26,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import EffectsOf, Trace, noted_writes, own_effects, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.unrolled import differentiated
-from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
+from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import dependents, inexact
@@ -112,7 +112,7 @@ class SymbolicZero:
         return SymbolicZero(tangent_aval(as_node(val, "SymbolicZero").aval))
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangents of a pytree of values.
 
     Parameters

@@ -36,6 +36,7 @@ from accnp.ir.trace import own_lines
 from accnp.key_array import PRNGKeyArray
 from accnp.primitives.custom import VjpRule, boundary
 from accnp.pytree import (
+    PyTree,
     array_leaves,
     broadcast_prefix,
     flatten_arrays,
@@ -87,7 +88,7 @@ class CustomVJPPrimal:
         return CustomVJPPrimal(PRNGKeyArray(self.value, dtype), self.perturbed)
 
 
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: PyTree) -> Any:
     """Replace every `CustomVJPPrimal` of a pytree by its value, of unchanged shape and dtype.
 
     Parameters
@@ -507,7 +508,7 @@ def _in_use(x: Node) -> bool:
 
 @api_boundary
 def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
+    fun: Callable[..., Any], *example_args: PyTree
 ) -> tuple[Callable[..., Any], list[Any]]:
     """Turn the values that a function closes over into explicit arguments.
 

@@ -31,7 +31,7 @@ from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace, state
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import Partial, flatten_arrays, map_arrays, tree_flatten, tree_unflatten
+from accnp.pytree import Partial, PyTree, flatten_arrays, map_arrays, tree_flatten, tree_unflatten
 from accnp.trace_fn import describe, wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
@@ -339,7 +339,7 @@ def jvp(
 
 
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
     """Compute the value of `fun` and its derivative there as a linear function of the tangents.
 
     The function is differentiated once; applying the derivative to further tangents does not
@@ -391,7 +391,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @api_boundary
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
     """Compute the value of `fun` and a function for its vector-Jacobian products.
 
@@ -441,7 +441,7 @@ def vjp(
 
 @api_boundary
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Any = ()
 ) -> Callable[..., Any]:
     """Return the transpose of a function that is linear in its arguments.
 

@@ -19,7 +19,7 @@ from accnp.ir.graph import Graph, build
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import Linear
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import flatten_arrays, tree_unflatten
+from accnp.pytree import PyTree, flatten_arrays, tree_unflatten
 
 __all__ = ["linear_call"]
 
@@ -98,7 +98,10 @@ _linear_call_p = _LinearCall()
 
 @api_boundary
 def linear_call(
-    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
+    fun: Callable[..., Any],
+    fun_transpose: Callable[..., Any],
+    residual_args: PyTree,
+    linear_args: PyTree,
 ) -> Any:
     """Call a function that is linear in its second argument, with a given transpose.
 

@@ -20,7 +20,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import items
 from accnp.ir.op import o
 from accnp.primitives.callback import VMAP_METHODS
-from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, tree_flatten, tree_leaves
+from accnp.pytree import PyTree, PyTreeDef, flatten_arrays, leaf_names, tree_flatten, tree_leaves
 from accnp.trace_fn import function_place
 
 __all__ = ["as_arrays", "io_callback", "place_text", "pure_callback"]
@@ -88,11 +88,11 @@ def _called(
 @api_boundary
 def pure_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    result_shape_dtypes: PyTree,
+    *args: PyTree,
+    sharding: object = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> Any:
     """Call a Python function without side effects when the values of its arguments are computed.
 
@@ -156,11 +156,11 @@ def pure_callback(
 @api_boundary
 def io_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    result_shape_dtypes: PyTree,
+    *args: PyTree,
+    sharding: object = None,
     ordered: bool = False,
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> Any:
     """Call a Python function with side effects when the values of its arguments are computed.
 

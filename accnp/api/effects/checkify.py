@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary, user_line
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -33,7 +33,7 @@ from accnp.primitives.check import (
     first_error,
     record_check,
 )
-from accnp.pytree import flatten_arrays, leaf_names, register_pytree_node
+from accnp.pytree import PyTree, flatten_arrays, leaf_names, register_pytree_node
 from accnp.trace_fn import trace
 from accnp.transforms.checked import checked_nodes
 
@@ -245,7 +245,9 @@ def _check(name: str, pred: Any, msg: str, debug: bool, args: tuple, kwargs: dic
 
 
 @api_boundary
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(
+    pred: ArrayLike, msg: str, *fmt_args: PyTree, debug: bool = False, **fmt_kwargs: PyTree
+) -> None:
     """Fail with a message unless a predicate is true.
 
     Outside of traced functions, the error is raised immediately. A traced function (of `jit`,

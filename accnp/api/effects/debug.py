@@ -19,7 +19,7 @@ from accnp.api.effects.callbacks import as_arrays, place_text
 from accnp.errors import api_boundary, user_frame
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.pytree import PyTreeDef, flatten_arrays
+from accnp.pytree import PyTree, PyTreeDef, flatten_arrays
 
 __all__ = ["callback", "log", "print"]
 
@@ -73,10 +73,10 @@ class _Call:
 @api_boundary
 def callback(
     callback: Callable[..., Any] | None = None,
-    *args: Any,
+    *args: PyTree,
     ordered: bool = False,
     partitioned: bool = False,
-    **kwargs: Any,
+    **kwargs: PyTree,
 ) -> Callable[..., None] | None:
     """Call a Python function with the values of arrays when they are computed.
 
@@ -204,7 +204,7 @@ def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any])
 
 
 @api_boundary
-def print(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
+def print(fmt: str | None = None, *args: object, **kwargs: object) -> Any:
     """Print values when they are computed, also in traced functions.
 
     Parameters

@@ -120,7 +120,7 @@ def breakpoint(
     filter_frames: bool = True,
     num_frames: int | None = None,
     ordered: bool = False,
-    token: Any = None,
+    token: object = None,
     **kwargs: Any,
 ) -> None:
     """Stop the program at this point, at a prompt that shows the variables of the caller's frames.

@@ -74,7 +74,7 @@ def _address(capsule: Any) -> int:
 
 @api_boundary
 def register_ffi_target(
-    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: object
 ) -> None:
     """Register a compiled function under a name for `ffi_call`.
 
@@ -164,9 +164,9 @@ def ffi_call(
     *,
     has_side_effect: bool = False,
     vmap_method: str | None = None,
-    input_layouts: Any = None,
-    output_layouts: Any = None,
-    input_output_aliases: Any = None,
+    input_layouts: None = None,
+    output_layouts: None = None,
+    input_output_aliases: None = None,
     custom_call_api_version: int = 4,
     legacy_backend_config: str | None = None,
 ) -> Callable[..., Any]:
@@ -358,7 +358,7 @@ def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[...
 
 
 @api_boundary
-def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
+def register_ffi_type(name: str, type_registration: object, platform: str = "cpu") -> None:
     """Raise an error: types of state are part of XLA's typed interface.
 
     Parameters
@@ -391,7 +391,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
 
 @api_boundary
-def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
     """Raise an error: types of state are part of XLA's typed interface.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.jaxprs.primitives import Primitive
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.ir.aval import Aval
 from accnp.ir.equations import no_effects
 from accnp.ir.node import Node, items, record
@@ -33,7 +33,7 @@ class Composed(Primitive):
         self.lowering = run
         self.batching = batch
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: ArrayLike, **params: object) -> Any:
         """Compute the results, or record the operation where something is traced.
 
         Parameters

@@ -167,7 +167,7 @@ def make_unary(
             known[x._node.aval] = out.form
         return wrap_all(out)
 
-    def call(x: Any, /) -> Any:
+    def call(x: ArrayLike, /) -> Array:
         if type(x) is Array:
             node = x._node
             form = known.get(node.aval)
@@ -315,7 +315,7 @@ def make_binary(
     slow, pairs, right, left = made.slow, made.pairs, made.right, made.left
 
     def build(accepts: Any) -> Any:
-        def call(x: Any, y: Any, /) -> Any:
+        def call(x: Any, y: Any, /) -> Array:
             if type(x) is Array:
                 a = x._node
                 t = type(y)

@@ -68,7 +68,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 
 @api_boundary
-def isneginf(x: Any, /, out: None = None) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Test for negative infinity, elementwise.
 
     Parameters
@@ -107,7 +107,7 @@ def isneginf(x: Any, /, out: None = None) -> Array:
 
 
 @api_boundary
-def isposinf(x: Any, /, out: None = None) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Test for positive infinity, elementwise.
 
     Parameters

@@ -41,7 +41,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Any:
     """Choose elements from two operands by a condition, or find where it is true.
 

@@ -22,7 +22,8 @@ from accnp.api.arrays.manipulation import expand_dims, moveaxis
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where as select
 from accnp.api.folds import reductions
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.op import o
@@ -168,13 +169,13 @@ class ufunc(metaclass=_Kind):
     @api_boundary
     def reduce(
         self,
-        a: Any,
+        a: ArrayLike,
         axis: int | None = 0,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array:
         """Reduce an axis by applying the function from left to right.
 
@@ -463,7 +464,7 @@ class ufunc(metaclass=_Kind):
 
 
 @api_boundary
-def frompyfunc(func: Any, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(func: Any, /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
     """Make a ufunc from a function of scalars.
 
     Parameters

@@ -10,7 +10,7 @@ from accnp import engine, pytree
 from accnp.array import Array, is_traced
 from accnp.errors import api_boundary, hide_frames
 from accnp.key_array import PRNGKeyArray
-from accnp.pytree import tree_leaves
+from accnp.pytree import PyTree, tree_leaves
 from accnp.runtime.compile import counters as kernels
 from accnp.runtime.stream import default_stream
 from accnp.trace_fn import counters as traces
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: PyTree) -> Any:
     """Wait until every array of a pytree is computed, and return the pytree.
 
     Parameters
@@ -72,7 +72,7 @@ def _waited_for(x: Any) -> Any:
 
 
 @api_boundary
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: PyTree) -> Any:
     """Start computing every array of a pytree without waiting.
 
     Parameters
@@ -103,7 +103,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 @api_boundary
-def device_get(x: Any) -> Any:
+def device_get(x: PyTree) -> Any:
     """Copy the arrays of a pytree to NumPy arrays of the same shape and dtype.
 
     Parameters

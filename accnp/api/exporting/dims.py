@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.errors import InconclusiveDimensionOperation, api_boundary
-from accnp.pytree import broadcast_prefix, flatten_arrays, tree_unflatten
+from accnp.pytree import PyTree, broadcast_prefix, flatten_arrays, tree_unflatten
 
 __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "symbolic_shape"]
 
@@ -488,7 +488,7 @@ def symbolic_shape(
     return tuple(out)
 
 
-def is_symbolic_dim(p: Any) -> bool:
+def is_symbolic_dim(p: object) -> bool:
     """Return whether a size is a symbolic expression.
 
     Parameters
@@ -516,8 +516,8 @@ def is_symbolic_dim(p: Any) -> bool:
 
 @api_boundary
 def symbolic_args_specs(
-    args: Any,
-    shapes_specs: Any,
+    args: PyTree,
+    shapes_specs: PyTree,
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:

@@ -34,9 +34,9 @@ from accnp.api.factors.scipy_linalg import solve_triangular
 from accnp.api.flow.loops import fori_loop, while_loop
 from accnp.api.flow.solving import custom_linear_solve
 from accnp.api.strict.lax import rsqrt
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
-from accnp.pytree import tree_flatten, tree_map
+from accnp.pytree import PyTree, tree_flatten, tree_map
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -196,14 +196,14 @@ def _bound(scaled: _Scaled, tol: float, atol: float) -> Array:
 
 @api_boundary
 def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: ArrayLike | Callable[..., PyTree],
+    b: PyTree,
+    x0: PyTree = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: ArrayLike | Callable[..., PyTree] | None = None,
 ) -> tuple[Any, None]:
     """Solve A x = b by conjugate gradients, for a Hermitian positive definite A.
 
@@ -276,14 +276,14 @@ def cg(
 
 @api_boundary
 def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: ArrayLike | Callable[..., PyTree],
+    b: PyTree,
+    x0: PyTree = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: ArrayLike | Callable[..., PyTree] | None = None,
 ) -> tuple[Any, None]:
     """Solve A x = b by stabilized biconjugate gradients, for a regular A.
 
@@ -476,15 +476,15 @@ class _Restart:
 
 @api_boundary
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: ArrayLike | Callable[..., PyTree],
+    b: PyTree,
+    x0: PyTree = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: ArrayLike | Callable[..., PyTree] | None = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Array]:
     """Solve A x = b by the generalized minimal residual method, for a regular A.

@@ -8,6 +8,7 @@ conjugate gradient method (Knyazev, 2001), with the orthonormal bases of Duersch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,8 +25,9 @@ from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import logical_and, maximum
 from accnp.api.flow.loops import while_loop
 from accnp.api.folds.reductions import sum as _sum
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
+from accnp.pytree import PyTree
 
 __all__ = ["lobpcg_standard"]
 
@@ -77,7 +79,9 @@ def _complement(x: Array) -> Array:
 
 @api_boundary
 @broadcasts_inside
-def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Array, Array, Array]:
+def lobpcg_standard(
+    A: ArrayLike | Callable[..., PyTree], X: ArrayLike, m: int = 100, tol: float | None = None
+) -> tuple[Array, Array, Array]:
     """Compute the largest eigenvalues of a symmetric matrix and their eigenvectors by LOBPCG.
 
     Parameters

@@ -375,7 +375,7 @@ def eigh(
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     turbo: bool = True,
-    eigvals: Any = None,
+    eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:

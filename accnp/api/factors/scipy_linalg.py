@@ -549,7 +549,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: None = None,
     check_finite: bool = True,
 ) -> Array:
     """Solve op(a) @ x = b for triangular matrices.

@@ -46,7 +46,7 @@ def _vector(x: Any, name: str) -> Array:
 
 
 @api_boundary
-def block_diag(*arrs: Any) -> Array:
+def block_diag(*arrs: ArrayLike) -> Array:
     """Arrange matrices along the diagonal of a matrix of zeros.
 
     Parameters

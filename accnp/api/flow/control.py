@@ -24,7 +24,7 @@ from accnp.api.flow.bodies import (
     without_refs,
 )
 from accnp.api.flow.remembered import remembered
-from accnp.array import is_traced, wrap
+from accnp.array import ArrayLike, is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -33,6 +33,7 @@ from accnp.ir.graph import evaluate
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.primitives.control import call, keep
+from accnp.pytree import PyTree
 
 __all__ = ["cond", "switch"]
 
@@ -57,11 +58,11 @@ def _operands(name: str, operands: tuple, operand: Any) -> tuple:
 
 @api_boundary
 def cond(
-    pred: Any,
+    pred: ArrayLike,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _NOT_GIVEN,
+    *operands: PyTree,
+    operand: PyTree = _NOT_GIVEN,
 ) -> Any:
     """Apply one of two functions, chosen by a scalar.
 
@@ -213,10 +214,10 @@ def _choose(
 
 @api_boundary
 def switch(
-    index: Any,
+    index: ArrayLike,
     branches: Sequence[Callable[..., Any]],
-    *operands: Any,
-    operand: Any = _NOT_GIVEN,
+    *operands: PyTree,
+    operand: PyTree = _NOT_GIVEN,
 ) -> Any:
     """Apply one of several functions, chosen by an index.
 

@@ -29,7 +29,7 @@ from accnp.api.flow.bodies import (
     with_refs,
 )
 from accnp.api.flow.remembered import remembered
-from accnp.array import Array, is_traced, look, wrap
+from accnp.array import Array, ArrayLike, is_traced, look, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -39,7 +39,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import call, keep
 from accnp.primitives.unrolled import row, stack
-from accnp.pytree import flatten_arrays, map_arrays
+from accnp.pytree import PyTree, flatten_arrays, map_arrays
 
 __all__ = ["fori_loop", "run_scan", "scan", "while_loop"]
 
@@ -59,7 +59,7 @@ def _callable(name: str, **fns: Any) -> None:
 
 @api_boundary
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree
 ) -> Any:
     """Apply a function repeatedly while a condition holds.
 
@@ -227,10 +227,10 @@ def _while_in_python(cond_fun: Any, body_fun: Any, init_val: Any) -> tuple[Any] 
 
 @api_boundary
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
+    init_val: PyTree,
     *,
     unroll: int | bool | None = None,
 ) -> Any:
@@ -333,8 +333,8 @@ def fori_loop(
 @api_boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
+    init: PyTree,
+    xs: PyTree = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,

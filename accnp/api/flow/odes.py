@@ -28,9 +28,9 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan, while_loop
 from accnp.api.folds.means import mean
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
-from accnp.pytree import flatten_arrays, tree_unflatten
+from accnp.pytree import PyTree, flatten_arrays, tree_unflatten
 
 __all__ = ["odeint"]
 
@@ -213,7 +213,7 @@ _solved.defvjp(_forward, _backward)
 
 @api_boundary
 def odeint(
-    func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8,
+    func: Callable[..., Any], y0: PyTree, t: ArrayLike, *args: PyTree, rtol: float = 1.4e-8,
     atol: float = 1.4e-8, mxstep: float = np.inf, hmax: float = np.inf,
 ) -> Any:  # fmt: skip
     """Solve the initial value problem dy/dt = func(y, t, *args), y(t[0]) = y0.

@@ -17,14 +17,14 @@ from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.prefix import prefixes, slice_axis
-from accnp.pytree import flatten_arrays, leaf_names
+from accnp.pytree import PyTree, flatten_arrays, leaf_names
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["associative_scan", "map"]
 
 
 @api_boundary
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -> Any:
     """Apply a function to each row of arrays, one after another.
 
     Parameters
@@ -120,7 +120,7 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
 
 @api_boundary
 def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+    fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool = False, axis: int = 0
 ) -> Any:
     """Combine all prefixes of arrays with an associative function, in parallel.
 

@@ -21,7 +21,7 @@ from accnp.errors import api_boundary
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.primitives.solve import Closed, LinearSolve, Root
-from accnp.pytree import PyTreeDef, flatten_arrays, treedef_tuple
+from accnp.pytree import PyTree, PyTreeDef, flatten_arrays, treedef_tuple
 from accnp.runtime.device import default_backend
 from accnp.transforms.tools import TOOLS
 
@@ -89,7 +89,7 @@ def _callables(name: str, **fns: Any) -> None:
 @api_boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
-    b: Any,
+    b: PyTree,
     solve: Solve,
     transpose_solve: Solve | None = None,
     symmetric: bool = False,
@@ -171,7 +171,7 @@ def custom_linear_solve(
 @api_boundary
 def custom_root(
     f: Callable[[Any], Any],
-    initial_guess: Any,
+    initial_guess: PyTree,
     solve: Solve,
     tangent_solve: Solve,
     has_aux: bool = False,
@@ -250,7 +250,7 @@ def custom_root(
 
 @api_boundary
 def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+    *args: PyTree, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
     """Apply the function that is given for the platform in use.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.inside import broadcasts_inside
-from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.shapes import AxesLike, as_axis, as_int
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to, ravel, reshape
 from accnp.api.compiled.named import shown
@@ -183,7 +183,9 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
 @api_boundary
 @shown()
 @broadcasts_inside
-def gradient(f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: AxesLike | None = None, edge_order: int | None = None
+) -> Any:
     """Compute derivatives of sampled values by central differences.
 
     Parameters
@@ -274,8 +276,8 @@ def interp(
     x: ArrayLike,
     xp: ArrayLike,
     fp: ArrayLike,
-    left: Any = None,
-    right: Any = None,
+    left: ArrayLike | Literal["extrapolate"] | None = None,
+    right: ArrayLike | Literal["extrapolate"] | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
     """Interpolate linearly between points in one dimension.
@@ -346,9 +348,9 @@ def interp(
     i = ufuncs.minimum(ufuncs.maximum(searchsorted(p, u, side="right"), 1), last)
     y = _on_line(u, p[i - 1], p[i], f[i - 1], f[i])
     if period is None and not free_left:
-        y = where(u < p[0], f[0] if left is None else left, y)
+        y = where(u < p[0], f[0] if left is None else left, y)  # type: ignore[call-overload]
     if period is None and not free_right:
-        y = where(u > p[-1], f[-1] if right is None else right, y)
+        y = where(u > p[-1], f[-1] if right is None else right, y)  # type: ignore[call-overload]
     return y
 
 

@@ -21,7 +21,7 @@ from accnp.api.folds.reductions import max as amax
 from accnp.api.folds.reductions import min as amin
 from accnp.api.indexes.counting import bincount, ravel_multi_index
 from accnp.api.indexes.taking import searchsorted
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, ArraySequence
 from accnp.dtypes import to_inexact
 from accnp.errors import api_boundary
 
@@ -30,7 +30,10 @@ __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 @api_boundary
 def histogram_bin_edges(
-    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike | None = None
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArraySequence | None = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Compute the edges of the bins of a histogram.
 
@@ -109,7 +112,7 @@ def _bin_of(x: Array, edges: Array, even: bool) -> Array:
 def histogram(
     a: ArrayLike,
     bins: ArrayLike = 10,
-    range: Any = None,
+    range: ArraySequence | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
@@ -178,8 +181,8 @@ def histogram(
 @shown()
 def histogramdd(
     sample: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,
+    bins: int | ArraySequence = 10,
+    range: Sequence[Sequence[float] | None] | np.ndarray | Array | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
@@ -252,7 +255,7 @@ def histogramdd(
             f"{name}: for a sample of shape {x.shape}, range must be a sequence of {d} pairs or "
             f"Nones; got {range}; pass one pair for each dimension"
         )
-    each = list(bins) if isinstance(bins, Sequence) or np.ndim(bins) else [bins] * d
+    each: list[Any] = list(bins) if isinstance(bins, Sequence) or np.ndim(bins) else [bins] * d  # type: ignore[arg-type]
     if len(each) != d:
         raise ValueError(
             f"{name}: should be a bin for each dimension, {d}; got {len(each)}; "
@@ -281,8 +284,8 @@ def histogramdd(
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,
+    bins: int | ArraySequence = 10,
+    range: Sequence[Sequence[float] | None] | np.ndarray | Array | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
@@ -329,7 +332,7 @@ def histogram2d(
     """
     name = "jnp.histogram2d"
     points = [wrap(n) for n in (as_node(x, name), as_node(y, name))]
-    several = len(bins) if isinstance(bins, Sequence) or np.ndim(bins) else 1
+    several = len(bins) if isinstance(bins, Sequence) or np.ndim(bins) else 1  # type: ignore[arg-type]
     if several not in (1, 2):
         bins = [asarray(bins), asarray(bins)]
     counts, edges = histogramdd(array(points).T, bins, range, weights, density)

@@ -241,12 +241,12 @@ def var(
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
     *,
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
-    correction: Any = None,
+    correction: ArrayLike | None = None,
 ) -> Array:
     """Compute the variance along the given axes.
 
@@ -309,12 +309,12 @@ def std(
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
     *,
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
-    correction: Any = None,
+    correction: ArrayLike | None = None,
 ) -> Array:
     """Compute the standard deviation along the given axes.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_node
+from accnp.api.arguments.shapes import AxesLike
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
@@ -278,7 +279,7 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Any:
     def function(
         a: ArrayLike,
         q: ArrayLike,
-        axis: Any = None,
+        axis: AxesLike | None = None,
         out: None = None,
         overwrite_input: bool = False,
         method: str = "linear",
@@ -300,7 +301,7 @@ def _make_median(name: str, skip: bool, doc: str) -> Any:
 
     def function(
         a: ArrayLike,
-        axis: Any = None,
+        axis: AxesLike | None = None,
         out: None = None,
         overwrite_input: bool = False,
         keepdims: bool = False,

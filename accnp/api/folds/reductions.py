@@ -119,7 +119,7 @@ def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple
         return axes_of(axis, rank, name), ()
     every: Any = axis if isinstance(axis, tuple | list) else (axis,)
     names = tuple([a for a in every if isinstance(a, str)])
-    left = [a for a in every if not isinstance(a, str)] if names else axis
+    left: Any = [a for a in every if not isinstance(a, str)] if names else axis
     return axes_of(left, rank, name), names
 
 

@@ -15,7 +15,7 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import arange
 from accnp.api.folds import reductions as red
 from accnp.api.indexes.at import write
-from accnp.array import Array, ArrayLike, look, wrap
+from accnp.array import Array, ArrayLike, ShardingLike, look, wrap
 from accnp.dtypes import iinfo
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
@@ -101,8 +101,8 @@ def _make(
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         bucket_size: int | None = None,
-        mode: Any = None,
-        out_sharding: Any = None,
+        mode: str | None = None,
+        out_sharding: ShardingLike = None,
     ) -> Array:
         hints = {
             "indices_are_sorted": indices_are_sorted,

@@ -17,7 +17,7 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.compiled.named import shown
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, ArraySequence, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
@@ -43,7 +43,7 @@ def _prepare(a: Any, axis: int | None, function: str) -> tuple[Node, int]:
 @api_boundary
 @shown()
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
@@ -119,7 +119,7 @@ def argsort_node(x: Node, d: int, descending: bool = False) -> Node:
 @api_boundary
 @shown()
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
@@ -173,7 +173,7 @@ def argsort(
 
 @api_boundary
 @shown()
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: ArraySequence, axis: int = -1) -> Array:
     """Return the indices that sort by several keys.
 
     Parameters
@@ -231,7 +231,7 @@ def _partitioned(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int
 
 @api_boundary
 @shown()
-def partition(a: Any, kth: int, axis: int = -1) -> Array:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Move smaller elements in front of the one that is at a position when sorted.
 
     Parameters
@@ -276,7 +276,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
 
 @api_boundary
 @shown()
-def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return the indices that partition an array at a position.
 
     Parameters
@@ -323,7 +323,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 @api_boundary
 @shown()
 @promotes_inside
-def sort_complex(a: Any) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """Sort along the last axis and convert to a complex dtype.
 
     Parameters
@@ -458,7 +458,7 @@ def _candidates(n: int, rank: int, k: int, recall: float, whole: int) -> int:
 
 @api_boundary
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
@@ -508,7 +508,7 @@ def approx_max_k(
 
 @api_boundary
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

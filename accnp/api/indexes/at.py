@@ -28,7 +28,7 @@ from accnp.api.elements import ufuncs
 from accnp.api.flow.loops import while_loop
 from accnp.api.folds import reductions
 from accnp.api.indexes.indexing import are_adjacent, entries, index_node, read, refuse_empty
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, IndexMode, ShardingLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import distinct_number, o
@@ -277,9 +277,9 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
-        fill_value: Any = None,
-        out_sharding: Any = None,
+        mode: IndexMode = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the indexed elements, with a choice for indices out of bounds.
@@ -340,7 +340,7 @@ class AtIndex:
         return wrap(write(self.array._node, self.index, values, how, **hints))
 
     @api_boundary
-    def set(self, values: Any, **hints: Any) -> Array:
+    def set(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements have new values.
 
         Parameters
@@ -375,7 +375,7 @@ class AtIndex:
         return self._write("scatter", values, hints)
 
     @api_boundary
-    def add(self, values: Any, **hints: Any) -> Array:
+    def add(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which values are added to the indexed elements.
 
         Parameters
@@ -409,7 +409,7 @@ class AtIndex:
         return self._write("scatter_add", values, hints)
 
     @api_boundary
-    def subtract(self, values: Any, **hints: Any) -> Array:
+    def subtract(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which values are subtracted from the indexed elements.
 
         Parameters
@@ -447,7 +447,7 @@ class AtIndex:
         return self._write("scatter_add", ufuncs.negative(wrap(node)), hints)
 
     @api_boundary
-    def multiply(self, values: Any, **hints: Any) -> Array:
+    def multiply(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements are multiplied by values.
 
         Parameters
@@ -482,7 +482,7 @@ class AtIndex:
     mul = multiply
 
     @api_boundary
-    def min(self, values: Any, **hints: Any) -> Array:
+    def min(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements are limited from above by values.
 
         Parameters
@@ -516,7 +516,7 @@ class AtIndex:
         return self._write("scatter_min", values, hints)
 
     @api_boundary
-    def max(self, values: Any, **hints: Any) -> Array:
+    def max(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements are limited from below by values.
 
         Parameters
@@ -556,7 +556,7 @@ class AtIndex:
         return wrap(write(ones, self.index, values, "scatter_mul", **hints))
 
     @api_boundary
-    def divide(self, values: Any, **hints: Any) -> Array:
+    def divide(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements are divided by values.
 
         Parameters
@@ -590,7 +590,7 @@ class AtIndex:
         return ufuncs.divide(self.array, self._factors(values, hints))
 
     @api_boundary
-    def power(self, values: Any, **hints: Any) -> Array:
+    def power(self, values: ArrayLike, **hints: Any) -> Array:
         """Return a copy in which the indexed elements are raised to the power of values.
 
         Parameters

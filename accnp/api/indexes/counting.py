@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import wrap_negative
 from accnp.api.indexes.taking import METHODS, integers, modulo
-from accnp.array import Array, ArrayLike, is_traced, look, wrap
+from accnp.array import Array, ArrayLike, ArraySequence, Shape, ShardingLike, is_traced, look, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -99,7 +99,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Count how often each non-negative integer occurs in a vector.
 
@@ -167,7 +167,7 @@ def bincount(
 
 
 @api_boundary
-def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """Convert flat indices to one index for each axis of a shape.
 
     Parameters
@@ -234,8 +234,8 @@ def _unravelled(indices: Node, sizes: Sequence[Any]) -> tuple[Array, ...]:
 
 @api_boundary
 def ravel_multi_index(
-    multi_index: Any,
-    dims: Any,
+    multi_index: ArraySequence,
+    dims: Sequence[SupportsIndex],
     mode: str = "raise",
     order: str = "C",
     *,

@@ -20,7 +20,7 @@ from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array, ArrayLike, Shape
+from accnp.array import Array, ArrayLike, ArraySequence, Shape
 from accnp.docstrings import fill
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -423,7 +423,9 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 
 
 @api_boundary
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(
+    operand: ArraySequence, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
     """Sort an array, or several arrays by keys, along an axis.
 
     Parameters

@@ -6,13 +6,13 @@ The inputs are arrays and starts, which are static or dynamic integers; the outp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, scalar_node, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.array import Array, ArrayLike, Shape
+from accnp.array import Array, ArrayLike, ArraySequence, Shape
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -86,7 +86,7 @@ def _start(index: Node, n: int, name: str) -> Node:
 @api_boundary
 def dynamic_slice(
     operand: ArrayLike,
-    start_indices: Any,
+    start_indices: ArraySequence,
     slice_sizes: Shape,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
@@ -139,7 +139,7 @@ def dynamic_slice(
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
-    start_indices: Any,
+    start_indices: ArraySequence,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
@@ -201,7 +201,7 @@ def _one_start(x: Any, index: Any, axis: int, name: str) -> list[Any]:
 def dynamic_slice_in_dim(
     operand: ArrayLike,
     start_index: ArrayLike,
-    slice_size: Any,
+    slice_size: SupportsIndex,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,

@@ -29,7 +29,7 @@ from accnp.api.arrays.placement import beside
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import gather_axis, index_node
-from accnp.array import Array, ArrayLike, const_of, known, look, wrap
+from accnp.array import Array, ArrayLike, ArraySequence, IndexMode, const_of, known, look, wrap
 from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -57,7 +57,7 @@ def take(
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Take elements or slices along an axis.
 
@@ -174,8 +174,8 @@ def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
     axis: int | None = -1,
-    mode: Any = None,
-    fill_value: Any = None,
+    mode: IndexMode = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
@@ -306,7 +306,12 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
 
 
 @api_boundary
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]:
     """Find the indices of the elements that are not zero.
 
     Parameters
@@ -351,7 +356,9 @@ def cast_index(x: Node) -> Array:
 
 
 @api_boundary
-def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Find the flat indices of the elements that are not zero.
 
     Parameters
@@ -599,7 +606,9 @@ def extract(
 
 
 @api_boundary
-def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
     """Choose each element from the first operand whose condition holds.
 
     Parameters
@@ -652,7 +661,7 @@ def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
 
 
 @api_boundary
-def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: ArraySequence, out: None = None, mode: str = "raise") -> Array:
     """Choose each element from the operand that an index names.
 
     Parameters

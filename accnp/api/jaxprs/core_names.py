@@ -6,7 +6,7 @@ In: values, shapes, functions. Out: answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from accnp.api.jaxprs.jaxpr import typeof
 from accnp.api.jaxprs.primitives import Primitive
 from accnp.api.jaxprs.tracing import Tracer, mapped_aval, unmapped_aval
 from accnp.api.jaxprs.wrapped import WrappedFun
-from accnp.array import Array, is_traced
+from accnp.array import Array, ArrayLike, is_traced
 from accnp.errors import ConcretizationTypeError, api_boundary
 from accnp.ir.aval import AbstractValue, Aval
 from accnp.ir.equations import Jaxpr, TypedComplex, TypedFloat, TypedInt, jaxprs_in_params
@@ -169,7 +169,7 @@ pytype_aval_mappings: dict[type, Callable[[Any], Aval]] = dict.fromkeys(
 )
 
 
-def is_concrete(x: Any) -> bool:
+def is_concrete(x: object) -> bool:
     """Return whether a value is known now, and not traced.
 
     Parameters
@@ -243,7 +243,7 @@ def concretization_function_error(
 # --- shapes --------------------------------------------------------------------------------------
 
 
-def is_constant_dim(d: Any) -> bool:
+def is_constant_dim(d: SupportsIndex) -> bool:
     """Return whether a size is a number, and not symbolic.
 
     Parameters
@@ -468,7 +468,7 @@ class OpaqueTraceState:
         return id(self._trace)
 
 
-def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     """Return an object that stands for what is being traced now.
 
     Two of them are equal if the same function is being traced.
@@ -580,7 +580,7 @@ def take_current_trace() -> NoReturn:
 
 
 @api_boundary
-def set_current_trace(trace: Any, check_leaks: bool = False) -> NoReturn:
+def set_current_trace(trace: object, check_leaks: bool = False) -> NoReturn:
     """Raise an error: accnp cannot replace the trace in progress.
 
     Parameters
@@ -685,7 +685,7 @@ closed_call_p = CallPrimitive("closed_call")
 call = call_p.bind
 
 
-def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
+def call_impl(f: WrappedFun, *args: ArrayLike, **params: object) -> Any:
     """Call a wrapped function of flat arguments.
 
     Parameters

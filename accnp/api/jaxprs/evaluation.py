@@ -10,7 +10,7 @@ from typing import Any
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.flow.bodies import close
-from accnp.array import wrap
+from accnp.array import ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.equations import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from accnp.ir.graph import Graph
@@ -23,7 +23,7 @@ __all__ = ["eval_jaxpr", "jaxpr_as_fun", "programs_of"]
 
 @api_boundary
 def eval_jaxpr(
-    jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
+    jaxpr: Jaxpr, consts: Sequence[Any], *args: ArrayLike, propagate_source_info: bool = True
 ) -> list[Any]:
     """Evaluate a jaxpr: bind the primitive of each equation to the values of its operands.
 

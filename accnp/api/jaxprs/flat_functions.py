@@ -13,9 +13,10 @@ from typing import Any
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.jaxprs.jaxpr import aval_of
 from accnp.api.jaxprs.wrapped import WrappedFun
+from accnp.array import ArrayLike
 from accnp.ir.aval import Aval
 from accnp.ir.equations import DebugInfo
-from accnp.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from accnp.pytree import PyTree, PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from accnp.trace_fn import function_place
 
 __all__ = [
@@ -61,7 +62,7 @@ def _run(gen: Callable[..., Generator], before: Sequence[Any], f: Any, args: Any
 
 
 def transformation(
-    gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: Any
+    gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: object
 ) -> Any:
     """Make a transformation of wrapped functions from a generator function.
 
@@ -103,7 +104,7 @@ def transformation(
 
 
 def transformation_with_aux(
-    gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: Any
+    gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: object
 ) -> Any:
     """Make a transformation of wrapped functions that also returns auxiliary data.
 
@@ -432,7 +433,12 @@ def argnums_partial(
 
 
 def flatten_axes(
-    name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
+    name: str,
+    treedef: PyTreeDef,
+    axis_tree: PyTree,
+    *,
+    kws: bool = False,
+    tupled_args: bool = False,
 ) -> list[Any]:
     """Repeat a pytree prefix of axes, such as `in_axes`, over all leaves; None is a leaf.
 
@@ -526,7 +532,7 @@ def safe_map(f: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
     return list(map(f, *columns))
 
 
-def shaped_abstractify(x: Any) -> Aval:
+def shaped_abstractify(x: ArrayLike) -> Aval:
     """Return the type of an array, a number, or any object with a shape and a dtype.
 
     Parameters

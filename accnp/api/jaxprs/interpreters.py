@@ -16,6 +16,7 @@ from accnp.api.jaxprs import rules
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.api.jaxprs.primitives import Primitive, is_known
 from accnp.api.mapping.vmap import vmap
+from accnp.array import ArrayLike
 
 __all__ = ["apply_primitive", "lower_fun", "register_lowering"]
 
@@ -127,7 +128,7 @@ def register_lowering(
     return lowering
 
 
-def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
+def apply_primitive(primitive: Primitive, *args: ArrayLike, **params: object) -> Any:
     """Evaluate a primitive by its lowering rule.
 
     Parameters

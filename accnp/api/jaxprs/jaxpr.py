@@ -19,7 +19,8 @@ from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference
 from accnp.api.jaxprs.primitives import primitive_of
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, ShardingLike, wrap
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval, on_devices
@@ -29,7 +30,7 @@ from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node, arg, is_held
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray, keys_of_words
-from accnp.pytree import INNER, Inner, flatten_arrays
+from accnp.pytree import INNER, Inner, PyTree, flatten_arrays
 from accnp.trace_fn import function_place, trace
 from accnp.transforms.axes import bind
 
@@ -71,7 +72,12 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        *,
+        sharding: ShardingLike = None,
+        weak_type: bool = False,
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
@@ -212,7 +218,7 @@ INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 
 @api_boundary
-def typeof(x: Any) -> Any:
+def typeof(x: ArrayLike) -> Any:
     """Return the aval of a value: its shape, dtype and weak-type flag.
 
     Parameters
@@ -432,7 +438,7 @@ def has_symbols(tree: Any) -> bool:
 
 
 @api_boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> Any:
     """Compute the shapes and dtypes of the results of a function without running it.
 
     Parameters

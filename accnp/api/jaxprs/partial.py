@@ -15,7 +15,7 @@ from accnp.api.jaxprs.evaluation import eval_jaxpr
 from accnp.api.jaxprs.jaxpr import closed_jaxpr, recording_names
 from accnp.api.jaxprs.tracing import dce_jaxpr
 from accnp.api.jaxprs.wrapped import WrappedFun
-from accnp.array import wrap
+from accnp.array import ArrayLike, wrap
 from accnp.dtypes import ExtendedDType
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import Jaxpr, Var
@@ -50,7 +50,7 @@ class PartialVal(NamedTuple):
     const: Any
 
     @classmethod
-    def known(cls, const: Any) -> PartialVal:
+    def known(cls, const: ArrayLike) -> PartialVal:
         """Make a partial value with known content.
 
         Parameters

@@ -15,7 +15,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node
 from accnp.api.jaxprs import rules
 from accnp.api.jaxprs.evaluation import programs_of
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, ArrayLike, is_traced, wrap
 from accnp.errors import JAXTypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import ClosedJaxpr, Jaxpr, no_effects
@@ -308,7 +308,7 @@ class _Known(Primitive):
         """Compute the results."""
         return self.bind(*args, **params)
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: ArrayLike, **params: object) -> Any:
         """Record the operation of the primitive.
 
         Parameters

@@ -116,7 +116,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
-def is_undefined_primal(x: Any) -> bool:
+def is_undefined_primal(x: object) -> bool:
     """Return whether an operand of a transpose rule is one that needs a cotangent.
 
     Parameters

@@ -119,7 +119,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
         state.abstract = before
 
 
-def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+def concrete_or_error(force: Any, val: object, context: str = "") -> Any:
     """Convert a value by `force`, such as `int`, and raise an error if it is traced.
 
     Parameters
@@ -161,7 +161,7 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
         raise
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: object) -> bool:
     """Return whether a value is an array or a number that functions accept.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
+from accnp.array import Array
 from accnp.docstrings import fill
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -16,7 +17,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 from accnp.primitives.kinds import full
-from accnp.pytree import tree_map
+from accnp.pytree import PyTree, tree_map
 from accnp.transforms.axes import size_of
 
 __all__ = [
@@ -123,7 +124,7 @@ def axis_size(axis_name: Hashable) -> int:
 
 
 @api_boundary
-def axis_index(axis_name: Hashable) -> Any:
+def axis_index(axis_name: Hashable) -> Array:
     """Return the position of this example along a mapped axis.
 
     Parameters
@@ -186,7 +187,7 @@ def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Gro
 
 @api_boundary
 def psum(
-    x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+    x: PyTree, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> Any:
     """Sum over a mapped axis.
 
@@ -237,7 +238,7 @@ def psum(
 
 @api_boundary
 def pmean(
-    x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+    x: PyTree, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> Any:
     """Average over a mapped axis.
 
@@ -287,7 +288,7 @@ def pmean(
 def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., Any]:
     @api_boundary
     def extreme(
-        x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+        x: PyTree, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
     ) -> Any:
         axes = _axes(function, axis_name)
         groups = index_groups(function, axis_index_groups, axes[0], False)
@@ -335,7 +336,7 @@ _GATHERED = ("varying", "invarying", "reduced")
 
 @api_boundary
 def all_gather(
-    x: Any,
+    x: PyTree,
     axis_name: Hashable,
     *,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
@@ -407,7 +408,7 @@ def all_gather(
 
 @api_boundary
 def psum_scatter(
-    x: Any,
+    x: PyTree,
     axis_name: Hashable,
     *,
     scatter_dimension: int = 0,

@@ -22,7 +22,7 @@ from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.key_array import PRNGKeyArray
-from accnp.pytree import map_arrays, tree_map
+from accnp.pytree import PyTree, map_arrays, tree_map
 from accnp.transforms.axes import size_of
 
 __all__ = ["all_to_all", "pbroadcast", "ppermute", "pshuffle", "pswapaxes"]
@@ -30,7 +30,7 @@ __all__ = ["all_to_all", "pbroadcast", "ppermute", "pshuffle", "pswapaxes"]
 
 @api_boundary
 def all_to_all(
-    x: Any,
+    x: PyTree,
     axis_name: Hashable,
     split_axis: int,
     concat_axis: int,
@@ -141,7 +141,7 @@ def _exchanged_over(
 
 @api_boundary
 def pswapaxes(
-    x: Any,
+    x: PyTree,
     axis_name: Hashable,
     axis: int,
     *,
@@ -184,7 +184,7 @@ def pswapaxes(
 
 
 @api_boundary
-def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: PyTree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
     """Send values along pairs of examples of a mapped axis.
 
     Parameters
@@ -242,7 +242,7 @@ def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> An
 
 
 @api_boundary
-def pshuffle(x: Any, axis_name: Hashable, perm: Sequence[int]) -> Any:
+def pshuffle(x: PyTree, axis_name: Hashable, perm: Sequence[int]) -> Any:
     """Permute the values of the examples of a mapped axis.
 
     Parameters
@@ -284,7 +284,7 @@ def pshuffle(x: Any, axis_name: Hashable, perm: Sequence[int]) -> Any:
 
 
 @api_boundary
-def pbroadcast(x: Any, axis_name: Hashable, source: int) -> Any:
+def pbroadcast(x: PyTree, axis_name: Hashable, source: int) -> Any:
     """Give every example of a mapped axis the value of one of them.
 
     Parameters

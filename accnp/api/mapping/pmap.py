@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from accnp.api.arrays.placement import put_node
@@ -20,7 +20,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-from accnp.pytree import array_leaves, map_arrays
+from accnp.pytree import PyTree, array_leaves, map_arrays
 from accnp.runtime.device import Device, default_device, devices
 from accnp.trace_fn import wraps
 
@@ -111,10 +111,10 @@ def _without_static(
 @api_boundary
 def pmap(
     fun: Callable[..., Any],
-    axis_name: Any = None,
+    axis_name: Hashable | None = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
     static_broadcasted_argnums: int | Iterable[int] = (),
     devices: Sequence[Device] | None = None,
     backend: str | None = None,

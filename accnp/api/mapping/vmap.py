@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
-from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
+from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_in_place, spread
@@ -406,11 +406,11 @@ class Mapping:
 @api_boundary
 def vmap(
     fun: Callable[P, R],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
+    axis_name: Hashable | None = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: Hashable | None = None,
     sum_match: bool = False,
 ) -> Callable[P, R]:
     """Vectorize a function: map it over an axis of its arguments.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs
 from accnp.api.sampling import distributions, keys, random
 from accnp.api.sampling.vector_samples import orthogonal as random_orthogonal
-from accnp.array import Array
+from accnp.array import Array, ArrayLike, ShardingLike
 from accnp.docstrings import fill
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -79,7 +80,12 @@ def _kind(dtype: Any, function: str) -> np.dtype:
 
 
 @api_boundary
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+def zeros(
+    key: object,
+    shape: Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Initializer that returns zeros.
 
     Parameters
@@ -114,7 +120,12 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 
 
 @api_boundary
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+def ones(
+    key: object,
+    shape: Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
     """Initializer that returns ones.
 
     Parameters
@@ -149,7 +160,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 
 @api_boundary
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that fills the weights with a value.
 
     Parameters
@@ -189,7 +200,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 @api_boundary
-def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that draws from the uniform distribution on [0, scale).
 
     Parameters
@@ -228,7 +239,7 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
 
 
 @api_boundary
-def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that draws from the normal distribution with mean 0.
 
     Parameters
@@ -268,7 +279,10 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
 
 @api_boundary
 def truncated_normal(
-    stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 0.01,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
     """Make an initializer that draws from the normal distribution between two bounds.
 
@@ -341,13 +355,13 @@ def _polar(key: Any, shape: Any, radius: Any, kind: np.dtype) -> Array:
 
 @api_boundary
 def variance_scaling(
-    scale: Any,
+    scale: float | Array,
     mode: str,
     distribution: str,
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Make an initializer whose variance depends on the shape of the weights: scale / n.
 
@@ -436,7 +450,10 @@ def _scaled(
 
     @api_boundary
     def make(
-        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
@@ -511,7 +528,9 @@ he_uniform = kaiming_uniform = _scaled(
 
 
 @api_boundary
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Make an initializer of matrices with orthonormal rows or columns, whichever are fewer.
 
     Parameters
@@ -573,7 +592,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
 
 @api_boundary
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Make an initializer for convolutions: an orthogonal matrix at the center, else zeros.
 
     Parameters

@@ -260,7 +260,7 @@ def BatchNorm(
 
 
 @filled
-def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+def elementwise(fun: Callable[..., Any], **fun_kwargs: object) -> Layer:
     """Make a layer without parameters from a function that keeps shapes.
 
     Parameters

@@ -6,13 +6,13 @@ In: arrays. Out: lazy Arrays.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
-from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.shapes import AxesLike, as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.compiled.named import shown
@@ -22,12 +22,16 @@ from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
 from accnp.api.folds.means import mean as mean_of
 from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind
+
+if TYPE_CHECKING:
+    from accnp.api.folds.reductions import Axis
 
 
 def _one(name: str, x: Any) -> Node:
@@ -37,7 +41,7 @@ def _one(name: str, x: Any) -> Node:
 @api_boundary
 @shown()
 def logmeanexp(
-    x: ArrayLike, axis: Any = None, where: ArrayLike | None = None, keepdims: bool = False
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
     """Compute log(mean(exp(x))) over the given axes without overflow.
 
@@ -148,7 +152,7 @@ def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tup
 
 
 @api_boundary
-def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
+def softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | None = None) -> Array:
     """Softmax function: exp(x) / sum(exp(x)) over the given axes, without overflow.
 
     Parameters
@@ -197,7 +201,7 @@ def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Arr
 
 @api_boundary
 @shown()
-def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
+def log_softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | None = None) -> Array:
     """Logarithm of the softmax function, computed accurately for small probabilities.
 
     Parameters
@@ -245,7 +249,7 @@ def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) ->
 @shown()
 def standardize(
     x: ArrayLike,
-    axis: Any = -1,
+    axis: AxesLike | None = -1,
     mean: ArrayLike | None = None,
     variance: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-5,
@@ -315,7 +319,9 @@ def standardize(
 
 
 @api_boundary
-def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(
+    x: Any, num_classes: SupportsIndex, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """One-hot encode indices: 1 at the given index along a new axis, and 0 elsewhere.
 
     Parameters

@@ -25,10 +25,17 @@ from accnp.api.networks.schedules import (
     piecewise_constant,
     polynomial_decay,
 )
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.docstrings import filled
 from accnp.errors import api_boundary
-from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from accnp.pytree import (
+    PyTree,
+    register_pytree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
 
 __all__ = [
     "JoinPoint",
@@ -653,7 +660,7 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
 
 @api_boundary
-def l2_norm(tree: Any) -> Array:
+def l2_norm(tree: PyTree) -> Array:
     """Compute the Euclidean norm of all elements of a pytree.
 
     Parameters
@@ -686,7 +693,7 @@ def l2_norm(tree: Any) -> Array:
 
 
 @api_boundary
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> Any:
     """Scale gradients down so that their Euclidean norm is at most a maximum.
 
     Parameters

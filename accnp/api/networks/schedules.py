@@ -5,11 +5,12 @@ In: numbers. Out: functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arrays.creation import array, asarray
 from accnp.api.elements import ufuncs as uf
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -47,7 +48,9 @@ def constant(step_size: Any) -> Schedule:
 
 
 @api_boundary
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+def exponential_decay(
+    step_size: float | Array, decay_steps: float | Array, decay_rate: float | Array
+) -> Schedule:
     """Make a step-size schedule that decays exponentially.
 
     Parameters
@@ -82,7 +85,10 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
 
 @api_boundary
 def inverse_time_decay(
-    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+    step_size: float | Array,
+    decay_steps: float | Array,
+    decay_rate: float | Array,
+    staircase: bool = False,
 ) -> Schedule:
     """Make a step-size schedule that decays with the inverse of the number of steps.
 
@@ -123,7 +129,10 @@ def inverse_time_decay(
 
 @api_boundary
 def polynomial_decay(
-    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+    step_size: float | Array,
+    decay_steps: float | Array,
+    final_step_size: float | Array,
+    power: float = 1.0,
 ) -> Schedule:
     """Make a step-size schedule that decays to a final size by a power of the remaining steps.
 
@@ -165,7 +174,9 @@ def polynomial_decay(
 
 
 @api_boundary
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+def piecewise_constant(
+    boundaries: ArrayLike | Sequence[float], values: ArrayLike | Sequence[float]
+) -> Schedule:
     """Make a step-size schedule that is constant between given steps.
 
     Parameters

@@ -213,7 +213,7 @@ class TraceAnnotation:
     ['load']
     """
 
-    def __init__(self, name: str, **kwargs: Any) -> None:
+    def __init__(self, name: str, **kwargs: object) -> None:
         self._name = name
         self._given = kwargs
         self._start = 0
@@ -261,13 +261,13 @@ class StepTraceAnnotation(TraceAnnotation):
     ['train', 'train']
     """
 
-    def __init__(self, name: str, **kwargs: Any) -> None:
+    def __init__(self, name: str, **kwargs: object) -> None:
         super().__init__(name, _r=1, **kwargs)
 
 
 @api_boundary
 def annotate_function(
-    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: object
 ) -> Callable[..., Any]:
     """Decorator that adds each call of a function to the timeline as a named span.
 

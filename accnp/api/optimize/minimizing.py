@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.optimize.bfgs import bfgs, lbfgs
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
 
 __all__ = ["OptimizeResults", "minimize"]
@@ -71,7 +71,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 @api_boundary
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str,
+    fun: Callable[..., Any], x0: ArrayLike, args: tuple[Any, ...] = (), *, method: str,
     tol: float | None = None, options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:  # fmt: skip
     """Minimize a scalar function of a vector, without constraints.

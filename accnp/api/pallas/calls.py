@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arguments.shapes import AxesLike
 from accnp.api.arrays.padding import pad
 from accnp.api.arrays.refs import Ref, new_ref
 from accnp.api.compiled.jit import jit
@@ -41,7 +42,7 @@ from accnp.errors import api_boundary
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.pytree import flatten_arrays, leaf_names, map_arrays, mismatch
+from accnp.pytree import PyTree, flatten_arrays, leaf_names, map_arrays, mismatch
 from accnp.trace_fn import function_place
 
 __all__ = ["Block", "estimate_cost", "pallas_call", "step_of"]
@@ -228,18 +229,18 @@ def _static(n: Any) -> Any:
 @api_boundary
 def pallas_call(
     kernel: Callable[..., None],
-    out_shape: Any,
+    out_shape: PyTree,
     *,
     grid_spec: GridSpec | None = None,
-    grid: Any = (),
+    grid: AxesLike = (),
     in_specs: Any = no_block_spec,
     out_specs: Any = no_block_spec,
     scratch_shapes: Any = (),
     input_output_aliases: Mapping[int, int] = {},
     debug: bool = False,
-    interpret: Any = False,
+    interpret: bool = False,
     name: str | None = None,
-    compiler_params: Any = None,
+    compiler_params: object = None,
     cost_estimate: Any = None,
     metadata: dict[str, str] | None = None,
 ) -> Callable[..., Any]:

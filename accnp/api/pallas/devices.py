@@ -23,10 +23,11 @@ from accnp.api.pallas.calls import Block, step_of
 from accnp.api.pallas.inside import grid_of
 from accnp.api.pallas.specs import MemoryRef, typed
 from accnp.api.strict.lax import bitcast_convert_type
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.dtypes import canonicalize_dtype
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
-from accnp.pytree import flatten_arrays, map_arrays
+from accnp.pytree import PyTree, flatten_arrays, map_arrays
 
 __all__ = [
     "AsyncCopyDescriptor", "ChipVersion", "CompilerParams", "GridDimensionSemantics",
@@ -356,7 +357,7 @@ def _copy(source: Any, target: Any, add: bool) -> None:
 
 
 @api_boundary
-def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
+def sync_copy(src_ref: PyTree, dst_ref: PyTree, *, add: bool = False) -> None:
     """Copy the content of references to others of the same shapes and dtypes.
 
     Parameters
@@ -519,9 +520,9 @@ def emit_pipeline(
     grid: Any,
     in_specs: Any = (),
     out_specs: Any = (),
-    tiling: Any = None,
-    core_axis: Any = None,
-    core_axis_name: Any = None,
+    tiling: object = None,
+    core_axis: int | None = None,
+    core_axis_name: str | None = None,
     dimension_semantics: Any = None,
     trace_scopes: bool = True,
     no_pipelining: bool = False,
@@ -661,7 +662,7 @@ def roll(
 
 
 @api_boundary
-def bitcast(x: Any, ty: Any) -> Array:
+def bitcast(x: ArrayLike, ty: DTypeLike) -> Array:
     """Reinterpret the bits of an array as another dtype along the second-to-last axis.
 
     Parameters

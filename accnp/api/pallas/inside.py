@@ -18,9 +18,9 @@ from accnp.api.arrays.refs import Ref, new_ref
 from accnp.api.effects import debug
 from accnp.api.flow.control import cond
 from accnp.api.flow.loops import fori_loop
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
-from accnp.pytree import map_arrays
+from accnp.pytree import PyTree, map_arrays
 
 __all__ = [
     "align_to", "allocate", "cdiv", "debug_check", "debug_print", "empty_like", "empty_ref_like",
@@ -132,7 +132,7 @@ def num_programs(axis: int) -> Any:
 
 
 @api_boundary
-def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
+def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
     """Decorator that runs a function only if a condition is true.
 
     Parameters
@@ -179,7 +179,12 @@ def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
 
 @api_boundary
 def loop(
-    lower: Any, upper: Any, *, init_carry: Any = None, step: Any = 1, unroll: Any = None
+    lower: int | Array,
+    upper: int | Array,
+    *,
+    init_carry: PyTree = None,
+    step: int | Array = 1,
+    unroll: int | bool | None = None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Decorator that runs a function for each index of a range, as `fori_loop` does.
 
@@ -461,7 +466,7 @@ def empty_ref_like(x: Any) -> Ref:
 
 
 @api_boundary
-def cdiv(a: Any, b: Any) -> Any:
+def cdiv(a: int | Array, b: int | Array) -> Any:
     """Divide integers and round up.
 
     Parameters

@@ -21,7 +21,7 @@ from accnp.api.arrays.refs import Ref
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import maximum, minimum, tanh
 from accnp.api.pallas.inside import uninitialized
-from accnp.array import Array, wrap
+from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 
 __all__ = [
@@ -113,8 +113,8 @@ def _stored(ref: Any, value: Any, mask: Any, function: str) -> None:
 def load(
     ref: Any,
     *,
-    mask: Any = None,
-    other: Any = None,
+    mask: ArrayLike | None = None,
+    other: ArrayLike | None = None,
     cache_modifier: str | None = None,
     eviction_policy: str | None = None,
     volatile: bool = False,
@@ -175,7 +175,9 @@ def load(
 
 
 @api_boundary
-def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
+def store(
+    ref: Any, val: ArrayLike, *, mask: ArrayLike | None = None, eviction_policy: str | None = None
+) -> None:
     """Write to a reference, or to a part of one (`ref.at[i]`), where a mask is True.
 
     Parameters
@@ -255,7 +257,9 @@ def _atomic(
 
 
 @api_boundary
-def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+def atomic_add(
+    x_ref_or_view: Any, idx: Any, val: ArrayLike, *, mask: ArrayLike | None = None
+) -> Array:
     """Add to a part of a reference, and return its previous content.
 
     Elements that are indexed twice are added to twice.

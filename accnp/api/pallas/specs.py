@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.arguments.shapes import AxesLike
 from accnp.array import Array
 from accnp.dtypes import canonicalize_dtype
 from accnp.errors import api_boundary
@@ -309,7 +310,7 @@ class PrefetchScalarGridSpec(GridSpec):
     def __init__(
         self,
         num_scalar_prefetch: int,
-        grid: Any = (),
+        grid: AxesLike = (),
         in_specs: Any = no_block_spec,
         out_specs: Any = no_block_spec,
         scratch_shapes: Any = (),

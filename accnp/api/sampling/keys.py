@@ -31,6 +31,7 @@ from accnp.api.sampling.generators import (
 )
 from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.config import config
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -86,7 +87,7 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
 
 
 @api_boundary
-def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
+def PRNGKey(seed: ArrayLike, *, impl: str | DTypeLike | None = None) -> Array:
     """Make a raw PRNG key from an integer seed.
 
     Parameters
@@ -134,7 +135,7 @@ def _one(impl: Any, dtype: Any, function: str) -> Any:
 
 
 @api_boundary
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> PRNGKeyArray:
+def key(seed: ArrayLike, *, impl: str | DTypeLike | None = None, dtype: Any = None) -> PRNGKeyArray:
     """Make a typed PRNG key from an integer seed.
 
     Parameters
@@ -210,7 +211,7 @@ def key_data(keys: ArrayLike) -> Array:
 
 @api_boundary
 def wrap_key_data(
-    key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None
+    key_bits_array: ArrayLike, *, impl: str | DTypeLike | None = None, dtype: Any = None
 ) -> PRNGKeyArray:
     """Make typed PRNG keys from their words.
 
@@ -284,7 +285,7 @@ def key_impl(keys: ArrayLike) -> str:
 
 
 @api_boundary
-def key_dtype(impl_spec: Any = None) -> Any:
+def key_dtype(impl_spec: str | DTypeLike | None = None) -> Any:
     """Return the dtype of the typed keys of a generator.
 
     Parameters
@@ -317,7 +318,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
 
 
 @api_boundary
-def clone(key: Any) -> Any:
+def clone(key: Array) -> Array:
     """Return a key that is allowed to be used again.
 
     Parameters
@@ -418,7 +419,7 @@ def like_key(keys: Any, node: Node) -> Any:
 
 
 @api_boundary
-def split(key: ArrayLike, num: Shape = 2) -> Any:
+def split(key: ArrayLike, num: Shape = 2) -> Array:
     """Split a key into several new keys.
 
     Parameters
@@ -455,7 +456,7 @@ def split(key: ArrayLike, num: Shape = 2) -> Any:
 
 
 @api_boundary
-def fold_in(key: ArrayLike, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Make a new key from a key and an integer.
 
     The new keys for different integers are independent, for example one for each step of a loop.

@@ -464,7 +464,7 @@ def shuffle_node(words: Words, x: Node, axis: int) -> Node:
 @api_boundary
 def permutation(
     key: ArrayLike,
-    x: Any,
+    x: ArrayLike,
     axis: int = 0,
     independent: bool = False,
     *,
@@ -528,7 +528,7 @@ def permutation(
 @api_boundary
 def choice(
     key: ArrayLike,
-    a: Any,
+    a: ArrayLike,
     shape: Shape = (),
     replace: bool = True,
     p: ArrayLike | None = None,
@@ -591,7 +591,7 @@ def choice(
         d = as_axis(axis, x.aval.ndim, name)
         n = x.aval.shape[d]
     else:
-        d, n = 0, int(a) if x.aval.dtype.kind == "f" else as_int(a, name, "a", "shape")
+        d, n = 0, int(a) if x.aval.dtype.kind == "f" else as_int(a, name, "a", "shape")  # type: ignore[arg-type]
     count = prod(sizes)
     if count == 0:
         zero = scalar_node(0, x.aval.dtype, False)

@@ -23,7 +23,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.indexes.taking import searchsorted
 from accnp.api.strict.lax import round
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.pytree import register_pytree_node
 
@@ -62,7 +62,11 @@ def _neighbours(place: Array, order: int) -> list[tuple[Array, Array]]:
 
 @api_boundary
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+    input: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
 ) -> Array:
     """Interpolate an array at given coordinates.
 

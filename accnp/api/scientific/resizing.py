@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from accnp.api.arrays.padding import pad
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.strict.lax_types import Precision
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
 from accnp.errors import IncompatibleShapesError, api_boundary
+
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import PrecisionLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -200,8 +203,8 @@ def _sized(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
 @api_boundary
 @promotes_inside
 def resize(
-    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    image: ArrayLike, shape: Sequence[SupportsIndex], method: str | ResizeMethod,
+    antialias: bool = True, precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:  # fmt: skip
     """Resize an image, or an array of any rank, by interpolation.
 
@@ -261,8 +264,9 @@ def resize(
 @api_boundary
 @promotes_inside
 def scale_and_translate(
-    image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any,
-    method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST,
+    image: ArrayLike, shape: Sequence[SupportsIndex], spatial_dims: Sequence[int],
+    scale: ArrayLike, translation: ArrayLike, method: str | ResizeMethod, antialias: bool = True,
+    precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:  # fmt: skip
     """Scale and shift an image by interpolation.
 

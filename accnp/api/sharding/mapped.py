@@ -23,7 +23,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.pytree import PyTreeDef, broadcast_prefix, flatten_arrays
+from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, flatten_arrays
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_outputs, spread
@@ -277,8 +277,8 @@ def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    out_specs: Any,
-    in_specs: Any = Infer,
+    out_specs: PyTree,
+    in_specs: PyTree = Infer,
     mesh: Any = None,
     axis_names: Collection[Hashable] = frozenset(),
     check_vma: bool = True,
@@ -363,7 +363,7 @@ def shard_map(
 
 @api_boundary
 def smap(
-    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any,
+    f: Callable[..., Any] | None = None, /, *, in_axes: PyTree = Infer, out_axes: Any,
     axis_name: Hashable,
 ) -> Any:  # fmt: skip
     """Map a function over one axis of the current mesh, with the axes of `vmap`.

@@ -11,7 +11,7 @@ from typing import Any
 from accnp.api.arguments.values import needs_function
 from accnp.array import Array
 from accnp.errors import api_boundary
-from accnp.pytree import tree_leaves
+from accnp.pytree import PyTree, tree_leaves
 
 __all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
 
@@ -26,7 +26,7 @@ def _sharding(name: str, x: Any) -> Any:
 
 
 @api_boundary
-def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
+def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) -> None:
     """Call a function with the sharding of each array of a pytree, also in traced functions.
 
     Parameters
@@ -60,7 +60,7 @@ def visualize_sharding(
     scale: float = 1.0,
     min_width: int = 9,
     max_width: int = 80,
-    color_map: Any = None,
+    color_map: object = None,
 ) -> None:
     """Print which devices hold which part of an array of rank 1 or 2.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from accnp.api.arrays.placement import is_place, put_tree
@@ -12,12 +12,13 @@ from accnp.api.sharding.specs import NamedSharding
 from accnp.array import is_traced
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
+from accnp.pytree import PyTree
 
 __all__ = ["auto_axes", "explicit_axes", "placed", "reshard", "with_sharding_constraint"]
 
 
 @api_boundary
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     """Declare how values are placed on devices within a program.
 
     Parameters
@@ -66,7 +67,7 @@ def _on_its_mesh(sharding: Any, x: Node) -> Any:
 
 
 @api_boundary
-def reshard(xs: Any, out_shardings: Any) -> Any:
+def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
     """Change the layout of arrays over devices, also in traced functions.
 
     Parameters
@@ -145,7 +146,11 @@ def _several(axes: Any) -> tuple[Any, ...]:
 
 @api_boundary
 def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | Sequence[str] | None = None,
+    out_sharding: PyTree = None,
 ) -> Any:
     """Make a function inside which axes of the current mesh have type Auto.
 
@@ -184,7 +189,11 @@ def auto_axes(
 
 @api_boundary
 def explicit_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | Sequence[str] | None = None,
+    in_sharding: PyTree = None,
 ) -> Any:
     """Make a function inside which axes of the current mesh have type Explicit.
 

@@ -12,7 +12,8 @@ from accnp.api.arrays.creation import array
 from accnp.api.arrays.placement import device_put
 from accnp.api.sharding.mesh import NO_MESH, Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
-from accnp.array import Array
+from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, Cut
 from accnp.runtime.device import Device
@@ -124,7 +125,7 @@ def make_array_from_callback(
     shape: Sequence[int],
     sharding: Sharding,
     data_callback: Callable[..., Any],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Make an array from parts that a function returns.
 
@@ -190,7 +191,11 @@ def _joined(
 
 @api_boundary
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+    shape: Sequence[int],
+    sharding: Sharding,
+    arrays: Sequence[Any],
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Make an array from its parts, one for each device.
 
@@ -240,7 +245,7 @@ def make_array_from_single_device_arrays(
 
 @api_boundary
 def make_array_from_process_local_data(
-    sharding: Sharding, local_data: Any, global_shape: Sequence[int] | None = None
+    sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int] | None = None
 ) -> Array:
     """Make an array from the data of this process, which is all of it.
 

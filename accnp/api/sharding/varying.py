@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.errors import api_boundary
 from accnp.ir.trace import state
-from accnp.pytree import map_arrays
+from accnp.pytree import PyTree, map_arrays
 from accnp.transforms.axes import size_of
 
 __all__ = ["pcast", "pvary"]
@@ -55,7 +56,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
 
 
 @api_boundary
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: PyTree, axis_name: Hashable, *, to: str) -> Any:
     """Declare whether values vary along mapped axes.
 
     Parameters

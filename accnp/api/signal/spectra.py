@@ -18,7 +18,7 @@ from accnp import dtypes
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.inside import broadcasts_inside, promotes_inside
-from accnp.api.arguments.shapes import as_axis, as_int, as_static
+from accnp.api.arguments.shapes import AxesLike, as_axis, as_int, as_static
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, zeros
 from accnp.api.arrays.joining import concatenate
@@ -41,7 +41,11 @@ Detrend = bool | str | Callable[[Array], Array]
 @api_boundary
 @broadcasts_inside
 def detrend(
-    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: AxesLike = 0,
+    overwrite_data: None = None,
 ) -> Array:
     """Subtract the mean or a least-squares line along an axis.
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import asarray
-from accnp.array import Array, is_traced
+from accnp.array import Array, ArrayLike, is_traced
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 
 __all__ = ["JAXSparse"]
@@ -92,8 +93,8 @@ class JAXSparse(abc.ABC):
 
     @classmethod
     def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
-        n_batch: int = 0,
+        cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32,
+        n_dense: int = 0, n_batch: int = 0,
     ) -> Self:  # fmt: skip
         """Make a sparse array from a dense one of the same shape and dtype.
 
@@ -134,7 +135,7 @@ class JAXSparse(abc.ABC):
     @classmethod
     @api_boundary
     def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> Self:
         """Make a sparse array from a SciPy sparse matrix of the same shape.
 

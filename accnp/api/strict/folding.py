@@ -27,7 +27,7 @@ from accnp.ir.op import o
 from accnp.primitives.control import call
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, wrong_dtype
-from accnp.pytree import PyTreeDef, leaf_names, treedef_tuple
+from accnp.pytree import PyTree, PyTreeDef, leaf_names, treedef_tuple
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["reduce", "reduce_window", "reduce_xor"]
@@ -201,8 +201,8 @@ def _is_identity(x: Node, monoid: Monoid) -> bool:
 
 @api_boundary
 def reduce(
-    operands: Any,
-    init_values: Any,
+    operands: PyTree,
+    init_values: PyTree,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
     out_sharding: object = None,
@@ -337,8 +337,8 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 @api_boundary
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: PyTree,
+    init_value: PyTree,
     computation: Callable[[Any, Any], Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,

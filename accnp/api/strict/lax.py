@@ -32,7 +32,7 @@ from accnp.ir.op import OPS, o
 from accnp.ir.trace import state
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.precision import reduce_precision as rounded_bits
-from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
+from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
 
 ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
@@ -58,7 +58,7 @@ def strict(
     def two(x: ArrayLike, y: ArrayLike) -> Array:
         return wrap(record(as_node(x, label), as_node(y, label)))
 
-    def three(x: Any, y: Any, z: Any) -> Array:
+    def three(x: ArrayLike, y: Any, z: Any) -> Array:
         return wrap(record(as_node(x, label), as_node(y, label), as_node(z, label)))
 
     accurate = parameters.endswith(ACCURATE)
@@ -197,7 +197,7 @@ _random_gamma_grad = strict(
 
 
 @api_boundary
-def random_gamma_grad(*args: Any) -> Array:
+def random_gamma_grad(*args: ArrayLike) -> Array:
     """Compute the derivative of gamma samples with respect to their parameter.
 
     Parameters
@@ -249,7 +249,7 @@ betainc = strict(
 
 
 @api_boundary
-def select_n(which: ArrayLike, *cases: Any) -> Array:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Select elements from several arrays by index.
 
     Parameters
@@ -769,7 +769,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 
 
 @api_boundary
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: PyTree) -> Any:
     """Return values unchanged, but as constants for differentiation.
 
     Parameters
@@ -817,7 +817,7 @@ def stop_gradient(x: Any) -> Any:
 
 
 @api_boundary
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: PyTree, /) -> Any:
     """Return values unchanged, once all of them are computed.
 
     Computations are neither merged nor fused across the barrier.

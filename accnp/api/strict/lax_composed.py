@@ -7,7 +7,7 @@ inputs are arrays of one dtype, the outputs are arrays; in jaxprs each call is o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from accnp.api.arrays.creation import full
 from accnp.api.arrays.manipulation import cut
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
-from accnp.array import Array, ArrayLike, Shape, wrap
+from accnp.array import Array, ArrayLike, ArraySequence, Shape, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -57,7 +57,7 @@ split_p = composed("split", _split, several=True)
 
 
 @api_boundary
-def stack(operands: Any, axis: int = 0) -> Array:
+def stack(operands: ArraySequence, axis: int = 0) -> Array:
     """Join arrays of one shape and dtype along a new axis.
 
     Parameters
@@ -326,7 +326,7 @@ eq_to_p, le_to_p, lt_to_p = _total("eq"), _total("le"), _total("lt")
 
 
 @api_boundary
-def shapes_broadcast(*shapes: Any) -> tuple[int, ...]:
+def shapes_broadcast(*shapes: Sequence[SupportsIndex]) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast.
 
     Parameters
@@ -434,7 +434,7 @@ def shape_as_value(shape: Shape) -> np.ndarray | Array:
 
 
 @api_boundary
-def dtype_of(x: Any) -> np.dtype:
+def dtype_of(x: DTypeLike | ArrayLike) -> np.dtype:
     """Return the dtype of an array, a number or a type.
 
     Parameters

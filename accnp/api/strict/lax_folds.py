@@ -5,8 +5,7 @@ The inputs are arrays and static integers, the outputs are lazy Arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
@@ -15,7 +14,7 @@ from accnp.api.arguments.values import needs_dtype
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, ShardingLike
 from accnp.config import config
 from accnp.docstrings import fill
 from accnp.dtypes.names import DTypeLike
@@ -44,7 +43,7 @@ _CUMULATIVE = {
 
 
 def _make_reduce(name: str, example: str) -> Callable[..., Array]:
-    def fold(operand: ArrayLike, axes: Any) -> Array:
+    def fold(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
         given = tuple(axes)  # counted from 0
         if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
@@ -70,7 +69,9 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
         out = getattr(o, name)(x, axes=found)
         return wrap(out if found else x)  # a sum would begin with 0 and lose the sign of -0
 
-    def fold_sharded(operand: ArrayLike, axes: Any, *, out_sharding: Any = None) -> Array:
+    def fold_sharded(
+        operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
+    ) -> Array:
         return fold(operand, axes)
 
     reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)

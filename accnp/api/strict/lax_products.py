@@ -357,11 +357,11 @@ scaled_dot_p = composed("scaled_dot", _scaled)
 
 @api_boundary
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:

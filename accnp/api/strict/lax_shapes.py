@@ -17,7 +17,7 @@ from accnp.api.arguments.values import needs_dtype
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import full_like as jnp_full_like
 from accnp.api.arrays.creation import iota as jnp_iota
-from accnp.array import Array, ArrayLike, Shape
+from accnp.array import Array, ArrayLike, ArraySequence, Shape, ShardingLike, SupportsShapeDtype
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -35,7 +35,11 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
 
 @api_boundary
 def full(
-    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: ShardingLike = None,
 ) -> Array:
     """Make an array filled with one value.
 
@@ -89,11 +93,11 @@ def _one_number(x: Any, name: str) -> Any:
 
 @api_boundary
 def full_like(
-    x: Any,
+    x: ArrayLike | SupportsShapeDtype,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
-    sharding: Any = None,
+    sharding: ShardingLike = None,
 ) -> Array:
     """Make an array filled with one value, with the shape and dtype of another one.
 
@@ -177,7 +181,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
 @api_boundary
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: object = None
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: ShardingLike = None
 ) -> Array:
     """Make an array whose elements are their index along one axis.
 
@@ -229,7 +233,9 @@ def broadcasted_iota(
 
 
 @api_boundary
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object = None) -> Array:
+def broadcast(
+    operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike = None
+) -> Array:
     """Repeat an array along new leading axes.
 
     Parameters
@@ -272,7 +278,7 @@ def broadcast_in_dim(
     shape: Shape,
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Repeat an array to a larger shape, with its axes at given places.
 
@@ -362,7 +368,7 @@ def reshape(
     new_sizes: Shape,
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Return the elements of an array in another shape.
 
@@ -791,7 +797,7 @@ def x_array(node: Node) -> Array:
 
 
 @api_boundary
-def concatenate(operands: Any, dimension: int) -> Array:
+def concatenate(operands: ArraySequence, dimension: int) -> Array:
     """Join arrays of one dtype along an existing axis.
 
     Parameters

@@ -24,7 +24,7 @@ from accnp.errors import api_boundary
 from accnp.ir.graph import build
 from accnp.ir.node import items, record
 from accnp.ir.trace import state
-from accnp.pytree import array_leaves, flatten_arrays, register_pytree_node, tree_unflatten
+from accnp.pytree import PyTree, array_leaves, flatten_arrays, register_pytree_node, tree_unflatten
 
 __all__ = [
     "Token", "after_all", "after_all_p", "composite", "composite_p", "create_token",
@@ -69,7 +69,7 @@ create_token_p, after_all_p = _Tokens("create_token"), _Tokens("after_all")
 
 
 @api_boundary
-def create_token(_: Any = None) -> Token:
+def create_token(_: object = None) -> Token:
     """Make a token, which has neither shape nor dtype.
 
     Parameters
@@ -138,7 +138,7 @@ dce_sink_p = composed("dce_sink", _ignore, several=True)
 
 
 @api_boundary
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
     """Mark values as used, so that they stay in jaxprs.
 
     Parameters
@@ -398,7 +398,7 @@ def _no_halves(name: str) -> NotImplementedError:
 
 
 @api_boundary
-def psend(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Token:
+def psend(x: ArrayLike, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Token:
     """Send an array along a mapped axis; not supported.
 
     Parameters

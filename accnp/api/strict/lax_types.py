@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import ml_dtypes
 import numpy as np
@@ -326,7 +326,10 @@ class RaggedDotDimensionNumbers:
     __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
 
     def __init__(
-        self, dot_dimension_numbers: Any, lhs_ragged_dimensions: Any, rhs_group_dimensions: Any
+        self,
+        dot_dimension_numbers: DotNumbers,
+        lhs_ragged_dimensions: Sequence[SupportsIndex],
+        rhs_group_dimensions: Sequence[SupportsIndex],
     ) -> None:
         self.dot_dimension_numbers = tuple(
             tuple(_ints(group) for group in pair) for pair in dot_dimension_numbers
@@ -375,6 +378,9 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
+# What elementary functions take as their accuracy, and products as the roles of the axes.
+Accuracy = AccuracyMode | Tolerance | None
+DotNumbers = Sequence[Sequence[Sequence[int]]]
 # What functions take as the precision of a product.
 PrecisionLike = (
     None | str | Precision | tuple[str, str] | tuple[Precision, Precision]

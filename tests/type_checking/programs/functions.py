@@ -29,6 +29,24 @@ x.astype()  # error: reportCallIssue
 x.at[0].set()  # error: reportCallIssue
 x.at[0].nosuch(1)  # error: reportAttributeAccessIssue
 jax.random.normal(shape=(3,))  # error: reportCallIssue
+jnp.zeros(3, device="cpu")  # error: reportArgumentType
+jnp.ones(3, out_sharding=1)  # error: reportArgumentType
+jnp.matmul(x, x, precision=3.5)  # error: reportArgumentType
+jnp.split(x, None)  # error: reportArgumentType
+jnp.concatenate(3)  # error: reportArgumentType
+jnp.tensordot(x, x, axes=None)  # error: reportArgumentType
+jnp.linalg.norm(x, axis="x")  # error: reportArgumentType
+jnp.roll(x, None)  # error: reportArgumentType
+x.at[0].add(1.0, mode=3)  # error: reportArgumentType
+x.astype(jnp.int32, device="cpu")  # error: reportArgumentType
+jax.lax.transpose(x, 0)  # error: reportArgumentType
+jax.lax.slice(x, 0, 1)  # error: reportArgumentType
+jax.lax.dot_general(x, x, 0)  # error: reportArgumentType
+jax.lax.full_like("x", 0.0)  # error: reportArgumentType
+jax.nn.softmax(x, axis="x")  # error: reportArgumentType
+jax.nn.one_hot(x, 3, dtype=3)  # error: reportArgumentType
+jax.random.key("x")  # error: reportArgumentType
+jax.scipy.special.softmax(x, axis="x")  # error: reportArgumentType
 
 # right ones, and results
 assert_type(jnp.sum(x, axis=(0,), keepdims=True, where=x > 0), Array)
@@ -53,6 +71,25 @@ assert_type(jnp.linspace(0, 1, 5), Array)
 assert_type(jnp.matmul(x, x), Array)
 assert_type(jnp.clip(x, 0, 1), Array)
 assert_type(jnp.asarray([1, 2], dtype=np.float32), Array)
+assert_type(jnp.array([[1, 2.0], [x[0], 3]]), Array)
+assert_type(jnp.asarray(memoryview(b"ab")), Array)
+assert_type(jnp.array([np.ones(2), range(2)]), Array)
+assert_type(jnp.zeros(3, device=jax.devices()[0], out_sharding=jax.P("x")), Array)
+assert_type(jnp.ones_like(jax.ShapeDtypeStruct((3,), jnp.float32)), Array)
+assert_type(jnp.matmul(x, x, precision="highest"), Array)
+assert_type(jnp.matmul(x, x, precision=jax.lax.Precision.HIGHEST), Array)
+assert_type(jnp.split(x, [1, 2]), list[Array])
+assert_type(jnp.stack((x, np.ones(3), 2.0)), Array)
+assert_type(jnp.stack(x), Array)
+assert_type(jnp.tensordot(x, x, axes=([0], [0])), Array)
+assert_type(jnp.roll(x, (1,), axis=(0,)), Array)
+assert_type(jnp.delete(x, slice(0, 2)), Array)
+assert_type(jnp.interp(x, x, x, left="extrapolate", right=0.0), Array)
+assert_type(jax.lax.transpose(x, (0,)), Array)
+assert_type(jax.lax.slice(x, [0], [1], [1]), Array)
+assert_type(jax.lax.dot_general(x, x, (((0,), (0,)), ([], []))), Array)
+assert_type(jax.nn.softmax(x, axis=(0,)), Array)
+jax.random.split(jax.random.key(0, impl="threefry2x32"))
 jnp.zeros((2, 3), dtype=x.dtype)
 jnp.zeros(3, jnp.int32)
 jnp.zeros(3, bool)
