@@ -522,7 +522,7 @@ def real_part(dtype: DType) -> DType:
     Parameters
     ----------
     dtype : dtype
-        Type of the values.
+        Type of complex or real values.
 
     Returns
     -------

@@ -58,7 +58,7 @@ def value_type(x: Any) -> WeakType:
     Parameters
     ----------
     x : array_like
-        Value to classify.
+        Number or array to classify.
 
     Returns
     -------

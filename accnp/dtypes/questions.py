@@ -370,7 +370,7 @@ def to_inexact(dtype: DType) -> DType:
     Parameters
     ----------
     dtype : dtype
-        Type of the operand.
+        Type of the values that a function gets.
 
     Returns
     -------

@@ -339,7 +339,23 @@ class PyTreeDef:
         return _nodes_of(self._node)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree with these leaves."""
+        """Build the pytree of this structure with the given leaves.
+
+        Parameters
+        ----------
+        leaves : iterable
+            Leaves from left to right.
+
+        Returns
+        -------
+        pytree
+            Pytree of this structure.
+
+        Raises
+        ------
+        ValueError
+            If there are too few or too many leaves.
+        """
         try:
             leaves = leaves if isinstance(leaves, list | tuple) else list(leaves)
             if len(leaves) != self.num_leaves:
@@ -355,19 +371,41 @@ class PyTreeDef:
 
     @api_boundary
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of `tree` that stand where this structure has leaves."""
+        """Return the subtrees of a pytree in the places where this structure has leaves.
+
+        Parameters
+        ----------
+        tree : pytree
+            Pytree of which this structure is a prefix.
+
+        Returns
+        -------
+        list
+            Subtrees from left to right.
+        """
         found: list[Any] = []
         _upto(self._node, tree, found.append)
         return found
 
     def children(self) -> list[PyTreeDef]:
-        """The structures one level down."""
+        """Return the structures one level down."""
         inner = () if self._node is None else self._node[2]
         return [PyTreeDef(x, _leaves_of(x)) for x in inner]
 
     @api_boundary
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
-        """This structure with `inner` in place of each leaf."""
+        """Return this structure with another one in place of each leaf.
+
+        Parameters
+        ----------
+        inner : PyTreeDef
+            Structure to insert.
+
+        Returns
+        -------
+        PyTreeDef
+            Composed structure.
+        """
 
         def put(node: Structure) -> Structure:
             if node is None:
@@ -405,11 +443,11 @@ class PyTreeDef:
         return result
 
     def node_data(self) -> tuple[type, Any] | None:
-        """`(type, static data)` of the top node, or None for a leaf."""
+        """Return the type and the static data of the top node, or None for a leaf."""
         return None if self._node is None else (self._node[0], _data(self._node))
 
     def is_leaf(self) -> bool:
-        """Whether this is the structure of a single leaf."""
+        """Return whether this is the structure of a single leaf."""
         return self._node is None
 
     def shown(self) -> PyTreeDef:

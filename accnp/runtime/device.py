@@ -77,8 +77,13 @@ class Device:
         return ".".join(map(str, buffers.driver_of(self).cc))
 
     def memory_stats(self) -> dict[str, int] | None:
-        """What is known of its memory: `bytes_in_use` by arrays of accnp, `pool_bytes` that the
-        pool holds (in use or kept for reuse), `bytes_limit`, all there is. None for a CPU.
+        """Return statistics of the memory of a GPU in bytes, and None for a CPU.
+
+        Returns
+        -------
+        dict or None
+            `bytes_in_use` by arrays, `pool_bytes` that the pool holds (in use or kept for reuse),
+            and `bytes_limit`, the size of the memory.
         """
         if self.platform == "cpu":
             return None

@@ -200,12 +200,20 @@ class Ref(Reference):
         return At(self)
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the content."""
+        """Return the address of the content in memory."""
         return self.content.unsafe_buffer_pointer()
 
     @api_boundary
     def addupdate(self, value: Any, idx: Any = ...) -> None:
-        """Add to a part of the content."""
+        """Add to a part of the content.
+
+        Parameters
+        ----------
+        value : array_like
+            Summand, which broadcasts to the part.
+        idx : index, optional
+            Part to add to. The default is all.
+        """
         addupdate(self, idx, value)
 
     @api_boundary

@@ -407,9 +407,21 @@ class JitFunction(Generic[P, R]):
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
-        """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr.
+        """Trace the function for given arguments, and return the stage with its jaxpr.
 
-        Sizes may be symbols (`export.symbolic_shape`)."""
+        Parameters
+        ----------
+        *args : pytree of array_like
+            Positional arguments. `ShapeDtypeStruct` leaves work, too, and their lengths may be
+            symbolic (`export.symbolic_shape`).
+        **kwargs : pytree of array_like
+            Keyword arguments.
+
+        Returns
+        -------
+        stages.Traced
+            Traced function.
+        """
         jaxpr = imported("accnp.api.jaxprs.jaxpr")
         if jaxpr.has_symbols((args, kwargs)):
             return imported("accnp.api.exporting.symbolic").symbolic_stage(self, args, kwargs)
@@ -426,16 +438,42 @@ class JitFunction(Generic[P, R]):
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Trace and plan for these arguments; `.compile()` makes the machine code."""
+        """Trace the function for given arguments and plan its kernels.
+
+        Parameters
+        ----------
+        *args : pytree of array_like
+            Positional arguments, or their types.
+        **kwargs : pytree of array_like
+            Keyword arguments, or their types.
+
+        Returns
+        -------
+        stages.Lowered
+            Planned program, whose method `compile` makes machine code.
+        """
         return self.trace(*args, **kwargs).lower()
 
     @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the ShapeDtypeStructs of the results, without computing; sizes may be symbols."""
+        """Return the types of the results without computing them.
+
+        Parameters
+        ----------
+        *args : pytree of array_like
+            Positional arguments, or their types; lengths may be symbolic.
+        **kwargs : pytree of array_like
+            Keyword arguments, or their types.
+
+        Returns
+        -------
+        pytree of ShapeDtypeStruct
+            Types of the results.
+        """
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
-        """Forget all traced signatures of this function."""
+        """Clear the traces of this function."""
         forget([self._cache])
 
     def _cache_size(self) -> int:

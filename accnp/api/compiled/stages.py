@@ -227,7 +227,7 @@ class TracedStage(_Stage):
             )
 
     def lower(self, **_: Any) -> Lowered:
-        """Plan the kernels."""
+        """Plan the kernels, and return the next stage."""
         return Lowered(self)
 
 
@@ -282,16 +282,22 @@ class Lowered(_Stage):
 
     @api_boundary
     def as_text(self, *_: Any, **__: Any) -> str:
-        """The source of every kernel, in the order of launches."""
+        """Return the source of every kernel, in the order of launches."""
         return plan_text(self._plan)
 
     @api_boundary
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
-        """The program before it is planned: a jaxpr."""
+        """Return the program before it is planned, as a jaxpr.
+
+        Parameters
+        ----------
+        dialect : str, optional
+            Ignored; present for compatibility with JAX.
+        """
         return self._traced.jaxpr
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimated simple operations and launches of one call, and bytes that must move."""
+        """Return estimates for one call: simple operations, launches, and bytes to transfer."""
         plan = self._plan
         moved = float(sum(step.nbytes for step in plan.steps))
         return {
@@ -302,7 +308,18 @@ class Lowered(_Stage):
 
     @api_boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, **_: Any) -> Compiled:
-        """Make (or load) the machine code of every kernel; options as for `jit`."""
+        """Compile every kernel, or load it from the cache on disk, and return the last stage.
+
+        Parameters
+        ----------
+        compiler_options : dict, optional
+            Options of XLA, as for `jit`.
+
+        Returns
+        -------
+        stages.Compiled
+            Program to call.
+        """
         if unknown := unknown_compiler_options(compiler_options):
             raise unknown_option_error(unknown[0])
         engine.compile_plan(self._plan)
@@ -358,39 +375,39 @@ class Compiled(_Stage):
 
     @api_boundary
     def as_text(self) -> str:
-        """The source of every kernel."""
+        """Return the source of every kernel."""
         return self._lowered.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimated simple operations and launches of one call, and bytes that must move."""
+        """Return estimates for one call: simple operations, launches, and bytes to transfer."""
         return self._lowered.cost_analysis()
 
     def memory_analysis(self) -> CompiledMemoryStats:
-        """Bytes of the arguments, the results, and what lies between."""
+        """Return the sizes of arguments, results and temporary buffers, in bytes."""
         entry, plan = self._traced._entry, self._lowered._plan
         ins = sum(a.nbytes for a in entry.graph.in_avals)
         outs = sum(a.nbytes for a in entry.out_avals)
         return CompiledMemoryStats(ins, outs, max(0, _peak(plan) - outs))
 
     def runtime_executable(self) -> Any:
-        """What runs: the plan of the kernels."""
+        """Return the plan of kernels that a call runs."""
         return self._lowered._plan
 
     @property
     def input_shardings(self) -> Any:
-        """How the arguments lie on devices, in their structure: on the default one."""
+        """Layout of the arguments over devices, in their structure."""
         entry = self._traced._entry
         avals = entry.graph.in_avals[len(entry.consts) :]
         return self._traced._call.spec.unflatten([_sharding(a) for a in avals])
 
     @property
     def output_shardings(self) -> Any:
-        """How the results lie on devices, in their structure."""
+        """Layout of the results over devices, in their structure."""
         entry = self._traced._entry
         return entry.out_spec.unflatten([_sharding(a) for a in entry.out_avals])
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
+        """Run the program for arguments of its signature."""
         return self(*args, **kwargs)
 
     @api_boundary

@@ -98,10 +98,21 @@ class custom_jvp(Generic[P, R]):
 
     @api_boundary
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
-        """Set the rule (primals, tangents) -> (primal out, tangent out); returns it.
+        """Set the derivative rule of the function, as a decorator.
 
-        With `symbolic_zeros` the tangents of arguments that are not differentiated are
-        `SymbolicZero`s, and the rule may return such.
+        Parameters
+        ----------
+        jvp : callable
+            Rule `(primals, tangents) -> (value, tangent)`, linear in the tangents. Arguments that
+            are not differentiated come first.
+        symbolic_zeros : bool, optional
+            Whether the tangents of arguments that are not perturbed are passed as `SymbolicZero`,
+            which the rule may return, too. The default is False.
+
+        Returns
+        -------
+        callable
+            The rule itself.
         """
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
@@ -109,7 +120,19 @@ class custom_jvp(Generic[P, R]):
 
     @api_boundary
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set a rule (tangent, primal_out, *primals) -> tangent for each argument, or None."""
+        """Set a derivative rule for each argument of the function.
+
+        Parameters
+        ----------
+        *jvps : callable or None
+            For each argument, a function `(tangent, value, *primals)` that returns its part of the
+            tangent; None if the derivative is zero.
+
+        Raises
+        ------
+        TypeError
+            If the function has arguments that are not differentiated; use `defjvp`.
+        """
         if self.nondiff_argnums:
             raise TypeError(
                 "custom_jvp: defjvps has a rule for each argument; got nondiff_argnums="

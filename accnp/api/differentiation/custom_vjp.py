@@ -196,14 +196,21 @@ class custom_vjp(Generic[P, R]):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Set the rules: fwd(*args) -> (out, residuals), bwd(residuals, ct) -> cotangents.
+        """Set the forward and the backward rule of the function.
 
-        Args:
-            fwd: the function's value, and whatever `bwd` needs of it: a pytree.
-            bwd: returns a tuple with a cotangent for each differentiable argument; None is zero.
-            symbolic_zeros: give `fwd` leaves that say whether they are differentiated
-                (`CustomVJPPrimal`), and `bwd` a `SymbolicZero` where a result's cotangent is zero.
-            optimize_remat: accepted; under `checkpoint` what is not needed is never computed.
+        Parameters
+        ----------
+        fwd : callable
+            Function of the arguments that returns `(value, residuals)`, where the residuals are a
+            pytree of what `bwd` needs.
+        bwd : callable
+            Function `(residuals, cotangent)` that returns a tuple with a cotangent for each
+            differentiable argument; None is zero. Arguments that are not differentiated come first.
+        symbolic_zeros : bool, optional
+            Whether `fwd` gets leaves that say whether they are perturbed (`CustomVJPPrimal`), and
+            `bwd` a `SymbolicZero` for a cotangent that is zero. The default is False.
+        optimize_remat : bool, optional
+            Ignored: under `checkpoint`, values that are not needed are never computed.
         """
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError(

@@ -93,12 +93,12 @@ class Error:
         self._meanings = tuple(sorted(meanings, key=lambda pair: pair[0]))
 
     def get(self) -> str | None:
-        """The text of the error, or None."""
+        """Return the message of the error, or None."""
         error = self.get_exception()
         return None if error is None else str(error)
 
     def get_exception(self) -> CheckError | None:
-        """The error as an exception, or None."""
+        """Return the error as an exception, or None."""
         meanings = dict(self._meanings)
         places = {k: (np.asarray(p), np.asarray(c), v) for k, (p, c, v) in self._places.items()}
         shape = next((p.shape for p, _, _ in places.values()), ())
@@ -114,7 +114,7 @@ class Error:
 
     @api_boundary
     def throw(self) -> None:
-        """Raise JaxRuntimeError (a ValueError) if an error has happened."""
+        """Raise a JaxRuntimeError, which is also a ValueError, if there is an error."""
         check_error(self)
 
     def __str__(self) -> str:

@@ -129,10 +129,24 @@ class Exported:
 
     @api_boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the program; it can be jitted, mapped, and differentiated if `has_vjp`.
+        """Run the program; it can be jitted, mapped, and differentiated if `has_vjp`.
 
-        Raises:
-            ValueError: the arguments are not of the types for which it was exported.
+        Parameters
+        ----------
+        *args : pytree of array_like
+            Positional arguments.
+        **kwargs : pytree of array_like
+            Keyword arguments.
+
+        Returns
+        -------
+        pytree of Array
+            Results.
+
+        Raises
+        ------
+        ValueError
+            If the arguments have other types than those for which the program was exported.
         """
         leaves, tree = flatten_arrays((args, kwargs))
         if tree != self.in_tree:
@@ -234,16 +248,26 @@ class Exported:
     # --- derivatives ---
 
     def has_vjp(self) -> bool:
-        """Whether it has a derivative: always where it was exported, else if it was stored."""
+        """Return whether the program has a derivative.
+
+        It always has one in the process that exported it, and elsewhere if it was stored.
+        """
         return self._vjp is not None
 
     @api_boundary
     def vjp(self) -> Exported:
-        """The program from flat arguments, and cotangents of results that are floats, to
-        cotangents of arguments that are floats.
+        """Return the program of the reverse-mode derivative.
 
-        Raises:
-            ValueError: there is none.
+        Returns
+        -------
+        export.Exported
+            Program from flat arguments and the cotangents of floating results to the cotangents of
+            floating arguments.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
         """
         if self._vjp is None:
             raise ValueError(f"No VJP is available for exported {self.fun_name}")
@@ -277,10 +301,17 @@ class Exported:
 
     @api_boundary
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The program as bytes; `deserialize` reads them, in any process that has accnp.
+        """Return the program as bytes, for `deserialize` in any process that has accnp.
 
-        Args:
-            vjp_order: how many derivatives are stored with it.
+        Parameters
+        ----------
+        vjp_order : int, optional
+            Number of derivatives to store. The default is 0.
+
+        Returns
+        -------
+        bytearray
+            Serialized program.
         """
         vjp = self.vjp().serialize(vjp_order - 1) if vjp_order else b""
         arrays = [[a.dtype.name, list(a.shape)] for a in self._arrays]
@@ -298,7 +329,7 @@ class Exported:
         return json.dumps(self._head["program"]).encode()
 
     def mlir_module(self) -> str:
-        """The program as text: JSON, one value for each entry."""
+        """Return the program as text, in JSON with one value for each entry."""
         return json.dumps(self._head["program"], indent=1)
 
 

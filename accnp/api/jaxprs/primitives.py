@@ -89,18 +89,51 @@ class Primitive:
     # --- what it is ---
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """Set the function that computes the results of concrete operands; returns it."""
+        """Set the function that computes the results of concrete operands, as a decorator.
+
+        Parameters
+        ----------
+        impl : callable
+            Function of the operands and parameters that returns the results.
+
+        Returns
+        -------
+        callable
+            The function itself.
+        """
         self.impl = impl  # type: ignore[method-assign]
         self._programs.clear()
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """Set the function from the operands' types to the results'; returns it."""
+        """Set the function from the types of operands to the types of results, as a decorator.
+
+        Parameters
+        ----------
+        abstract_eval : callable
+            Function of avals and parameters that returns the types of the results.
+
+        Returns
+        -------
+        callable
+            The function itself.
+        """
         self.def_effectful_abstract_eval(lambda *xs, **p: (abstract_eval(*xs, **p), no_effects))
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """Like `def_abstract_eval`, for a function that returns types and effects."""
+        """Set the function from the types of operands to the types of results and the effects.
+
+        Parameters
+        ----------
+        abstract_eval : callable
+            Function of avals and parameters that returns types and a set of effects.
+
+        Returns
+        -------
+        callable
+            The function itself.
+        """
         self.abstract_eval = abstract_eval  # type: ignore[method-assign]
         return abstract_eval
 

@@ -148,7 +148,7 @@ def zeros_like_aval(aval: Aval) -> Any:
     Parameters
     ----------
     aval : ShapedArray
-        Shape and dtype of the array.
+        Type of the result.
 
     Returns
     -------
@@ -473,7 +473,7 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
     Parameters
     ----------
     x : array_like
-        Operand to repeat.
+        Values to repeat.
     size : int
         Length of the new axis.
     axis : int

@@ -83,7 +83,18 @@ class custom_vmap:
 
     @api_boundary
     def def_vmap(self, vmap_rule: Rule) -> Rule:
-        """Set the batching rule; returns it, so that this serves as a decorator."""
+        """Set the batching rule of the function, as a decorator.
+
+        Parameters
+        ----------
+        vmap_rule : callable
+            Rule `(axis_size, in_batched, *args) -> (results, out_batched)`.
+
+        Returns
+        -------
+        callable
+            The rule itself.
+        """
         self.vmap_rule = vmap_rule
         return vmap_rule
 

@@ -127,7 +127,7 @@ class Explanation:
 
     @property
     def looks(self) -> list[tuple[str, str, int, float]]:
-        """Who forced values: the line, by what, how often, seconds in all."""
+        """Uses that needed values: line, cause, count, and total time in seconds."""
         found: dict[tuple[str, str], list[float]] = {}
         for e in self._of("look"):
             found.setdefault((e.line, e.name), []).append(e.seconds)
@@ -229,11 +229,11 @@ class Explanation:
     __repr__ = __str__
 
     def html(self) -> str:
-        """One page with everything in it: pictures of the graphs, bars, tables."""
+        """Return a page with everything: pictures of the graphs, bars and tables."""
         return page(self)
 
     def save_html(self, path: str | Path) -> Path:
-        """Write the page; returns its path."""
+        """Write the page to a file, and return its path."""
         target = Path(path)
         target.write_text(self.html(), encoding="utf-8")
         return target

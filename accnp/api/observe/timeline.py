@@ -95,12 +95,12 @@ class Timeline:
         self._foreign: list[dict[str, Any]] = []  # events of other processes
 
     def start(self) -> Timeline:
-        """Begin."""
+        """Start recording."""
         self._session.start()
         return self
 
     def stop(self) -> Timeline:
-        """End."""
+        """Stop recording."""
         self._session.stop()
         return self
 
@@ -126,15 +126,15 @@ class Timeline:
         return self._session.events
 
     def kernels(self) -> list[KernelTotal]:
-        """The launched kernels, library calls and loops: counts, times, bytes."""
+        """Return the kernels, library calls and loops with their counts, times and bytes."""
         return kernel_totals(self.events)
 
     def add(self, events: Iterable[dict[str, Any]]) -> None:
-        """Take events of another process, in the trace format."""
+        """Add the events of another process, in the trace format."""
         self._foreign += events
 
     def as_dict(self) -> dict[str, Any]:
-        """The trace format's objects; times are microseconds since the start."""
+        """Return the objects of the trace format, with times in microseconds since the start."""
         pid = os.getpid()
         names = {t.ident: t.name for t in threading.enumerate()}
         threads = dict.fromkeys(e.thread for e in self.events)
@@ -173,9 +173,17 @@ class Timeline:
         }
 
     def save(self, path: str | Path) -> Path:
-        """Write the trace, compressed if the name ends with `.gz`; returns the path.
+        """Write the trace to a file for ui.perfetto.dev or chrome://tracing, and return its path.
 
-        Open it at ui.perfetto.dev or in chrome://tracing.
+        Parameters
+        ----------
+        path : str or Path
+            File to write, which is compressed if its name ends with `.gz`.
+
+        Returns
+        -------
+        Path
+            Path of the file.
         """
         target = Path(path)
         data = json.dumps(self.as_dict()).encode()
@@ -183,8 +191,11 @@ class Timeline:
         return target
 
     def summary(self) -> str:
-        """A line for each kernel (launches, time, bytes, share of what memory can do), and how long
-        the other things took."""
+        """Return a table of the kernels as text: launches, times, bytes and bandwidth.
+
+        The bandwidth is relative to that of a streaming copy. A line for each other kind of work
+        follows.
+        """
         lines = [f"{'launches':>8} {'ms':>10} {'MB':>10} {'GB/s':>7} {'of copy':>8}  kernel"]
         kernels = self.kernels()
         for k in kernels:

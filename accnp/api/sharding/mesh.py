@@ -364,11 +364,7 @@ class AbstractMesh(_Grid):
 
     @property
     def devices(self) -> Any:
-        """There are none.
-
-        Raises:
-            ValueError: always.
-        """
+        """Raise a ValueError, since the mesh has no devices."""
         raise ValueError("AbstractMesh: it has no devices; got AbstractMesh.devices; use a Mesh")
 
     @api_boundary

@@ -108,7 +108,13 @@ class PartitionSpec:
         return self.partitions.count(value)
 
     def update(self, **fields: Any) -> PartitionSpec:
-        """Return a spec with other partitions, unreduced or reduced axes."""
+        """Return a spec with other partitions, unreduced or reduced axes.
+
+        Parameters
+        ----------
+        **fields : object
+            New values of `partitions`, `unreduced` or `reduced`.
+        """
         partitions = fields.pop("partitions", self.partitions)
         return PartitionSpec(
             *partitions, **{"unreduced": self.unreduced, "reduced": self.reduced, **fields}
@@ -180,19 +186,42 @@ class Sharding:
     memory_kind: str | None = "device"
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
-        """For each device the slices of the part that it holds.
+        """Return the index of the part that each device holds.
 
-        Raises:
-            ValueError: an axis cannot be cut evenly.
+        Parameters
+        ----------
+        global_shape : sequence of int
+            Shape of the whole array.
+
+        Returns
+        -------
+        dict
+            Tuple of slices for each device.
+
+        Raises
+        ------
+        ValueError
+            If an axis cannot be divided evenly.
         """
         raise NotImplementedError(f"{type(self).__name__}: it does not say where parts lie")
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
-        """Raise ValueError where an array of this shape cannot lie so."""
+        """Raise a ValueError if an array of this shape cannot be divided evenly."""
         self.shard_shape(aval_shape)
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part that each device holds."""
+        """Return the shape of the part that each device holds.
+
+        Parameters
+        ----------
+        global_shape : sequence of int
+            Shape of the whole array.
+
+        Returns
+        -------
+        tuple of int
+            Shape of each part.
+        """
         return tuple(global_shape)
 
     @property
@@ -226,11 +255,24 @@ class Sharding:
         return True
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Any:
-        """For each device of this process the slices of the part that it holds."""
+        """Return the index of the part that each device of this process holds."""
         return self.devices_indices_map(global_shape)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether arrays of this rank lie alike on the same devices, part by part."""
+        """Return whether two shardings lay out arrays of a rank alike on the same devices.
+
+        Parameters
+        ----------
+        other : Sharding
+            Sharding to compare with.
+        ndim : int
+            Rank of the arrays.
+
+        Returns
+        -------
+        bool
+            True if each device holds the same part.
+        """
         if self._devices != other._devices:
             return False
         shape = (prod([self.num_devices, other.num_devices]),) * ndim
@@ -241,10 +283,17 @@ class Sharding:
         return [[s.indices(n) for s, n in zip(index, shape, strict=True)] for index in found]
 
     def with_memory_kind(self, kind: str) -> Sharding:
-        """Return the sharding in another memory; there is one kind, "device" (or "unpinned_host").
+        """Return the sharding for another kind of memory, of which there is one.
 
-        Raises:
-            ValueError: there is no such memory.
+        Parameters
+        ----------
+        kind : str
+            "device" or "unpinned_host".
+
+        Raises
+        ------
+        ValueError
+            If there is no such memory.
         """
         _check_memory(kind)
         return self
@@ -435,19 +484,43 @@ class NamedSharding(Sharding):
         return counts
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part that each device holds.
+        """Return the shape of the part that each device holds.
 
-        Raises:
-            ValueError: an axis cannot be cut evenly.
+        Parameters
+        ----------
+        global_shape : sequence of int
+            Shape of the whole array.
+
+        Returns
+        -------
+        tuple of int
+            Shape of each part.
+
+        Raises
+        ------
+        ValueError
+            If an axis cannot be divided evenly.
         """
         counts = self._factors(global_shape)
         return tuple(n // k for n, k in zip(global_shape, counts, strict=True))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
-        """For each device the slices of the part that it holds.
+        """Return the index of the part that each device holds.
 
-        Raises:
-            ValueError: an axis cannot be cut evenly.
+        Parameters
+        ----------
+        global_shape : sequence of int
+            Shape of the whole array.
+
+        Returns
+        -------
+        dict
+            Tuple of slices for each device.
+
+        Raises
+        ------
+        ValueError
+            If an axis cannot be divided evenly.
         """
         counts = self._factors(global_shape)
         names, sizes = self.mesh.axis_names, self.mesh.shape

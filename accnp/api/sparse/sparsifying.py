@@ -238,7 +238,7 @@ def todense(arr: Any) -> Array:
     Parameters
     ----------
     arr : sparse array or array_like
-        Operand to convert.
+        Sparse or dense operand.
 
     Returns
     -------
