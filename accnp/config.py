@@ -14,7 +14,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from accnp.forks import renewed
 
@@ -592,10 +592,25 @@ def _take_back(mine: dict[str, Any], name: str, setting: _Setting) -> None:
 _REQUIRED = object()
 
 
-def _switch(
-    name: str, effect: str, default: Any = _REQUIRED
-) -> Callable[..., contextlib.AbstractContextManager[None]]:
-    def switch(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
+if TYPE_CHECKING:
+
+    class Switch(Protocol):
+        """Sets an option that is on or off while a `with` block runs."""
+
+        def __call__(self, new_val: bool = True) -> contextlib.AbstractContextManager[None]: ...
+
+    class Setter(Protocol):
+        """Sets an option to one of its values while a `with` block runs."""
+
+        def __call__(self, new_val: object) -> contextlib.AbstractContextManager[None]: ...
+
+
+@overload
+def _switch(name: str, effect: str) -> Setter: ...
+@overload
+def _switch(name: str, effect: str, default: bool) -> Switch: ...
+def _switch(name: str, effect: str, default: object = _REQUIRED) -> Any:
+    def switch(new_val: object = default) -> contextlib.AbstractContextManager[None]:
         if new_val is _REQUIRED:
             raise TypeError(f"{name}: a value is missing; pass it, as in with {name}(...):")
         return scope(name, new_val)

@@ -21,6 +21,8 @@ import accnp
 from accnp.api.arrays import methods
 from accnp.api.elements import ufuncs
 from accnp.api.folds import cumulative, reductions
+from accnp.api.indexes import lax_index
+from accnp.api.strict import lax, lax_folds
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -173,6 +175,16 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (cumulative, "Total", "nansum nanprod"),
         (ufuncs, "OfOne", "i0 trunc"),
         (ufuncs, "OfTwo", "fmax fmin gcd lcm"),
+        (lax, "OfOne", "abs floor neg"),
+        (lax, "OfOneAccurate", "exp sin tanh"),
+        (lax, "OfTwo", "add atan2 lt"),
+        (lax, "OfGamma", "igamma igammac"),
+        (lax_folds, "Reduction", "reduce_prod reduce_max reduce_or"),
+        (lax_folds, "Summation", "reduce_sum"),
+        (lax_folds, "Search", "argmax argmin"),
+        (lax_folds, "Accumulation", "cumsum cumlogsumexp"),
+        (lax_index, "Scatter", "scatter scatter_add scatter_max"),
+        (importlib.import_module("accnp.config"), "Switch", "enable_x64 debug_nans log_compiles"),
     ],
 )
 def test_types_of_made_functions_are_their_signatures(module, name, made):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -587,6 +587,21 @@ def eigvals(a: ArrayLike) -> Array:
     return lax_spectra.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True,
+    hermitian: bool = False, subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False],
+    hermitian: bool = False, subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
+    hermitian: bool = False, subset_by_index: tuple[int, int] | None = None,
+) -> Any: ...  # fmt: skip
 @api_boundary
 @weak_as_operands
 @shown()
@@ -696,6 +711,12 @@ def svdvals(x: ArrayLike, /) -> Array:
     return svd(x, compute_uv=False)
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str = "reduced") -> Any: ...
 @api_boundary
 @weak_as_operands
 @shown()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -656,6 +656,12 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     return broadcast_shapes_of("jnp.broadcast_shapes", given)
 
 
+@overload
+def atleast_1d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Any: ...
 @api_boundary
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Convert numbers to arrays with at least one axis.
@@ -689,6 +695,12 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return _each(arys, lambda x: reshape_plain(x, x.aval.shape or (1,)), "jnp.atleast_1d")
 
 
+@overload
+def atleast_2d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Any: ...
 @api_boundary
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Add leading axes until arrays have at least two.
@@ -738,6 +750,12 @@ def cube(x: Node) -> Node:
     }.get(len(s), lambda: x)()
 
 
+@overload
+def atleast_3d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(first: ArrayLike, second: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Any: ...
 @api_boundary
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Add axes until arrays have at least three.

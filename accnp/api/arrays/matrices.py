@@ -6,7 +6,7 @@ Sizes and arrays come in, lazy Arrays go out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -394,6 +394,20 @@ def meshgrid(
     return out
 
 
+@overload
+def indices(
+    dimensions: Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    sparse: Literal[False] = False,
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[SupportsIndex], dtype: DTypeLike | None = None, *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[SupportsIndex], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Any: ...
 @api_boundary
 def indices(
     dimensions: Sequence[SupportsIndex], dtype: DTypeLike | None = None, sparse: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -42,6 +42,7 @@ __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vj
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 # --- grad ----------------------------------------------------------------------------------------
@@ -251,6 +252,20 @@ def _same_shape(function: str, primal: tuple[int, ...], tangent: tuple[int, ...]
         )
 
 
+@overload
+def jvp(
+    fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...  # fmt: skip
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...  # fmt: skip
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]: ...
 @api_boundary
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
@@ -338,6 +353,16 @@ def jvp(
     return (value, slope, aux) if has_aux else (value, slope)
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool) -> tuple[Any, ...]: ...
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
     """Compute the value of `fun` and its derivative there as a linear function of the tangents.
@@ -389,9 +414,26 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
 # --- vjp, linear_transpose -----------------------------------------------------------------------
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: PyTree, has_aux: Literal[True],
+    reduce_axes: Sequence[Any] = (),
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool, reduce_axes: Sequence[Any] = ()
+) -> tuple[Any, ...]: ...
 @api_boundary
 def vjp(
-    fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce_axes: Any = ()
+    fun: Callable[..., Any],
+    *primals: PyTree,
+    has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Any:
     """Compute the value of `fun` and a function for its vector-Jacobian products.
 
@@ -441,7 +483,7 @@ def vjp(
 
 @api_boundary
 def linear_transpose(
-    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Any = ()
+    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Sequence[Any] = ()
 ) -> Callable[..., Any]:
     """Return the transpose of a function that is linear in its arguments.
 

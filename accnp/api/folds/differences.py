@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -180,6 +180,14 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
     return concatenate([first / steps[0], middle, last / steps[-1]], axis)
 
 
+@overload
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: SupportsIndex, edge_order: int | None = None
+) -> Array: ...
+@overload
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: AxesLike | None = None, edge_order: int | None = None
+) -> Any: ...
 @api_boundary
 @shown()
 @broadcasts_inside

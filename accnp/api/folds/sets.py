@@ -6,7 +6,7 @@ dropped, missing ones filled in; so the functions can be traced. Without, the va
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -83,6 +83,71 @@ def _differ(left: Node, right: Node, nan: bool) -> Node:
     return differs
 
 
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    *,
+    return_counts: Literal[True],
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any: ...
 @api_boundary
 def unique(
     ar: ArrayLike,
@@ -455,6 +520,36 @@ def union1d(
     return unique(wrap(o.concatenate(x, y, dimension=0)), size=size, fill_value=fill_value)
 
 
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: Literal[False] = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    return_indices: Literal[True],
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Any: ...
 @api_boundary
 def intersect1d(
     ar1: ArrayLike,

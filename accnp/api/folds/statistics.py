@@ -4,7 +4,7 @@ arrays in, Arrays out."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -364,6 +364,31 @@ def unwrap(
     return moveaxis(moved, -1, axis).astype(given)
 
 
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    keepdims: bool = False,
+) -> Array: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+) -> tuple[Array, Array]: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any: ...
 @api_boundary
 def average(
     a: ArrayLike,

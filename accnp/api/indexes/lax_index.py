@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
 from accnp.api.mapping.vmap import vmap
-from accnp.array import Array, ArrayLike, ArraySequence, Shape
+from accnp.array import Array, ArrayLike, ArraySequence, IndexMode, Shape
 from accnp.docstrings import fill
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -149,7 +149,25 @@ def _fill(x: Node, value: Any) -> Any:
     return int(info.min if kind == "i" else info.max)
 
 
-def _make_scatter(name: str, what: str, gives: str, related: str) -> Callable[..., Array]:
+if TYPE_CHECKING:
+
+    class Scatter(Protocol):
+        """A function that writes windows of an array."""
+
+        def __call__(
+            self,
+            operand: ArrayLike,
+            scatter_indices: ArrayLike,
+            updates: ArrayLike,
+            dimension_numbers: ScatterDimensionNumbers,
+            *,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            mode: IndexMode = None,
+        ) -> Array: ...
+
+
+def _make_scatter(name: str, what: str, gives: str, related: str) -> Scatter:
     @api_boundary
     def scatter_(
         operand: ArrayLike,

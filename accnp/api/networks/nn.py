@@ -6,7 +6,7 @@ In: arrays. Out: lazy Arrays.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -396,6 +396,34 @@ def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
     return o.log_beside(rest, top, total)
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: red.Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: red.Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: red.Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any: ...
 @api_boundary
 def logsumexp(
     a: ArrayLike,

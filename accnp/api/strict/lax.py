@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -38,9 +38,62 @@ ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
 
 
+if TYPE_CHECKING:
+    from accnp.api.strict.lax_types import Accuracy
+
+    class OfOne(Protocol):
+        """A function of one operand."""
+
+        def __call__(self, x: ArrayLike) -> Array: ...
+
+    class OfOneAccurate(Protocol):
+        """A function of one operand that accepts a wish for its accuracy."""
+
+        def __call__(self, x: ArrayLike, *, accuracy: Accuracy = None) -> Array: ...
+
+    class OfTwo(Protocol):
+        """A function of two operands."""
+
+        def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
+
+    class OfGamma(Protocol):
+        """An incomplete gamma function."""
+
+        def __call__(self, a: ArrayLike, x: ArrayLike) -> Array: ...
+
+    class OfNamed(Protocol):
+        """A function of operands with other names."""
+
+        def __call__(self, *operands: ArrayLike, **named: ArrayLike) -> Array: ...
+
+
+@overload
+def strict(
+    name: str, op: str, parameters: Literal["x"], example: str,
+    recorder: Callable[..., Any] | None = None,
+) -> OfOne: ...  # fmt: skip
+@overload
+def strict(
+    name: str, op: str, parameters: Literal["x, y"], example: str,
+    recorder: Callable[..., Any] | None = None,
+) -> OfTwo: ...  # fmt: skip
+@overload
+def strict(
+    name: str, op: str, parameters: Literal["a, x"], example: str,
+    recorder: Callable[..., Any] | None = None,
+) -> OfGamma: ...  # fmt: skip
+@overload
+def strict(
+    name: str, op: str, parameters: Literal["x1, x2", "m, x", "a, b, x"], example: str,
+    recorder: Callable[..., Any] | None = None,
+) -> OfNamed: ...  # fmt: skip
+@overload
 def strict(
     name: str, op: str, parameters: str, example: str, recorder: Callable[..., Any] | None = None
-) -> Callable[..., Array]:
+) -> OfOneAccurate: ...
+def strict(
+    name: str, op: str, parameters: str, example: str, recorder: Callable[..., Any] | None = None
+) -> Any:
     """Make the public form of an op; its last parameter may be a keyword that changes nothing.
     `recorder` is what records it, where the op takes more or fewer dtypes."""
     record: Callable[..., Any] = recorder or getattr(o, _KEYWORD.get(op, op))
@@ -50,7 +103,7 @@ def strict(
     def one(x: ArrayLike) -> Array:
         return wrap(record(as_node(x, label)))
 
-    def one_accurate(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    def one_accurate(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         if accuracy is not None:
             check_accuracy(label, accuracy)
         return wrap(record(as_node(x, label)))

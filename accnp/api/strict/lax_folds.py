@@ -5,7 +5,8 @@ The inputs are arrays and static integers, the outputs are lazy Arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
@@ -23,6 +24,31 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import wrong_dtype
 from accnp.primitives.prefix import prefixes
+
+if TYPE_CHECKING:
+
+    class Reduction(Protocol):
+        """A function that reduces axes."""
+
+        def __call__(self, operand: ArrayLike, axes: Sequence[int]) -> Array: ...
+
+    class Summation(Protocol):
+        """The sum, whose result may be placed."""
+
+        def __call__(
+            self, operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
+        ) -> Array: ...
+
+    class Search(Protocol):
+        """A function that finds extremes along an axis."""
+
+        def __call__(self, operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array: ...
+
+    class Accumulation(Protocol):
+        """A function that accumulates along an axis."""
+
+        def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
+
 
 # Names -> summary, dtypes of the operand, what is related.
 _REDUCTIONS = {
@@ -42,7 +68,11 @@ _CUMULATIVE = {
 }
 
 
-def _make_reduce(name: str, example: str) -> Callable[..., Array]:
+@overload
+def _make_reduce(name: Literal["reduce_sum"], example: str) -> Summation: ...
+@overload
+def _make_reduce(name: str, example: str) -> Reduction: ...
+def _make_reduce(name: str, example: str) -> Reduction:
     def fold(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
         given = tuple(axes)  # counted from 0
@@ -103,7 +133,7 @@ reduce_and = _make_reduce("reduce_and", "[True, False], (0,) -> Array(False, dty
 reduce_or = _make_reduce("reduce_or", "[True, False], (0,) -> Array(True, dtype=bool)")
 
 
-def _make_arg(name: str, example: str) -> Callable[..., Array]:
+def _make_arg(name: str, example: str) -> Search:
     @api_boundary
     def arg(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
         x = as_node(operand, f"lax.{name}")
@@ -150,7 +180,7 @@ argmax = _make_arg("argmax", "[1, 5, 5], 0, int -> Array(1, dtype=int32)")
 argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
 
 
-def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
+def _make_cumulative(name: str, example: str) -> Accumulation:
     @api_boundary
     def cumulative(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x, at = as_node(operand, f"lax.{name}"), as_int(axis, f"lax.{name}", "axis")

@@ -94,6 +94,50 @@ jnp.zeros((2, 3), dtype=x.dtype)
 jnp.zeros(3, jnp.int32)
 jnp.zeros(3, bool)
 
+# results that depend on an option
+assert_type(jnp.atleast_2d(x), Array)
+assert_type(jnp.atleast_1d(x, 2.0), list[Array])
+assert_type(jnp.gradient(x, axis=0), Array)
+assert_type(jnp.average(x), Array)
+assert_type(jnp.average(x, weights=x, returned=True), tuple[Array, Array])
+assert_type(jnp.unique(x), Array)
+assert_type(jnp.unique(x, return_counts=True), tuple[Array, ...])
+assert_type(jnp.unique(x, True, size=2), tuple[Array, ...])
+assert_type(jnp.intersect1d(x, x), Array)
+assert_type(jnp.intersect1d(x, x, return_indices=True), tuple[Array, Array, Array])
+assert_type(jnp.indices((2, 3)), Array)
+assert_type(jnp.indices((2, 3), sparse=True), tuple[Array, ...])
+assert_type(jnp.linalg.svd(x).S, Array)
+assert_type(jnp.linalg.svd(x, compute_uv=False), Array)
+assert_type(jnp.linalg.qr(x).R, Array)
+assert_type(jnp.linalg.qr(x, "r"), Array)
+assert_type(jax.nn.logsumexp(x, axis=0), Array)
+assert_type(jax.scipy.special.logsumexp(x, return_sign=True), tuple[Array, Array])
+
+# functions that are made by others
+numbers = jax.lax.ScatterDimensionNumbers((), (0,), (0,))
+assert_type(jax.lax.scatter_add(x, jnp.array([[1]]), x[:1], numbers, mode="clip"), Array)
+assert_type(jax.lax.reduce_sum(x, (0,), out_sharding=None), Array)
+assert_type(jax.lax.cumsum(x, axis=0, reverse=True), Array)
+assert_type(jax.lax.argmax(x, 0, jnp.int32), Array)
+assert_type(jax.lax.add(x, 1.0), Array)
+assert_type(jax.lax.exp(x, accuracy=None), Array)
+assert_type(jax.lax.igamma(a=x, x=x), Array)
+jax.lax.scatter(x, x, x)  # error: reportCallIssue
+jax.lax.reduce_max(x)  # error: reportCallIssue
+jax.lax.reduce_max(x, 0)  # error: reportArgumentType
+jax.lax.cumsum(x, dim=0)  # error: reportCallIssue
+jax.lax.argmin(x, axis=0)  # error: reportCallIssue
+jax.lax.add(x)  # error: reportCallIssue
+jax.lax.neg(x, x)  # error: reportCallIssue
+jax.lax.sin(x, accuracy=1)  # error: reportArgumentType
+
+# settings
+with jax.enable_x64(), jax.debug_nans(False), jax.default_matmul_precision("float32"):
+    pass
+jax.enable_x64("on")  # error: reportArgumentType
+jax.default_device()  # error: reportCallIssue
+
 # operators, methods and properties
 assert_type(x + 1, Array)
 assert_type(2.0 / x, Array)

@@ -112,3 +112,20 @@ def apply(params: dict[str, Any], a: Array) -> Array:
 
 
 assert_type(jax.jit(apply)({"w": x}, x), Array)
+
+
+# derivatives of a function at a point
+def with_aux(a: Array) -> tuple[Array, int]:
+    return a, 1
+
+
+assert_type(jax.jvp(loss, (x,), (x,)), tuple[Array, Array])
+assert_type(jax.jvp(with_aux, (x,), (x,), has_aux=True), tuple[Array, Array, int])
+assert_type(jax.vjp(loss, x)[0], Array)
+assert_type(jax.vjp(loss, x)[1](1.0), tuple[Any, ...])
+assert_type(jax.vjp(with_aux, x, has_aux=True)[2], int)
+assert_type(jax.linearize(loss, x)[1](x), Array)
+assert_type(jax.linearize(with_aux, x, has_aux=True)[2], int)
+jax.jvp(loss, x)  # error: reportCallIssue
+jax.vjp(loss, x, aux=True)  # error: reportCallIssue
+jax.vjp(3, x)  # error: reportArgumentType
