@@ -82,8 +82,10 @@ class Array:
     Array.block_until_ready : Wait for the values.
     Array.at : Updated copies.
 
-    Notes ----- An error in a computation is raised where values are needed, and names the line that
-    recorded the operation.
+    Notes
+    -----
+    An error in a computation is raised where values are needed, and names the line that recorded
+    the operation.
 
     Examples
     --------
@@ -502,8 +504,10 @@ class Array:
         TracerArrayConversionError
             If the array is traced.
 
-        Notes ----- matplotlib recognizes arrays of other libraries by this method. Without it, a
-        matrix would be taken for a list of its rows.
+        Notes
+        -----
+        matplotlib recognizes arrays of other libraries by this method. Without it, a matrix would
+        be taken for a list of its rows.
 
         Examples
         --------

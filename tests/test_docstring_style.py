@@ -35,6 +35,10 @@ PENDING = (Path(__file__).parent / "docstring_pending.txt").read_text().split()
 SECTIONS = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes",
             "References", "Examples"]  # fmt: skip
 _TITLE = re.compile(r"^([A-Z][A-Za-z ]+)\n(-{3,})$", re.MULTILINE)
+# Titles on one line with text, and those of another style.
+_BROKEN = re.compile(
+    rf"\b(?:{'|'.join(SECTIONS)}) -{{3,}} |^ *(?:Args|Example|Raises|Returns):$", re.MULTILINE
+)
 _ENTRY = re.compile(r"^(\S[^:\n]*?)(?: : (.+))?$")
 # Words that say nothing by themselves: articles, and those that repeat a type.
 EMPTY = set(
@@ -106,6 +110,7 @@ def wrong_form(text: str, parts: dict[str, str]) -> list[str]:
         wrong.append("summary of one line")
     if re.search(r"^ *\{\w+\}$", text, re.MULTILINE):
         wrong.append("an unfilled block")
+    wrong += [f"broken title {title.strip()}" for title in _BROKEN.findall(text)]
     return wrong
 
 
@@ -198,6 +203,14 @@ def test_names_that_do_not_exist_are_found() -> None:
     ]
     parts = {"Raises": "TypeError\nNoError", "See Also": "sum, nosuch : Sums.\nprod"}
     assert wrong_names("numpy.f", parts) == ["Raises NoError", "See Also nosuch"]
+
+
+def test_broken_titles_are_found() -> None:
+    parts = {"": "Add two numbers."}
+    assert wrong_form("Add two numbers.\n\nNotes ----- Sums.\n\nRaises:\n", parts) == [
+        "broken title Notes -----",
+        "broken title Raises:",
+    ]
 
 
 def test_empty_descriptions_are_found() -> None:

@@ -73,8 +73,10 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     isdtype : The test of the array API standard.
     can_cast : Whether a conversion is allowed.
 
-    Notes ----- Unlike in NumPy, `bfloat16` and the other narrow types are known, and so are the
-    dtypes of random keys.
+    Notes
+    -----
+    Unlike in NumPy, `bfloat16` and the other narrow types are known, and so are the dtypes of
+    random keys.
 
     Examples
     --------

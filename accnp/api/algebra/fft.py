@@ -441,7 +441,7 @@ def fftfreq(
     TypeError
         If `n` is not an integer.
     ValueError
-        If `d` is not a scalar.
+        If `n` or `d` is not a scalar.
 
     See Also
     --------
@@ -453,9 +453,6 @@ def fftfreq(
     >>> import accnp as jnp
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
-
-    Raises:
-        ValueError: `n` or `d` is a list.
     """
     n = _spacing("fftfreq", n, d)
     wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "fftfreq")
@@ -491,7 +488,7 @@ def rfftfreq(
     TypeError
         If `n` is not an integer.
     ValueError
-        If `d` is not a scalar.
+        If `n` or `d` is not a scalar.
 
     See Also
     --------
@@ -502,9 +499,6 @@ def rfftfreq(
     >>> import accnp as jnp
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
-
-    Raises:
-        ValueError: `n` or `d` is a list.
     """
     n = _spacing("rfftfreq", n, d)
     wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "rfftfreq")

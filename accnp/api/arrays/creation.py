@@ -111,9 +111,11 @@ def array(
     zeros, ones, full : Arrays of one value.
     arange, linspace : Arrays of evenly spaced numbers.
 
-    Notes ----- NumPy arrays of 64-bit types become 32-bit arrays unless `jax_enable_x64` is set. A
-    single Python number gives a weakly typed array: combined with another array, it takes on the
-    dtype of that one.
+    Notes
+    -----
+    NumPy arrays of 64-bit types become 32-bit arrays unless `jax_enable_x64` is set. A single
+    Python number gives a weakly typed array: combined with another array, it takes on the dtype of
+    that one.
 
     Examples
     --------

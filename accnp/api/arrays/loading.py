@@ -275,8 +275,10 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     --------
     asarray : Convert NumPy arrays.
 
-    Notes ----- Memory on a GPU stays there. After writing to shared memory through the other
-    library, do not use results that were recorded before.
+    Notes
+    -----
+    Memory on a GPU stays there. After writing to shared memory through the other library, do not
+    use results that were recorded before.
 
     {note_32}
 

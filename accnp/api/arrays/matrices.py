@@ -898,8 +898,10 @@ def astype(
     can_cast : Whether a conversion keeps all values.
     lax.bitcast_convert_type : Interpret the bits as another dtype.
 
-    Notes ----- Floats out of the range of an integer dtype give its nearest bound, and nan gives 0,
-    where NumPy's result is undefined. Complex numbers lose their imaginary parts, with a
+    Notes
+    -----
+    Floats out of the range of an integer dtype give its nearest bound, and nan gives 0, where
+    NumPy's result is undefined. Complex numbers lose their imaginary parts, with a
     DeprecationWarning, as in JAX.
 
     Examples

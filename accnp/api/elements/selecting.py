@@ -80,9 +80,11 @@ def where(
     lax.select : Choose without broadcasting and promotion.
     lax.cond : Choose between two functions.
 
-    Notes ----- Both `x` and `y` are computed. In gradients, a nan in the operand that is not chosen
-    can make the gradient nan; replace such elements by a second `where` before the function that
-    yields the nan.
+    Notes
+    -----
+    Both `x` and `y` are computed. In gradients, a nan in the operand that is not chosen can make
+    the gradient nan; replace such elements by a second `where` before the function that yields the
+    nan.
 
     Examples
     --------

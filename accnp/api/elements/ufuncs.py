@@ -380,9 +380,11 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     square, sqrt : Second power and root.
     exp, exp2 : Powers of e and 2.
 
-    Notes ----- Negative real bases with fractional exponents give nan, without a warning. For
-    complex bases with infinite parts, the result is `exp(x2 * log(x1))`, as the array API standard
-    defines it, where JAX gives nan.
+    Notes
+    -----
+    Negative real bases with fractional exponents give nan, without a warning. For complex bases
+    with infinite parts, the result is `exp(x2 * log(x1))`, as the array API standard defines it,
+    where JAX gives nan.
 
     {note_ufunc}
 

@@ -26,10 +26,16 @@ def _absl(name: str) -> Any:
 
 
 def config_with_absl() -> None:
-    """Define a flag `--jax_<name>` for each switch that jax has, too; `absl.app.run` reads them.
+    """Define a flag `--jax_<name>` for each option of JAX, which `absl.app.run` reads.
 
-    Raises:
-        ModuleNotFoundError: absl-py is not installed.
+    Raises
+    ------
+    ModuleNotFoundError
+        If absl-py is not installed.
+
+    See Also
+    --------
+    config.parse_flags_with_absl : Read the flags without `absl.app`.
     """
     flags, app = _absl("flags"), _absl("app")
     for name, option in OPTIONS.items():
@@ -44,10 +50,18 @@ def config_with_absl() -> None:
 
 
 def parse_flags_with_absl() -> None:
-    """Define the flags, and set the switches by those of the command line; others stay for absl.
+    """Define the flags, and set the options by those on the command line.
 
-    Raises:
-        ModuleNotFoundError: absl-py is not installed.
+    Other flags are left for absl.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If absl-py is not installed.
+
+    See Also
+    --------
+    config.config_with_absl : Only define the flags.
     """
     first = not _defined
     config_with_absl()

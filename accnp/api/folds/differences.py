@@ -228,8 +228,10 @@ def gradient(
     diff : Differences of neighbors.
     grad : Derivative of a function, without differences.
 
-    Notes ----- Inside, differences are central and of second order, also for uneven spacing. At the
-    ends they are one-sided and of first order.
+    Notes
+    -----
+    Inside, differences are central and of second order, also for uneven spacing. At the ends they
+    are one-sided and of first order.
 
     Examples
     --------

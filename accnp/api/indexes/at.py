@@ -362,9 +362,11 @@ class AtIndex:
         Array.at.add : Add to the elements.
         lax.dynamic_update_slice : Update a slice at a traced position.
 
-        Notes ----- This is `x[key] = values` for immutable arrays. If an element is indexed several
-        times, one of the values is stored, and it is not specified which one. Under `jit` the
-        update is in place where the array is not needed afterwards.
+        Notes
+        -----
+        This is `x[key] = values` for immutable arrays. If an element is indexed several times, one
+        of the values is stored, and it is not specified which one. Under `jit` the update is in
+        place where the array is not needed afterwards.
 
         Examples
         --------
@@ -397,8 +399,10 @@ class AtIndex:
         Array.at.set : Store values.
         ops.segment_sum : Sums of segments.
 
-        Notes ----- This is `x[key] += values` for immutable arrays. If an element is indexed
-        several times, all values are added to it.
+        Notes
+        -----
+        This is `x[key] += values` for immutable arrays. If an element is indexed several times, all
+        values are added to it.
 
         Examples
         --------
@@ -430,8 +434,10 @@ class AtIndex:
         --------
         Array.at.add : Add to the elements.
 
-        Notes ----- This is `x[key] -= values` for immutable arrays. If an element is indexed
-        several times, all values are subtracted from it.
+        Notes
+        -----
+        This is `x[key] -= values` for immutable arrays. If an element is indexed several times, all
+        values are subtracted from it.
 
         Examples
         --------
@@ -468,8 +474,10 @@ class AtIndex:
         --------
         Array.at.divide : Divide the elements.
 
-        Notes ----- This is `x[key] *= values` for immutable arrays. If an element is indexed
-        several times, it is multiplied by all values.
+        Notes
+        -----
+        This is `x[key] *= values` for immutable arrays. If an element is indexed several times, it
+        is multiplied by all values.
 
         Examples
         --------
@@ -504,8 +512,10 @@ class AtIndex:
         Array.at.max : Limit from below.
         minimum : The function of two arrays.
 
-        Notes ----- This is `x[key] = minimum(x[key], values)` for immutable arrays. If an element
-        is indexed several times, the smallest of the values counts.
+        Notes
+        -----
+        This is `x[key] = minimum(x[key], values)` for immutable arrays. If an element is indexed
+        several times, the smallest of the values counts.
 
         Examples
         --------
@@ -538,8 +548,10 @@ class AtIndex:
         Array.at.min : Limit from above.
         maximum : The function of two arrays.
 
-        Notes ----- This is `x[key] = maximum(x[key], values)` for immutable arrays. If an element
-        is indexed several times, the largest of the values counts.
+        Notes
+        -----
+        This is `x[key] = maximum(x[key], values)` for immutable arrays. If an element is indexed
+        several times, the largest of the values counts.
 
         Examples
         --------
@@ -578,8 +590,10 @@ class AtIndex:
         --------
         Array.at.multiply : Multiply the elements.
 
-        Notes ----- This is `x[key] /= values` for immutable arrays. If an element is indexed
-        several times, it is divided by the product of the values.
+        Notes
+        -----
+        This is `x[key] /= values` for immutable arrays. If an element is indexed several times, it
+        is divided by the product of the values.
 
         Examples
         --------
@@ -612,8 +626,10 @@ class AtIndex:
         Array.at.multiply : Multiply the elements.
         power : The function of two arrays.
 
-        Notes ----- This is `x[key] **= values` for immutable arrays. If an element is indexed
-        several times, it is raised to the product of the values.
+        Notes
+        -----
+        This is `x[key] **= values` for immutable arrays. If an element is indexed several times, it
+        is raised to the product of the values.
 
         Examples
         --------

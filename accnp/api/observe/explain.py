@@ -288,9 +288,6 @@ def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> E
     ...     total = float(jnp.sum(jnp.arange(10.0)))
     >>> [by for _, by, _, _ in e.looks]
     ['float(x)']
-
-    Raises:
-        TypeError: the first argument is no function.
     """
     if f is None:
         return Explanation()
