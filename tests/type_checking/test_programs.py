@@ -18,9 +18,10 @@ from typing import get_overloads
 import pytest
 
 import accnp
+from accnp.api.algebra import fft
 from accnp.api.arrays import methods
 from accnp.api.elements import ufuncs
-from accnp.api.folds import cumulative, reductions
+from accnp.api.folds import cumulative, quantiles, reductions, segments
 from accnp.api.indexes import lax_index
 from accnp.api.strict import lax, lax_folds
 
@@ -183,6 +184,12 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (lax_folds, "Summation", "reduce_sum"),
         (lax_folds, "Search", "argmax argmin"),
         (lax_folds, "Accumulation", "cumsum cumlogsumexp"),
+        (fft, "OneAxis", "fft irfft"),
+        (fft, "TwoAxes", "fft2 irfft2"),
+        (fft, "ManyAxes", "fftn irfftn"),
+        (quantiles, "Quantile", "quantile nanpercentile"),
+        (quantiles, "Middle", "median nanmedian"),
+        (segments, "SegmentFold", "segment_sum segment_max"),
         (lax_index, "Scatter", "scatter scatter_add scatter_max"),
         (importlib.import_module("accnp.config"), "Switch", "enable_x64 debug_nans log_compiles"),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from math import prod, sqrt
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, SupportsIndex
 
 import numpy as np
 
@@ -236,9 +236,12 @@ def _related(name: str) -> str:
     return f"{opposite}{tail} : The inverse.\n    {other} : The transform {what}."
 
 
+P = ParamSpec("P")
+
+
 def _finished(
-    function: Callable[..., Array], name: str, fft_type: FftType, over: str, axes: str, example: str
-) -> Any:
+    function: Callable[P, Array], name: str, fft_type: FftType, over: str, axes: str, example: str
+) -> Callable[P, Array]:
     function.__name__ = function.__qualname__ = name
     length = ", for n elements 2 (n - 1) along the last axis" if fft_type is FftType.IRFFT else ""
     complex_too = ", or `a` is complex" if fft_type is FftType.RFFT else ""
@@ -257,7 +260,17 @@ def _finished(
     return api_boundary(function)
 
 
-def _along_one(name: str, fft_type: FftType, example: str) -> Any:
+if TYPE_CHECKING:
+
+    class OneAxis(Protocol):
+        """A transform along one axis."""
+
+        def __call__(
+            self, a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+        ) -> Array: ...
+
+
+def _along_one(name: str, fft_type: FftType, example: str) -> OneAxis:
     def function(
         a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
     ) -> Array:
@@ -266,7 +279,21 @@ def _along_one(name: str, fft_type: FftType, example: str) -> Any:
     return _finished(function, name, fft_type, "along one axis", _ONE_AXIS, example)
 
 
-def _over_two(name: str, fft_type: FftType, example: str) -> Any:
+if TYPE_CHECKING:
+
+    class TwoAxes(Protocol):
+        """A transform over two axes."""
+
+        def __call__(
+            self,
+            a: ArrayLike,
+            s: Sequence[SupportsIndex] | None = None,
+            axes: Sequence[int] = (-2, -1),
+            norm: str | None = None,
+        ) -> Array: ...
+
+
+def _over_two(name: str, fft_type: FftType, example: str) -> TwoAxes:
     def function(
         a: ArrayLike,
         s: Sequence[SupportsIndex] | None = None,
@@ -283,7 +310,21 @@ def _over_two(name: str, fft_type: FftType, example: str) -> Any:
     return _finished(function, name, fft_type, "over two axes", _TWO_AXES, example)
 
 
-def _over_many(name: str, fft_type: FftType, example: str) -> Any:
+if TYPE_CHECKING:
+
+    class ManyAxes(Protocol):
+        """A transform over several axes."""
+
+        def __call__(
+            self,
+            a: ArrayLike,
+            s: Sequence[SupportsIndex] | None = None,
+            axes: Sequence[int] | None = None,
+            norm: str | None = None,
+        ) -> Array: ...
+
+
+def _over_many(name: str, fft_type: FftType, example: str) -> ManyAxes:
     def function(
         a: ArrayLike,
         s: Sequence[SupportsIndex] | None = None,

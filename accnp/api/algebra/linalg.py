@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -98,7 +98,11 @@ def matrices(
     return node
 
 
-def weak_as_operands(function: Any) -> Any:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def weak_as_operands(function: Callable[P, R]) -> Callable[P, R]:
     """Give results the weak flag that the promoted arrays among the arguments have, as jax's do."""
 
     @functools.wraps(function)

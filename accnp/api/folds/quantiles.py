@@ -8,7 +8,7 @@ are any.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -273,7 +273,27 @@ def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> N
     return _with_nan(out, odd if refused is None else o.or_(refused, odd))
 
 
-def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Any:
+if TYPE_CHECKING:
+
+    class Quantile(Protocol):
+        """A function of an array and probabilities."""
+
+        def __call__(
+            self, a: ArrayLike, q: ArrayLike, axis: AxesLike | None = None, out: None = None,
+            overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+            weights: ArrayLike | None = None,
+        ) -> Array: ...  # fmt: skip
+
+    class Middle(Protocol):
+        """A function that takes the middle of an array."""
+
+        def __call__(
+            self, a: ArrayLike, axis: AxesLike | None = None, out: None = None,
+            overwrite_input: bool = False, keepdims: bool = False,
+        ) -> Array: ...  # fmt: skip
+
+
+def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
     """Make a function of an array and probabilities, parts of `of`; `skip` leaves NaN out."""
 
     def function(
@@ -296,7 +316,7 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Any:
     return _published(function, name, 2)
 
 
-def _make_median(name: str, skip: bool, doc: str) -> Any:
+def _make_median(name: str, skip: bool, doc: str) -> Middle:
     """Make a function that takes the middle of an array; `skip` leaves NaN out."""
 
     def function(

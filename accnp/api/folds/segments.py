@@ -6,7 +6,7 @@ In: an array of rows and their segment numbers. Out: a lazy Array with one row f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -89,9 +89,27 @@ def _highest(dtype: np.dtype) -> Any:
     return np.inf if dtype_kind(dtype) in "fc" else iinfo(dtype).max
 
 
+if TYPE_CHECKING:
+
+    class SegmentFold(Protocol):
+        """Folds the elements of each segment."""
+
+        def __call__(
+            self,
+            data: ArrayLike,
+            segment_ids: ArrayLike,
+            num_segments: int | None = None,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            bucket_size: int | None = None,
+            mode: str | None = None,
+            out_sharding: ShardingLike = None,
+        ) -> Array: ...
+
+
 def _make(
     name: str, op: str, unit: Callable[[np.dtype], Any], fold: Callable[..., Array], doc: str
-) -> Any:
+) -> SegmentFold:
     """Make the fold of segments by an op, which starts from `unit` of the dtype."""
 
     def function(

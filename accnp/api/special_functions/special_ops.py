@@ -165,7 +165,7 @@ def _function(
     example: str,
     related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> Any:
+) -> Callable[..., Array]:
     """Declare a function that is one op; `wide` records it for complex numbers.
 
     The docstring says `what` it computes, has an `example` "call -> value", and the names of

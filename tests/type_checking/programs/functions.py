@@ -123,6 +123,20 @@ assert_type(jax.lax.argmax(x, 0, jnp.int32), Array)
 assert_type(jax.lax.add(x, 1.0), Array)
 assert_type(jax.lax.exp(x, accuracy=None), Array)
 assert_type(jax.lax.igamma(a=x, x=x), Array)
+assert_type(jnp.fft.fft(x, n=4, norm="ortho"), Array)
+assert_type(jnp.median(x, axis=(0,)), Array)
+assert_type(jnp.quantile(x, 0.5, method="lower"), Array)
+assert_type(jax.ops.segment_sum(x, x, num_segments=2), Array)
+assert_type(jnp.linalg.solve(x, x), Array)
+assert_type(jnp.linalg.eigh(x).eigenvalues, Array)
+assert_type(jax.scipy.special.erf(x), Array)
+jnp.fft.fft(x, size=3)  # error: reportCallIssue
+jnp.fft.fft2(x, s=3)  # error: reportArgumentType
+jnp.median(x, axes=0)  # error: reportCallIssue
+jnp.percentile(x)  # error: reportCallIssue
+jax.ops.segment_max(x)  # error: reportCallIssue
+jnp.linalg.cholesky(x, lower=True)  # error: reportCallIssue
+jnp.linalg.det(x, x)  # error: reportCallIssue
 jax.lax.scatter(x, x, x)  # error: reportCallIssue
 jax.lax.reduce_max(x)  # error: reportCallIssue
 jax.lax.reduce_max(x, 0)  # error: reportArgumentType
