@@ -107,7 +107,7 @@ def weak_as_operands(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def flagged(*args: Any, **options: Any) -> Any:
-        out = function(*args, **options)
+        out: Any = function(*args, **options)
         given = [*args, *options.values()]
         if not any(x.weak_type for x in given if type(x) is Array):
             return out
