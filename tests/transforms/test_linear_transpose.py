@@ -77,3 +77,11 @@ def test_a_transpose_can_be_returned_from_jit():
     make = accnp.jit(lambda f, x: accnp.linear_transpose(f, x), static_argnums=0)
     (found,) = make(lambda x: 2.0 * x, 1.0)(3.0)
     assert float(found) == 6.0
+
+
+@pytest.mark.parametrize("values", [([True],), ([True], [1])])
+@pytest.mark.parametrize("np_", [jax, accnp])
+def test_booleans_are_refused(np_, values):
+    x = [np_.numpy.array(v) for v in values]
+    with pytest.raises(TypeError, match="linear_transpose only supports"):
+        np_.linear_transpose(lambda x: x, x)(x)

@@ -30,7 +30,7 @@ from accnp.ir.graph import Graph, build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace, state
 from accnp.primitives.dependence import depends
-from accnp.primitives.kinds import zeros_like_aval
+from accnp.primitives.kinds import dtype_kind, zeros_like_aval
 from accnp.pytree import Partial, PyTree, flatten_arrays, map_arrays, tree_flatten, tree_unflatten
 from accnp.trace_fn import describe, wraps
 from accnp.transforms.jvp import forward
@@ -616,10 +616,18 @@ def _check_linear(program: Graph) -> None:
             )
 
 
+def _number_kind(dtype: np.dtype) -> str:
+    """What `linear_transpose` takes a dtype for; booleans, float0 and keys are no numbers."""
+    if inexact(dtype):
+        return "float"
+    return "integer" if dtype_kind(dtype) in "iu" else "other"
+
+
 def _all_integers(avals: Sequence[Aval], out_avals: Sequence[Aval]) -> bool:
     """Whether a function is one of integers; it may be one of floating numbers instead."""
-    kinds = [["float" if inexact(a.dtype) else "integer" for a in x] for x in (avals, out_avals)]
-    if {*kinds[0]} | {*kinds[1]} == {"float", "integer"}:
+    kinds = [[_number_kind(a.dtype) for a in x] for x in (avals, out_avals)]
+    found = {*kinds[0]} | {*kinds[1]}
+    if len(found) > 1 or "other" in found:
         names = [", ".join([a.dtype.name for a in x]) for x in (avals, out_avals)]
         raise TypeError(
             "linear_transpose only supports [float or complex] -> [float or complex], and integer "
