@@ -21,6 +21,12 @@ def rotations():
 
 
 BROADCAST = {
+    "pinv": lambda: jnp.linalg.pinv(jnp.stack([jnp.eye(2)] * 3)),
+    "hermitian pinv": lambda: jnp.linalg.pinv(jnp.stack([jnp.eye(2)] * 3), hermitian=True),
+    "gradient of pinv": lambda: jax.grad(lambda x: jnp.linalg.pinv(x).sum())(
+        jnp.stack([jnp.eye(2)] * 3)
+    ),
+    "trapezoid": lambda: jnp.trapezoid(X, jnp.arange(3.0) ** 2, axis=1),
     "attention": lambda: jax.nn.dot_product_attention(Q, Q, Q, is_causal=True),
     "window": lambda: jax.nn.dot_product_attention(Q, Q, Q, local_window_size=2),
     "where": lambda: jnp.where(ROW, X, 0.0),

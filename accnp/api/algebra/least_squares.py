@@ -46,7 +46,10 @@ def _one_of(name: str, **given: Any) -> Any:
 
 def _bound(s: Array, relative: Any) -> Array:
     """The bound below which singular values count as zero, one for each matrix."""
-    return asarray(relative).astype(s.dtype)[..., None] * s[..., :1]
+    bounds = asarray(relative).astype(s.dtype)[..., None]
+    if bounds.ndim < s.ndim:
+        bounds = bounds.reshape((1,) * (s.ndim - bounds.ndim) + bounds.shape)
+    return bounds * s[..., :1]
 
 
 @api_boundary

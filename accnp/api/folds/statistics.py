@@ -290,6 +290,8 @@ def trapezoid(
             step = moveaxis(step, as_axis(axis, step.ndim, name), -1)
     elif places[0].ndim == 1:
         step = places[0][1:] - places[0][:-1]
+        if values.ndim > 1:
+            step = step.reshape((1,) * (values.ndim - 1) + step.shape)
     else:
         at = moveaxis(places[0], as_axis(axis, places[0].ndim, name), -1)
         step = at[..., 1:] - at[..., :-1]
