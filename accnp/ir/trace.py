@@ -85,6 +85,7 @@ class Trace:
         "calls",
         "effects",
         "frame",
+        "host",
         "info",
         "kept",
         "kind",
@@ -120,6 +121,9 @@ class Trace:
         self.calls: list[Any] = []
         # In bodies of loops and branches: the references from outside that are used, by identity.
         self.refs: dict[int, Any] | None = None
+        # Under `jvp` of Python numbers: marks with such values, by identity, with their values,
+        # tangents and the nodes of these, for rules of the user's.
+        self.host: dict[int, tuple[Any, Any, Any, Any]] | None = None
 
     # A signal handler may raise between any two lines of these two methods. They put the trace into
     # `tracing` last and take it out first, so that it is never there without being in `state`,

@@ -493,3 +493,25 @@ def test_reverse_rules_in_loops_whose_tangents_are_not_used(lib: Any, wrap: str)
     ):
         with pytest.raises(kind, match=r"[Rr]everse-mode|forward-mode"):
             used(x)
+
+
+def test_jvp_of_python_numbers_gives_what_rules_return() -> None:
+    """Rules get the numbers, and results that are such are not made arrays; as in jax."""
+    f = accnp.custom_jvp(lambda x: x + 1)
+    f.defjvp(lambda p, t: (p[0] + 1, t[0]))
+    for fun in (f, lambda x: f(x)):
+        y, t = accnp.jvp(fun, (4.0,), (7.0,))
+        assert (type(y), type(t)) == (float, float)
+        assert (y, t) == (5.0, 7.0)
+    assert accnp.jvp(lambda x: (f(x), x), (4.0,), (7.0,)) == ((5.0, 4.0), (7.0, 7.0))
+    twice = accnp.jvp(lambda x: f(f(x)) * 2, (4.0,), (7.0,))
+    assert all(isinstance(v, accnp.Array) for v in twice)
+    assert twice == (12.0, 14.0)
+    inner = accnp.jvp(lambda x: accnp.jvp(f, (x,), (1.0,))[1] * x, (3.0,), (2.0,))
+    assert inner == (3.0, 2.0)
+    assert isinstance(accnp.grad(f)(3.0), accnp.Array)
+    seen: list[type] = []
+    g = accnp.custom_jvp(lambda x: x)
+    g.defjvp(lambda p, t: (seen.append(type(p[0])), (p[0], t[0]))[1])
+    accnp.jvp(g, (1.0,), (1.0,))
+    assert seen == [float]

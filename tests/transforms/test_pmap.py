@@ -181,7 +181,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "must have at least one non-None value in in_axes",
     ),
     "no rows": (lambda: accnp.pmap(lambda x: x)(1.0), ValueError, "rank should be at least 1"),
-    "text": (lambda: accnp.pmap(lambda x: x)("a"), TypeError, r"pmap.*argument x .*'a'"),
+    "text": (lambda: accnp.pmap(lambda x: x)("a"), TypeError, r"pmap.*x: Argument 'a'"),
     "in_axes": (lambda: accnp.pmap(lambda x: x, in_axes=(0.5,)), TypeError, "pmap in_axes must be"),
     "out_axes": (lambda: accnp.pmap(lambda x: x, out_axes="a"), TypeError, "pmap out_axes must be"),
     "backend": (lambda: accnp.pmap(lambda x: x, backend="gpu"), RuntimeError, "'gpu' is not"),

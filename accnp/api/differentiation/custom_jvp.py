@@ -22,9 +22,9 @@ from accnp.api.differentiation.custom_rules import (
 from accnp.docstrings import filled
 from accnp.dtypes import float0
 from accnp.errors import ConcretizationTypeError, TracerArrayConversionError, api_boundary
-from accnp.ir.node import Node, arg
+from accnp.ir.node import Node, arg, mark
 from accnp.ir.op import o
-from accnp.ir.trace import Trace, own_lines
+from accnp.ir.trace import Trace, own_lines, state
 from accnp.primitives.custom import JvpRule, boundary
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
@@ -176,6 +176,8 @@ class custom_jvp(Generic[P, R]):
             if not depends_on_traces(result):
                 return result
         flags = call.perturbed()
+        if flags and not self.symbolic_zeros and (known := _of_host_values(call)) is not None:
+            return _by_host_values(name, call, self.jvp, *known)
         run = _runner(name, call, self.jvp, self.symbolic_zeros)
 
         ran: list[Any] = []
@@ -238,6 +240,60 @@ def _shown(name: str, jvp: Callable[..., Any]) -> str:
     return f"custom_jvp: Custom JVP rule {name_of(jvp)} for function {name}"
 
 
+Host = dict[int, tuple[Any, Any, Any, Any]]  # see `Trace.host`
+
+
+def _of_host_values(call: RuleCall) -> tuple[Trace, Host] | None:
+    """The trace of a `jvp` that knows all arguments as Python numbers."""
+    trace = state.stack[-1]
+    host = trace.host
+    if host is None or call.refs or len(call.nodes) != call.count:
+        return None
+    return (trace, host) if all(id(x) in host for x in call.nodes) else None
+
+
+def _by_host_values(
+    name: str, call: RuleCall, jvp: Callable[..., Any], trace: Trace, host: Host
+) -> Any:
+    """Call the rule with Python numbers, as JAX does, so that it can return such."""
+    known = [host[id(x)] for x in call.nodes]
+    values, moved = [call.dynamic([k[i] for k in known]) for i in (1, 2)]
+    p_out, made, tree, t_out, ts = _results(
+        name, _shown(name, jvp), jvp(*call.fixed(call.nodes), values, moved)
+    )
+    marks = [mark(x, trace) for x in made]
+    for new, value, tangent, node in zip(marks, p_out, t_out, ts, strict=True):
+        host[id(new)] = new, value, tangent, node
+    return tree_unflatten(tree, [wrap(x) for x in marks])
+
+
+def _results(
+    name: str, shown: str, result: Any
+) -> tuple[list[Any], list[Node], Any, list[Any], list[Node | None]]:
+    """The results of a rule: values, their nodes and structure, tangents and their nodes."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(
+            f"{shown} must produce a pair (list or tuple of length two) representing primal "
+            f"and tangent outputs; got {result!r:.200}; return both"
+        )
+    p_out, p_tree = flatten_arrays(result[0])
+    t_out, t_tree = tree_flatten(result[1])
+    if p_tree.shown() != t_tree:
+        raise TypeError(
+            f"{shown} must produce primal and tangent outputs with equal container (pytree) "
+            f"structures, but got {p_tree} and {t_tree}; make the tangent like the output"
+        )
+    made = [as_node(x, name) for x in p_out]
+    types = p_tree.shown_leaves([x.aval for x in made])
+    return (
+        p_out,
+        made,
+        p_tree,
+        t_out,
+        [_tangent(t, a, name) for t, a in zip(t_out, types, strict=True)],
+    )
+
+
 def _runner(
     name: str, call: RuleCall, jvp: Callable[..., Any], symbolic: bool
 ) -> Callable[[list[Node], Sequence[Node | None]], tuple[list[Node], Any, list[Node | None]]]:
@@ -255,21 +311,8 @@ def _runner(
         with own_lines(), call.once_more():
             moved = call.dynamic(ts, _still)
             result = jvp(*call.fixed(primals), call.dynamic(leaves), moved)
-        if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(
-                f"{shown} must produce a pair (list or tuple of length two) representing primal "
-                f"and tangent outputs; got {result!r:.200}; return both"
-            )
-        p_out, p_tree = flatten_arrays(result[0])
-        t_out, t_tree = tree_flatten(result[1])
-        if p_tree.shown() != t_tree:
-            raise TypeError(
-                f"{shown} must produce primal and tangent outputs with equal container (pytree) "
-                f"structures, but got {p_tree} and {t_tree}; make the tangent like the output"
-            )
-        made = [as_node(x, name) for x in p_out]
-        types = p_tree.shown_leaves([x.aval for x in made])
-        return made, p_tree, [_tangent(t, a, name) for t, a in zip(t_out, types, strict=True)]
+        _, made, p_tree, _, moving = _results(name, shown, result)
+        return made, p_tree, moving
 
     return run
 

@@ -331,17 +331,20 @@ def jvp(
     with Trace("grad") as trace:
         marks = [mark(n, trace) for n in nodes]
         given = [wrap(m) for m in marks]
+        host = trace.host = _host_values(marks, leaves, t_leaves, ts)
         result = fun(*tree_unflatten(tree, given))
         result, aux = split_aux("jvp", result, has_aux)
         if has_aux:  # handles of its own
             aux = map_arrays(lambda x: wrap(x._node) if type(x) is Array else x, aux)
         out, out_tree = flatten_arrays(result)
         outputs = leaf_nodes("jvp", out)
+        if host is not None:  # and what rules of the user's made of them
+            marks, ts = [k[0] for k in host.values()], [k[3] for k in host.values()]
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
         forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
     escape(given, trace)
-    value = tree_unflatten(out_tree, [wrap(p) for p, _ in pairs])
+    values = [wrap(p) for p, _ in pairs]
     made = [
         # Computed tangents are weak where values are; one that is handed through stays as it is.
         with_weak_type(t, True)
@@ -349,8 +352,27 @@ def jvp(
         else t
         for p, t in pairs
     ]
-    slope = tree_unflatten(out_tree, gradients(made, [p.aval for p, _ in pairs]))
+    slopes = gradients(made, [p.aval for p, _ in pairs])
+    if host is not None:  # arguments, and results of rules, that are Python numbers are given back
+        known = [host.get(id(x), (None,) * 4) for x in outputs]
+        values = [k[1] if type(k[1]) in _NUMBERS else v for k, v in zip(known, values, strict=True)]
+        slopes = [k[2] if type(k[2]) in _NUMBERS else t for k, t in zip(known, slopes, strict=True)]
+    value, slope = tree_unflatten(out_tree, values), tree_unflatten(out_tree, slopes)
     return (value, slope, aux) if has_aux else (value, slope)
+
+
+_NUMBERS = (float, complex)
+
+
+def _host_values(
+    marks: Sequence[Node], values: Sequence[Any], tangents: Sequence[Any], ts: Sequence[Node]
+) -> dict[int, tuple[Any, Any, Any, Any]] | None:
+    """What `Trace.host` is for the arguments of a `jvp`: None if one is no Python number."""
+    if state.abstract is not None or len(state.stack) > 1 or state.named:
+        return None
+    if not all(type(x) in _NUMBERS for x in (*values, *tangents)):
+        return None
+    return {id(m): (m, x, t, n) for m, x, t, n in zip(marks, values, tangents, ts, strict=True)}
 
 
 @overload
