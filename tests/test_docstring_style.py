@@ -3,8 +3,6 @@
 In: the public functions, classes and methods of the tables of names. A docstring has a summary, a
 description of every parameter, what is returned, which errors are raised, related functions and an
 example. `docstring_exceptions.txt` says where something is not required, and why.
-`docstring_pending.txt` lists the names whose docstrings are not in this style yet; it can only
-shrink.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ OTHERS = {
     for name in numpy_names.__all__
     if inspect.isfunction(value := getattr(numpy_names, name)) and name != "isfortran"
 }
-PENDING = (Path(__file__).parent / "docstring_pending.txt").read_text().split()
 SECTIONS = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes",
             "References", "Examples"]  # fmt: skip
 _TITLE = re.compile(r"^([A-Z][A-Za-z ]+)\n(-{3,})$", re.MULTILINE)
@@ -167,14 +164,9 @@ def problems(name: str) -> list[str]:
     return wrong + wrong_names(name, parts)
 
 
-@pytest.mark.parametrize("name", sorted((set(PUBLIC) | set(OTHERS)) - set(PENDING)))
+@pytest.mark.parametrize("name", sorted(set(PUBLIC) | set(OTHERS)))
 def test_docstring_is_complete(name: str) -> None:
     assert not problems(name)
-
-
-def test_pending_names_are_not_done() -> None:
-    done = [name for name in PENDING if name not in PUBLIC or not problems(name)]
-    assert not done, f"take these out of docstring_pending.txt: {done}"
 
 
 def test_blocks_are_used_and_complete() -> None:
