@@ -26,7 +26,7 @@ BROADCAST = {
     "gradient of pinv": lambda: jax.grad(lambda x: jnp.linalg.pinv(x).sum())(
         jnp.stack([jnp.eye(2)] * 3)
     ),
-    "trapezoid": lambda: jnp.trapezoid(X, jnp.arange(3.0) ** 2, axis=1),
+    "trapezoid": lambda: jnp.trapezoid(X, jnp.arange(1.0, 3.0) ** 2, axis=0),
     "attention": lambda: jax.nn.dot_product_attention(Q, Q, Q, is_causal=True),
     "window": lambda: jax.nn.dot_product_attention(Q, Q, Q, local_window_size=2),
     "where": lambda: jnp.where(ROW, X, 0.0),

@@ -290,8 +290,8 @@ def trapezoid(
             step = moveaxis(step, as_axis(axis, step.ndim, name), -1)
     elif places[0].ndim == 1:
         step = places[0][1:] - places[0][:-1]
-        if values.ndim > 1:
-            step = step.reshape((1,) * (values.ndim - 1) + step.shape)
+        if step.shape == (1,):
+            step = step[0]  # one step is a number, so that it needs no rank
     else:
         at = moveaxis(places[0], as_axis(axis, places[0].ndim, name), -1)
         step = at[..., 1:] - at[..., :-1]
