@@ -119,3 +119,14 @@ def test_class_of_an_escaped_tracer() -> None:
     kept = []
     jax.jit(lambda x: kept.append(x) or x)(1.0)
     assert isinstance(kept[0], jax.core.Tracer)
+
+
+def test_compiled_stages_take_donated_arrays() -> None:
+    f = jax.jit(lambda a: a + 1, donate_argnums=0)
+    compiled = f.lower(jax.ShapeDtypeStruct((3,), jnp.float32)).compile()
+    for call in (compiled, f.lower(jnp.ones(3)).compile(), compiled.call):
+        y = jnp.ones(3)
+        assert call(y).tolist() == [2.0, 2.0, 2.0]
+        assert y.is_deleted()
+        with pytest.raises(RuntimeError, match="donated to <lambda>"):
+            call(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -272,3 +273,27 @@ def test_tridiagonal_pivots_that_are_perturbed(large):
     np.testing.assert_allclose(found, want, rtol=1e-6)
     their = jax.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
     np.testing.assert_allclose(found, their, rtol=1e-6)
+
+
+def test_trace_of_an_offset_known_at_run_time() -> None:
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    found = accnp.vmap(lambda k: jnp.trace(x, k, 2, 0))(jnp.arange(-4, 4))
+    want = np.stack([np.trace(x, k, 2, 0) for k in range(-4, 4)])
+    np.testing.assert_array_equal(found, want)
+    small = np.eye(3, dtype=np.int8)
+    assert accnp.jit(jnp.trace)(small, 0).dtype == jnp.int32
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("inv", "Argument to inv must have shape [..., n, n], got (2, 3)"),
+        ("det", "Argument to _det() must have shape [..., n, n], got (2, 3)"),
+        ("slogdet", "Argument to slogdet() must have shape [..., n, n], got (2, 3)"),
+        ("eig", "The input to eig must be a square matrix. Got shape (2, 3)"),
+        ("eigvals", "The input to eig must be a square matrix. Got shape (2, 3)"),
+    ],
+)
+def test_matrices_that_are_not_square(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        getattr(jnp.linalg, name)(jnp.ones((2, 3)))

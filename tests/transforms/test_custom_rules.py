@@ -515,3 +515,19 @@ def test_jvp_of_python_numbers_gives_what_rules_return() -> None:
     g.defjvp(lambda p, t: (seen.append(type(p[0])), (p[0], t[0]))[1])
     accnp.jvp(g, (1.0,), (1.0,))
     assert seen == [float]
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_keyword_only_parameters_may_have_defaults(kind: str) -> None:
+    """Only keywords that a call gives cannot be placed."""
+    w = functools.partial(lambda x, y, *, a, b=2.0: x * a + y * b, a=0.1)
+    f = getattr(accnp, kind)(w)
+    if kind == "custom_jvp":
+        f.defjvp(lambda p, t: (w(*p), t[0]))
+    else:
+        f.defvjp(lambda x, y: (w(x, y), None), lambda _, ct: (ct, ct))
+    assert abs(f(1.0, 2.0) - 4.1) < 1e-6
+    assert accnp.grad(f)(1.0, 2.0) == 1
+    assert accnp.vmap(f)(jnp.ones(2), jnp.ones(2)).shape == (2,)
+    with pytest.raises(TypeError, match="could not be resolved to positions: b"):
+        f(1.0, 2.0, b=3.0)

@@ -85,3 +85,16 @@ def test_booleans_are_refused(np_, values):
     x = [np_.numpy.array(v) for v in values]
     with pytest.raises(TypeError, match="linear_transpose only supports"):
         np_.linear_transpose(lambda x: x, x)(x)
+
+
+def test_weak_types_follow_the_cotangent() -> None:
+    """As in jax: a strong cotangent gives a strong result, though the primal was weak."""
+    cases = [
+        (1, accnp.numpy.int32(3), False),
+        (1, 3, True),
+        (1.0, accnp.numpy.float32(3), False),
+    ]
+    for given, ct, weak in cases:
+        (back,) = accnp.linear_transpose(lambda x: x * 3, given)(ct)
+        assert back == 9
+        assert back.weak_type is weak

@@ -90,12 +90,26 @@ def matrices(
     shape = node.aval.shape
     few = len(shape) < 2
     if few or (square and shape[-1] != shape[-2]):
-        what = "square matrices" if square else "matrices"
-        text = f"{function}: {what} in the last two axes are needed; got shape {shape}; reshape"
-        raise (kind if few else IncompatibleShapesError)(text)
+        raise (kind if few else IncompatibleShapesError)(_shape_text(function, shape, square))
     if node.aval.weak_type:
         node = o.convert_element_type(node, new_dtype=node.aval.dtype, weak_type=False)
     return node
+
+
+def _shape_text(function: str, shape: tuple[int, ...], square: bool) -> str:
+    """What is wrong with the shape of an operand, in the words of JAX that programs match."""
+    if not square:
+        return f"{function}: matrices in the last two axes are needed; got shape {shape}; reshape"
+    name = function.rpartition(".")[2]
+    if name in ("eig", "eigvals"):
+        return (
+            f"{function}: The input to eig must be a square matrix. Got shape {shape}; reshape it"
+        )
+    name = {"det": "_det()", "slogdet": "slogdet()"}.get(name, name)
+    return (
+        f"{function}: Argument to {name} must have shape [..., n, n], got {shape}; pass square "
+        "matrices"
+    )
 
 
 P = ParamSpec("P")

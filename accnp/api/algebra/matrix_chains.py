@@ -178,7 +178,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise TypeError(
-            f"{name}: square matrices are needed; got shape {shape}; "
+            f"{name}: Last 2 dimensions of the array must be square; got shape {shape}; "
             "use the last two axes for rows and columns"
         )
     if n < 0:

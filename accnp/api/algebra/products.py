@@ -21,9 +21,11 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
 from accnp.api.arguments.values import no_out, precision_key, to_dtype
+from accnp.api.arrays.creation import eye
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, ArrayLike, ShardingLike, wrap
@@ -32,6 +34,8 @@ from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
 
 if TYPE_CHECKING:
     from accnp.api.strict.lax_types import DotNumbers, PrecisionLike
@@ -740,6 +744,20 @@ def trace(
         x = to_dtype(x, dtypes.requested_dtype(dtype, "trace"))
     else:
         x = cast(x, wide_type(x.aval.dtype))
+    fold = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
+    if isinstance(offset, Array) and offset._node.trace is not None:
+        d = _on_diagonal(x, offset, axis1, axis2)
+        return wrap(fold(d, axes=(d.aval.ndim - 2, d.aval.ndim - 1)))
     d = diagonal_node(x, offset, axis1, axis2, "trace")
-    fold = o.reduce_or if d.aval.dtype.kind == "b" else o.reduce_sum
     return wrap(fold(d, axes=(d.aval.ndim - 1,)))
+
+
+def _on_diagonal(x: Node, offset: Array, axis1: int, axis2: int) -> Node:
+    """The matrices in two axes, which become the last ones, with zeros off a diagonal whose place
+    is known when the program runs."""
+    rank = x.aval.ndim
+    i, j = as_axis(axis1, rank, "trace"), as_axis(axis2, rank, "trace")
+    rest = [d for d in range(rank) if d not in (i, j)]
+    x = transpose_node(x, (*rest, i, j))
+    mask = eye(*x.aval.shape[-2:], k=offset, dtype=bool)._node
+    return rules.select(broadcast_to(mask, x.aval.shape, (rank - 2, rank - 1)), x, like(x, 0))

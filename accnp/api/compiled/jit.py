@@ -122,6 +122,29 @@ class Entry:
         return outs[0] if self.single else self.out_spec.unflatten(outs)
 
 
+def run_donating(
+    plan: engine.Plan,
+    entry: Entry,
+    call: Call,
+    leaves: list[Node],
+    donated: Sequence[int],
+    name: str,
+) -> list[Node]:
+    """Run the plan of a program; the arrays at the donated positions are deleted."""
+    n = len(entry.consts)
+    gone = [i for i in donated if type(call.leaves[i - n]) is Array]
+    if gone:
+        what, site = f"its buffer was donated to {name} by the call", user_site()
+        for i in gone:  # before, so that it is seen who else holds a node
+            call.leaves[i - n]._forget(what, site)
+    try:
+        return engine.run_plan(plan, leaves, entry.out_avals, gone)
+    except BaseException:
+        for i in gone:
+            call.leaves[i - n]._node = leaves[i]
+        raise
+
+
 def _attributes(held: Any) -> dict[str, Any]:
     """Return the attributes that the user gave a function; those with one underscore are other
     wrappers' own."""
@@ -303,18 +326,7 @@ class JitFunction(Generic[P, R]):
             avals = [x.aval for x in leaves[len(entry.consts) :]]
             with contextlib.suppress(TypeError):  # as above
                 _enter(self._cache, (form, *avals, config.key), entry, began)
-        n = len(entry.consts)
-        gone = [i for i in donated if type(call.leaves[i - n]) is Array]
-        if gone:
-            what, site = f"its buffer was donated to {self._name} by the call", user_site()
-            for i in gone:  # before, so that it is seen who else holds a node
-                call.leaves[i - n]._forget(what, site)
-        try:
-            results = engine.run_plan(plan, leaves, entry.out_avals, gone)
-        except BaseException:
-            for i in gone:
-                call.leaves[i - n]._node = leaves[i]
-            raise
+        results = run_donating(plan, entry, call, leaves, donated, self._name)
         return entry.put_together(results, call)
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:

@@ -13,6 +13,8 @@ from typing import Any
 from accnp import engine
 from accnp.api.arguments.convert import cast
 from accnp.api.arrays.placement import put_node
+from accnp.api.compiled.donated import taken
+from accnp.api.compiled.jit import run_donating
 from accnp.api.compiled.statics import unknown_compiler_options, unknown_option_error
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import Array, wrap
@@ -258,7 +260,8 @@ class Lowered(_Stage):
         function = traced._function
         traced.refuse_types("lower")
         arrays = [x._node for x in traced._call.leaves if isinstance(x, Array)]
-        self._plan = traced._entry.load(function._options.fastmath, leaves=arrays)
+        donated = taken(traced._entry, traced._call) if function._options.donates else ()
+        self._plan = traced._entry.load(function._options.fastmath, donated, arrays)
 
     @property
     def out_info(self) -> Any:
@@ -431,10 +434,12 @@ class Compiled(_Stage):
                     "compile for these types, or call the jitted function"
                 )
         moved = devices_module.reach and default_device() is not self._home
+        donated = taken(entry, call) if traced._function._options.donates else ()
         with scope("default_device", self._home) if moved else nullcontext():
-            results = engine.run_plan(
-                entry.load(False, leaves=nodes), [*entry.consts, *nodes], entry.out_avals
-            )
+            plan = entry.load(False, donated, nodes)
+            leaves = [*entry.consts, *nodes]
+            del nodes  # a donated buffer is written over only if nobody else holds its node
+            results = run_donating(plan, entry, call, leaves, donated, traced.fun_name)
         return entry.out_spec.unflatten([wrap(x) for x in results])
 
 

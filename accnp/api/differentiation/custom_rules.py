@@ -212,10 +212,10 @@ def resolve(
         bound.apply_defaults()
         for name in held - kwargs.keys():
             bound.arguments.pop(name, None)
-        if bound.kwargs:
+        if unplaced := sorted(bound.kwargs.keys() & kwargs.keys()):
             raise TypeError(
                 "keyword arguments could not be resolved to positions: "
-                f"{', '.join(sorted(bound.kwargs))}; pass them by position"
+                f"{', '.join(unplaced)}; pass them by position"
             )
     except TypeError as error:
         raise TypeError(

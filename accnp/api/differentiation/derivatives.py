@@ -10,7 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function
-from accnp.api.differentiation.linear_maps import Pull, Push
+from accnp.api.differentiation.linear_maps import Pull, Push, as_weak
 from accnp.api.differentiation.linearised import (
     Linearised,
     as_argnums,
@@ -320,7 +320,7 @@ def jvp(
     needs_function("jvp", fun)
     leaves, tree = flatten_arrays(tuple(primals))
     t_leaves, t_tree = tree_flatten(tuple(tangents))
-    if tree.shown() != t_tree:
+    if tree.shown() != t_tree or isinstance(primals, list) != isinstance(tangents, list):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; got "
             f"{primals!r:.60} and {tangents!r:.60}, {tree.shown()} and {t_tree}; pass a tangent "
@@ -365,7 +365,10 @@ _NUMBERS = (float, complex)
 
 
 def _host_values(
-    marks: Sequence[Node], values: Sequence[Any], tangents: Sequence[Any], ts: Sequence[Node]
+    marks: Sequence[Node],
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    ts: Sequence[Node | None],
 ) -> dict[int, tuple[Any, Any, Any, Any]] | None:
     """What `Trace.host` is for the arguments of a `jvp`: None if one is no Python number."""
     if state.abstract is not None or len(state.stack) > 1 or state.named:
@@ -578,6 +581,7 @@ def linear_transpose(
                 f"{out_tree} but got {ct_tree}; pass a cotangent for each result"
             )
         nodes = leaf_nodes("linear_transpose", leaves)
+        weak = as_weak(out_avals, nodes)
         for n, a in zip(nodes, out_avals, strict=True):
             if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
                 raise TypeError(
@@ -590,7 +594,9 @@ def linear_transpose(
             _check_linear(program)
             back = TOOLS.transpose_graph(program, 0, [n.aval for n in nodes])
             found = zip(evaluate(back, nodes), avals, strict=True)
-            return tree_unflatten(tree, [wrap(with_weak_type(x, a.weak_type)) for x, a in found])
+            return tree_unflatten(
+                tree, [wrap(with_weak_type(x, a.weak_type and weak)) for x, a in found]
+            )
         live: list[bool] = []
 
         def pulled(all_leaves: list[Node]) -> list[Node]:
@@ -608,7 +614,7 @@ def linear_transpose(
             )
         results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
         cts = [next(results) if is_live else None for is_live in live]
-        return tree_unflatten(tree, gradients(cts, avals, typed=True))
+        return tree_unflatten(tree, gradients(cts, avals, typed=weak))
 
     transposed.__name__ = "linear_transpose"  # for its errors
     return Partial(transposed)  # a pytree, so that jitted functions can return it

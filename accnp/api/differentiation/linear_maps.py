@@ -140,7 +140,7 @@ def _type_text(a: Aval) -> str:
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
 
 
-def _as_weak(avals: Sequence[Aval], given: Sequence[Node | None]) -> bool:
+def as_weak(avals: Sequence[Aval], given: Sequence[Node | None]) -> bool:
     """Whether nothing of a strong type was given for a weak one, which makes strong what it flows
     to, as in jax."""
     pairs = zip(avals, given, strict=True)
@@ -172,7 +172,7 @@ class Push(_Derivative):
             moving = [t for t in ts if t is not None]
             made = iter(evaluate(self._graph, [*self._given(), *moving]))
             out = [next(made) if is_live else None for is_live in self._live]
-        typed = _as_weak(types.in_avals, ts)
+        typed = as_weak(types.in_avals, ts)
         return tree_unflatten(types.out_tree, gradients(out, types.out_avals, typed))
 
 
@@ -330,7 +330,7 @@ class Pull(_Derivative):
             turned = TOOLS.transpose_graph(self._graph, len(given), [x.aval for x in live])
             made = iter(evaluate(turned, [*given, *live]))
             out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
-        typed = _as_weak(types.out_avals, cts)
+        typed = as_weak(types.out_avals, cts)
         return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed))
 
 
