@@ -14,7 +14,7 @@ from accnp.array import Array
 from accnp.errors import JaxRuntimeError
 from accnp.ir.graph import Graph
 
-__all__ = ["taken"]
+__all__ = ["donated_inputs", "taken"]
 
 
 def taken(entry: Any, call: Any) -> Sequence[int]:
@@ -23,9 +23,7 @@ def taken(entry: Any, call: Any) -> Sequence[int]:
     `entry` is the program, which remembers them.
     """
     options, graph, n = call.function._options, entry.graph, len(entry.consts)
-    if entry.donated is None:
-        given = [n + i for i in call.donated(options)]
-        entry.donated = _usable(graph, given, options.keep_unused)
+    donated_inputs(entry, call)
     places: dict[int, int] = {}
     every = range(n, n + len(call.leaves))
     for k in every if options.keep_unused else [k for k in _used(graph) if k in every]:
@@ -36,6 +34,15 @@ def taken(entry: Any, call: Any) -> Sequence[int]:
                 f"INVALID_ARGUMENT: {graph.name}: an array is donated, and is another argument of "
                 f"the same call; got leaves {first - n} and {k - n}; pass a copy"
             )
+    return entry.donated
+
+
+def donated_inputs(entry: Any, call: Any) -> Sequence[int]:
+    """Return the inputs whose buffers calls of a program take."""
+    if entry.donated is None:
+        options = call.function._options
+        given = [len(entry.consts) + i for i in call.donated(options)]
+        entry.donated = _usable(entry.graph, given, options.keep_unused)
     return entry.donated
 
 
@@ -62,7 +69,7 @@ def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
         warnings.warn(
             f"Some donated buffers were not usable: {', '.join(types)}.\n"
             f"{graph.name} has no results of their size for them; they stay as they are",
-            stacklevel=5,  # the line that calls
+            stacklevel=6,  # the line that calls
         )
     return sorted(out)
 

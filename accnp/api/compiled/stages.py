@@ -13,7 +13,7 @@ from typing import Any
 from accnp import engine
 from accnp.api.arguments.convert import cast
 from accnp.api.arrays.placement import put_node
-from accnp.api.compiled.donated import taken
+from accnp.api.compiled.donated import donated_inputs, taken
 from accnp.api.compiled.jit import run_donating
 from accnp.api.compiled.statics import unknown_compiler_options, unknown_option_error
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
@@ -260,8 +260,9 @@ class Lowered(_Stage):
         function = traced._function
         traced.refuse_types("lower")
         arrays = [x._node for x in traced._call.leaves if isinstance(x, Array)]
-        donated = taken(traced._entry, traced._call) if function._options.donates else ()
-        self._plan = traced._entry.load(function._options.fastmath, donated, arrays)
+        entry = traced._entry
+        donated = donated_inputs(entry, traced._call) if function._options.donates else ()
+        self._plan = entry.load(function._options.fastmath, donated, arrays)
 
     @property
     def out_info(self) -> Any:
