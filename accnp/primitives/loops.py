@@ -1,5 +1,6 @@
 """The op `while`: a program run as long as another one is true. In: the graphs of both as
-parameters. Out: the op record. Forward derivatives only: nobody knows how many steps to go back.
+parameters. Out: the op record. Only forward derivatives: the number of steps is not known when
+tracing.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def no_way_back() -> ValueError:
     """The refusal of reverse mode through a loop that goes on for as long as a condition holds."""
     return ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
-        "traced bounds, since nobody knows how many steps to go back; use lax.scan, or "
+        "traced bounds, because the number of steps is not known when tracing; use lax.scan, or "
         "lax.fori_loop with bounds known when tracing, or forward mode (jvp, jacfwd)"
     )
 
