@@ -2,12 +2,13 @@
 
 Checks such as `equinox.error_if` put a callback into a branch that is almost never taken. A native
 loop cannot call Python: without this module such a loop runs on the host, where each kernel of each
-turn is launched on its own.
+iteration is launched on its own.
 
-In: the ControlStep of a `scan` or `while` whose callbacks are all in branches of its body. Out: a
-`Bailout`: a native loop over the body without callbacks (`transforms/trapping.py`), whose last
-result is whether Python would have been called. Where it is true, the loop stops before the carry
-changes; the host runs that turn with the whole body, and the native loop goes on after it.
+In: the ControlStep of a `scan` or `while` whose callbacks are all in branches of its body, and the
+plan of that body without them (`transforms/trapping.py`), whose last result is whether Python would
+have been called. Out: a `Bailout`, a native loop over that plan. Where the last result is true, the
+loop stops before the carry changes; the host runs that iteration with the whole body, and the
+native loop goes on after it.
 """
 
 from __future__ import annotations
@@ -22,22 +23,20 @@ import numpy as np
 from accnp.engine.bodies import obstacle
 from accnp.engine.execute import launch
 from accnp.engine.native import Driver, Spot
-from accnp.engine.plan import plan_graph
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.aval import make_aval
-from accnp.ir.graph import Graph
 from accnp.ir.kernel import CODES, dtype_code
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
-from accnp.transforms.trapping import calls_python, with_trap
 
 __all__ = ["Bailout", "make_bailout"]
 
 _INT64 = np.dtype(np.int64)
-# Bytes of a carry up to which it may be kept until a turn is over: a carry that is updated in place
-# could not be given back to the host.
+# Bytes of a carry up to which it may be kept until an iteration is over: a carry that is updated in
+# place could not be given back to the host.
 SMALL_CARRY = 1 << 16
-# Turns in a row that end on the host, after which a loop stays there: its branches are not rare.
+# Iterations in a row that end on the host, after which a loop stays there: its branches are not
+# rare.
 MOST_IN_A_ROW = 8
 
 
@@ -51,37 +50,36 @@ class Bailout:
     ) -> None:
         self.kernel = kernel
         self.carry = carry  # slots of the carry after the loop
-        self.stopped = stopped  # the slot of the turn that the host has to run; see `Native`
+        self.stopped = (
+            stopped  # slot of the number of the iteration that the host has to run; see `Native`
+        )
         self.n_slots = n_slots
         self.fastmath = fastmath
         self.idle = 0
 
     def run(self, leaves: Sequence[Buffer], first: int) -> tuple[int, list[Buffer]]:
-        """Run turns from number `first` on; returns the turn for the host, and the carry."""
+        """Run iterations from number `first` on; returns that of the one for the host, and the
+        carry."""
         slots: list[Any] = [pool.from_scalar(first, _INT64), *leaves]
         slots += [None] * (self.n_slots - len(slots))
         launch(self.kernel, slots, self.fastmath)
-        turn = ctypes.c_int64.from_address(slots[self.stopped].ptr).value
-        return turn, [slots[s] for s in self.carry]
+        iteration = ctypes.c_int64.from_address(slots[self.stopped].ptr).value
+        return iteration, [slots[s] for s in self.carry]
 
     def is_idle(self, progress: bool) -> bool:
-        """Count turns in a row that ended on the host; whether they are too many."""
+        """Count iterations in a row that ended on the host; whether they are too many."""
         self.idle = 0 if progress else self.idle + 1
         return self.idle > MOST_IN_A_ROW
 
 
-def make_bailout(step: ControlStep, graphs: Sequence[Graph], fastmath: bool) -> Bailout | None:
-    """The native form of a loop that has none as it is, or None where that cannot be."""
-    if step.op.name not in ("scan", "while") or any(map(calls_python, graphs[:-1])):
-        return None
+def make_bailout(step: ControlStep, body: Plan, fastmath: bool) -> Bailout | None:
+    """The native form of a `scan` or `while`, given the plan of its body without callbacks, or None
+    if there is none."""
     first, count = _carry_of(step)
-    carry = step.inputs[first : first + count]
-    graph = with_trap(graphs[-1]) if sum(a.nbytes for a in carry) <= SMALL_CARRY else None
-    if graph is None:
-        return None
-    plans = [*step.bodies[:-1], plan_graph(graph, fastmath)]
+    plans = [*step.bodies[:-1], body]
     avals = [*step.inputs, *step.avals, *[a for b in plans for a in b.out_avals]]
-    if any(map(obstacle, plans)) or any(dtype_code(a.dtype) not in CODES for a in avals):
+    large = sum([a.nbytes for a in step.inputs[first : first + count]]) > SMALL_CARRY
+    if large or any(map(obstacle, plans)) or any(dtype_code(a.dtype) not in CODES for a in avals):
         return None
     return Native(step, plans, count).bailout(fastmath)
 
@@ -95,15 +93,15 @@ def _carry_of(step: ControlStep) -> tuple[int, int]:
 
 
 class Native(Driver):
-    """Writes a loop that stops at the turn whose body says so in its last result.
+    """Writes a loop that stops at the iteration whose body says so in its last result.
 
-    Its first argument is the number of the first turn. Memory of stacked results is given, since
-    several calls fill it. The result `stopped` is the number of the turn for the host; where there
-    is none, the length of a scan, and -1 for a while.
+    Its first argument is the number of the first iteration. Memory of stacked results is given,
+    since several calls fill it. The result `stopped` is the number of the iteration for the host;
+    where there is none, the length of a scan, and -1 for a while.
     """
 
     def __init__(self, step: ControlStep, plans: Sequence[Plan], n_carry: int) -> None:
-        # Slots: the first turn, the operands, stacked results; then what the loop makes.
+        # Slots: the first iteration, the operands, stacked results; then what the loop makes.
         inner = copy.copy(step)
         count = 1 + len(step.operands) + len(step.avals) - n_carry
         self.stacked_slots = [*range(1 + len(step.operands), count)]
@@ -146,13 +144,13 @@ class Native(Driver):
     def extra_outputs(self) -> list[Callable[[], Spot] | None]:
         return [None]
 
-    def turns(self, length: str, reverse: bool) -> str:
+    def loop_head(self, length: str, reverse: bool) -> str:
         return f"for t in range({self.first.name}[0], {length}):"
 
-    def begin_turn(self, length: str, reverse: bool) -> None:
+    def begin_iteration(self, length: str, reverse: bool) -> None:
         self.w.add(f"i = {length} - 1 - t" if reverse else "i = t")
 
-    def end_turn(self, outs: Sequence[Spot]) -> None:
+    def end_iteration(self, outs: Sequence[Spot]) -> None:
         with self.w.block(f"if {outs[-1].name}[0]:"):
             self.w.add(f"{self.stopped.name}[0] = t", "break")
         if self.step.op.name == "while":

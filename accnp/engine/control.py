@@ -116,10 +116,10 @@ def _while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) 
     native = step.bailout if memory is _HOST else None
     while True:
         if native is not None:
-            turn, carry = native.run([*test_consts, *body_consts, *carry], 0)
-            if turn < 0:
+            done, carry = native.run([*test_consts, *body_consts, *carry], 0)
+            if done < 0:
                 return list(carry)
-            native = None if native.is_idle(turn > 0) else native
+            native = None if native.is_idle(done > 0) else native
             keep.begun = False
         elif not _given(test, [*test_consts, *carry], run)[0].view((), flag):
             return list(carry)
@@ -140,16 +140,17 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -
     rows_of = [memory.parts(x, n) for x, n in zip(xs, sizes, strict=True)]
     keep = _Keeper(body, n_consts, memory)
     native = step.bailout if memory is _HOST else None
-    turn = -1
-    while (turn := turn + 1) < length:
+    done = 0  # iterations
+    while done < length:
         if native is not None:
-            first = turn
-            turn, carry = native.run([*consts, *carry, *xs, *ys], first)
-            if turn >= length:
+            first = done
+            done, carry = native.run([*consts, *carry, *xs, *ys], first)
+            if done >= length:
                 break
-            native = None if native.is_idle(turn > first) else native
+            native = None if native.is_idle(done > first) else native
             keep.begun = False
-        i = length - 1 - turn if p["reverse"] else turn
+        i = length - 1 - done if p["reverse"] else done
+        done += 1
         carry = keep.safe(carry)
         rows = [row(i) for row in rows_of]
         outs = _given(body, [*consts, *carry, *rows], run)

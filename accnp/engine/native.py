@@ -368,8 +368,8 @@ class Driver:
         ]
         ys = [self.result(n_carry + k) for k in range(len(step.avals) - n_carry)]
         starts: dict[str, str] = {}
-        with self.w.block(self.turns(length, p["reverse"])):
-            self.begin_turn(length, p["reverse"])
+        with self.w.block(self.loop_head(length, p["reverse"])):
+            self.begin_iteration(length, p["reverse"])
             rows = [self.row(x, p["length"]) for x in xs]
             y_rows = [self.row(y, p["length"]) for y in ys]
             made = [
@@ -381,7 +381,7 @@ class Driver:
             targets, places = self.aim(plan, [*made, *extra], stays)
             outs = self.body(plan, [*consts, *carry, *rows], targets)
             self.settle(outs, places)
-            self.end_turn(outs)
+            self.end_iteration(outs)
             self.change_places(carry, places[:n_carry], starts)
         self.end(carry, starts)
 
@@ -389,14 +389,14 @@ class Driver:
         """Where results of a body beside those of the loop are to be; see `bailout.py`."""
         return []
 
-    def turns(self, length: str, reverse: bool) -> str:
+    def loop_head(self, length: str, reverse: bool) -> str:
         """The head of the loop of a scan; `i` is the number of the row."""
         return f"for i in range({f'{length} - 1, -1, -1' if reverse else length}):"
 
-    def begin_turn(self, length: str, reverse: bool) -> None:
+    def begin_iteration(self, length: str, reverse: bool) -> None:
         """Write what comes before a body of a scan."""
 
-    def end_turn(self, outs: Sequence[Spot]) -> None:
+    def end_iteration(self, outs: Sequence[Spot]) -> None:
         """Write what comes after a body, before the carry changes."""
 
     def next_of(self, c: Spot, nbytes: int) -> Callable[[], Spot]:
@@ -432,7 +432,7 @@ class Driver:
             targets, places = self.aim(plan, [*made, *extra], stays)
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.settle(outs, places)
-            self.end_turn(outs)
+            self.end_iteration(outs)
             self.change_places(carry, places[: len(carry)], starts)
         self.end(carry, starts)
 

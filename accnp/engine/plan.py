@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.codegen import short
 from accnp.codegen.cpu import generate
@@ -50,6 +50,9 @@ from accnp.primitives.views import contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
+
+if TYPE_CHECKING:
+    from accnp.engine.bailout import Bailout
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
@@ -402,9 +405,9 @@ class Planner:
         made = self.native(step)
         if isinstance(made, str):
             step.reason = made
-            if any(g.calls_python for g in graphs_in(v.params)) and v.op.name != "cond":
-                bailout = imported("accnp.engine.bailout")
-                step.bailout = bailout.make_bailout(step, graphs_in(v.params), self.plan.fastmath)
+            *tests, body = graphs_in(v.params)
+            if body.calls_python and v.op.name != "cond" and not any(g.calls_python for g in tests):
+                step.bailout = self.bailout(step, body)
                 step.by_python = step.bailout is None
             self.plan.steps.append(step)
         else:
@@ -424,6 +427,14 @@ class Planner:
         native = importlib.import_module("accnp.engine.native")
         made = blocked.blocked_step(step, self.new_slot, self.plan.fastmath, each)
         return made or native.native_step(step, self.new_slot, self.plan.fastmath)
+
+    def bailout(self, step: ControlStep, body: Graph) -> Bailout | None:
+        """The native form of a loop whose body calls Python in branches only, or None."""
+        graph = imported("accnp.transforms.trapping").with_trap(body)
+        if graph is None:
+            return None
+        plan = plan_graph(graph, self.plan.fastmath)
+        return imported("accnp.engine.bailout").make_bailout(step, plan, self.plan.fastmath)
 
     # --- liveness ---
 

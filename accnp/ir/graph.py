@@ -14,7 +14,8 @@ from accnp.ir.node import Node, arg, has_effect, record
 from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = [
-    "Graph", "build", "derived", "evaluate", "expanded", "graphs_in", "interpret", "toposort"
+    "Graph", "build", "derived", "evaluate", "expanded", "graphs_in", "interpret", "rewrite",
+    "toposort",
 ]  # fmt: skip
 
 
@@ -190,26 +191,43 @@ def evaluate(
     return [env.get(id(x), x) for x in graph.outputs]
 
 
+@sets_site
+def rewrite(
+    graph: Graph,
+    inputs: Sequence[Node],
+    rule: Callable[[Node, list[Node]], list[Node] | None],
+) -> list[Node]:
+    """Record the graph's operations again with other inputs; returns the new outputs.
+
+    `rule` gets each operation and its new operands. It returns the results to use in its place, or
+    None to record the operation as it is.
+    """
+    env: dict[int, Any] = dict(zip(map(id, graph.inputs), inputs, strict=True))
+    for node in graph.nodes:
+        state.site = node.site
+        operands = [env.get(id(x), x) for x in node.inputs]
+        if node.op.kind == "item" and isinstance(operands[0], list):
+            env[id(node)] = operands[0][node.params["index"]]
+            continue
+        found = rule(node, operands)
+        if found is None:
+            env[id(node)] = record(node.op, tuple(operands), node.params)
+        else:
+            env[id(node)] = found if isinstance(node.aval, tuple) else found[0]
+    return [env.get(id(x), x) for x in graph.outputs]
+
+
 def expanded(graph: Graph) -> Graph:
     """Return the program with its jitted calls in place."""
     if not any(node.op.name == "jit" for node in graph.nodes):
         return graph
 
-    @sets_site
-    def run(body: Graph, inputs: Sequence[Node]) -> list[Node]:
-        env: dict[int, Any] = dict(zip(map(id, body.inputs), inputs, strict=True))
-        for node in body.nodes:
-            state.site = node.site
-            ins = [env.get(id(x), x) for x in node.inputs]
-            if node.op.name == "jit":
-                env[id(node)] = run(graphs_in(node.params)[0], ins)
-            elif node.op.kind == "item" and isinstance(ins[0], list):
-                env[id(node)] = ins[0][node.params["index"]]
-            else:
-                env[id(node)] = record(node.op, tuple(ins), node.params)
-        return [env.get(id(x), x) for x in body.outputs]
+    def inline(node: Node, operands: list[Node]) -> list[Node] | None:
+        return (
+            rewrite(graphs_in(node.params)[0], operands, inline) if node.op.name == "jit" else None
+        )
 
-    return build(lambda nodes: run(graph, nodes), graph.in_avals, graph.name)
+    return build(lambda nodes: rewrite(graph, nodes, inline), graph.in_avals, graph.name)
 
 
 def build(

@@ -3,9 +3,9 @@
 The compiler leaves some 50,000 objects, and CPython looks through all of them in each of the four
 garbage collections with which it ends, then takes them apart one by one: a third of a second. At
 exit, this module moves what is there to the permanent generation (`gc.freeze`), which collections
-leave alone. It does so only if nobody can tell: not if an object that is there has something to do
-when it is collected, such as a `__del__` method, a callback of a weak reference, a suspended
-generator or an open file. Objects outside of reference cycles are finalized as always.
+leave alone. It does not do so if an object has something to do when it is collected, such as a
+`__del__` method, a callback of a weak reference, a suspended generator or an open file. Objects
+outside of reference cycles are finalized as always.
 
 `watch_exit` is called when the compiler is loaded.
 """
@@ -38,7 +38,7 @@ _SUSPENDED = {
 
 
 def watch_exit() -> None:
-    """Freeze what is there when the process ends, if nobody can tell."""
+    """Freeze all objects when the process ends, unless one of them has a finalizer."""
     atexit.register(_at_exit)
 
 

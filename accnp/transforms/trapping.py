@@ -2,24 +2,22 @@
 
 In: a Graph. Out: a Graph with one more result, the trap. Callbacks must be in branches: another
 branch stands in for one that calls Python, and the trap is whether that one was meant. Native loops
-run such programs as bodies, and leave turns that trap to the host (`engine/bailout.py`).
+run such programs as bodies, and leave iterations that trap to the host (`engine/bailout.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from accnp.ir.aval import make_aval
-from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in
-from accnp.ir.node import Node, items, record
+from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, rewrite
+from accnp.ir.node import Node, calls_python, items, record
 from accnp.ir.op import OPS, o
-from accnp.ir.trace import sets_site, state
 from accnp.primitives.kinds import full, zeros_like_aval
 
-__all__ = ["calls_python", "with_trap"]
+__all__ = ["with_trap"]
 
 _BOOL = np.dtype(bool)
 
@@ -41,35 +39,24 @@ def with_trap(graph: Graph) -> Graph | None:
 
 
 def _trapped(graph: Graph) -> Graph:
-    @sets_site
+    traps: list[Node] = []
+
+    def rule(node: Node, operands: list[Node]) -> list[Node] | None:
+        if _is_call(node):
+            *results, found = _without_calls(node, operands)
+            traps[:] = [o.or_(*traps, found) if traps else found]
+            return results
+        return _unless(traps[0], node, operands) if traps and _may_not_end(node) else None
+
     def run(inputs: list[Node]) -> list[Node]:
-        env: dict[int, Any] = dict(zip(map(id, graph.inputs), inputs, strict=True))
-        trap: Node | None = None
-        for node in graph.nodes:
-            state.site = node.site
-            ins = [env.get(id(x), x) for x in node.inputs]
-            if _is_call(node):
-                *outs, found = _without_calls(node, ins)
-                trap = found if trap is None else o.or_(trap, found)
-                env[id(node)] = outs
-            elif node.op.kind == "item" and isinstance(ins[0], list):
-                env[id(node)] = ins[0][node.params["index"]]
-            elif trap is not None and _may_not_end(node):
-                env[id(node)] = _unless(trap, node, ins)
-            else:
-                env[id(node)] = record(node.op, tuple(ins), node.params)
-        trap = full((), False, _BOOL) if trap is None else trap
-        return [*[env.get(id(x), x) for x in graph.outputs], trap]
+        results = rewrite(graph, inputs, rule)
+        return [*results, *(traps or [full((), False, _BOOL)])]
 
     return build(run, graph.in_avals, graph.name)
 
 
-def calls_python(graph: Graph) -> bool:
-    return any(_is_call(node) for node in graph.nodes)
-
-
 def _is_call(node: Node) -> bool:
-    return node.op.kind == "callback" or any(map(calls_python, graphs_in(node.params)))
+    return node.op.kind == "callback" or calls_python(node.params)
 
 
 def _may_not_end(node: Node) -> bool:
@@ -78,21 +65,19 @@ def _may_not_end(node: Node) -> bool:
     return node.op.name == "while" or any(map(_may_not_end, inner))
 
 
-def _items(node: Node) -> list[Node]:
+def _results(node: Node) -> list[Node]:
     return list(items(node)) if isinstance(node.aval, tuple) else [node]
 
 
-def _unless(trap: Node, node: Node, ins: Sequence[Node]) -> Any:
+def _unless(trap: Node, node: Node, operands: Sequence[Node]) -> list[Node]:
     """Record an operation that is skipped after a trap: with operands that a check was to refuse,
     its loops may not end."""
-    several = isinstance(node.aval, tuple)
 
     def whole(nodes: list[Node]) -> list[Node]:
-        return _items(record(node.op, tuple(nodes), node.params))
+        return _results(record(node.op, tuple(nodes), node.params))
 
-    graph = build(whole, [x.aval for x in ins], node.op.name)
-    outs = _skipped_after(trap, graph, ins, [zeros_like_aval(a) for a in graph.out_avals])
-    return outs if several else outs[0]
+    graph = build(whole, [x.aval for x in operands], node.op.name)
+    return _skipped_after(trap, graph, operands, [zeros_like_aval(a) for a in graph.out_avals])
 
 
 def _skipped_after(
@@ -105,7 +90,7 @@ def _skipped_after(
         build(lambda nodes: evaluate(graph, nodes[:n]), avals, graph.name),
         build(lambda nodes: nodes[n:], avals, graph.name),
     )
-    return _items(record(OPS["cond"], (trap, *operands, *instead), {"branches": branches}))
+    return _results(record(OPS["cond"], (trap, *operands, *instead), {"branches": branches}))
 
 
 def _without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
@@ -116,18 +101,14 @@ def _without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
     if name == "scan":
         body = _trapped(expanded(params["jaxpr"]))
         first, n_carry = params["num_consts"], params["num_carry"]
-        carried = {"jaxpr": _carrying(body, first, n_carry), "num_carry": n_carry + 1}
+        new = {**params, "jaxpr": _carrying(body, first, n_carry), "num_carry": n_carry + 1}
         false = full((), False, _BOOL)
         at = first + n_carry
-        new = {**params, **carried}
-        if "linear" in params:
-            new["linear"] = (*params["linear"][:at], False, *params["linear"][at:])
-        outs = _items(record(node.op, (*ins[:at], false, *ins[at:]), new))
+        outs = _results(record(node.op, (*ins[:at], false, *ins[at:]), new))
         return [*outs[:n_carry], *outs[n_carry + 1 :], outs[n_carry]]
-    if name == "while" and not calls_python(params["cond_jaxpr"]):
+    if name == "while" and not params["cond_jaxpr"].calls_python:
         body = _trapped(expanded(params["body_jaxpr"]))
-        n_test, first = params["cond_nconsts"], params["body_nconsts"]
-        n_carry = len(node.aval)
+        first, n_carry = params["body_nconsts"], len(node.aval)
         test = params["cond_jaxpr"]
 
         def goes_on(nodes: list[Node]) -> list[Node]:
@@ -142,8 +123,7 @@ def _without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
             "body_jaxpr": _carrying(body, first, n_carry),
             "cond_jaxpr": build(goes_on, [*test.in_avals, flag], test.name),
         }
-        assert len(test.inputs) == n_test + n_carry
-        return _items(record(node.op, (*ins, full((), False, _BOOL)), new))
+        return _results(record(node.op, (*ins, full((), False, _BOOL)), new))
     raise _Unconditional
 
 
@@ -182,7 +162,7 @@ def _cond(node: Node, ins: Sequence[Node]) -> list[Node]:
     else:
         kept = tuple([g or possible[0] for g in branches])
         made = record(node.op, (index, *operands), {**node.params, "branches": kept})
-        *outs, trap = _items(made)
+        *outs, trap = _results(made)
     for k in [k for k, g in enumerate(branches) if g is None]:
         trap = o.or_(trap, _means(index, k, len(branches) - 1))
     return [*outs, trap]
