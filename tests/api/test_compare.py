@@ -1,5 +1,7 @@
 """`debug.compare`: where results of one function in several ways part."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -107,8 +109,134 @@ def test_an_operation_with_several_results_has_its_name():
     assert [p.operation for p in found.partings] == ["sort"]
 
 
+@pytest.mark.parametrize(
+    "f", [lambda x: (x**3).sum(), lambda x: x.T @ x[::-1] ** 2, lambda x: jnp.fft.fft(x, axis=0)]
+)
+def test_sums_that_cancel_are_not_reported(f):
+    found = accnp.debug.compare(f, X)  # is odd
+    assert found, found
+
+
 def test_what_cannot_be_traced_is_refused():
     with pytest.raises(TypeError):
         accnp.debug.compare(lambda x: x if x > 0 else -x, 1.0)
     with pytest.raises(TypeError, match="compare"):
         accnp.debug.compare(lambda x: x, "text")
+
+
+def power(x, n, mode="power"):
+    return x**n if mode == "power" else x * n
+
+
+class Model:
+    exponent = 3
+
+    @functools.partial(accnp.jit, static_argnums=(0, 2))
+    def method(self, x, n):
+        return x**self.exponent + n
+
+    @functools.partial(accnp.jit, static_argnames=("self", "n"))
+    def __call__(self, x, n):
+        return x[:n] * self.exponent
+
+
+def loss(x, n):
+    return (x**n).sum()
+
+
+STATIC = {
+    "number": (accnp.jit(power, static_argnums=1), (X, 3), {}),
+    "from the end": (accnp.jit(loss, static_argnums=-1), (X, 3), {}),
+    "name": (accnp.jit(power, static_argnames=("n", "mode")), (X, 3, "product"), {}),
+    "keyword": (accnp.jit(power, static_argnames=("n", "mode")), (X,), {"n": 3, "mode": "product"}),
+    "function": (accnp.jit(lambda f, x: f(x), static_argnums=0), (jnp.sin, X), {}),
+    "partial": (functools.partial(accnp.jit(power, static_argnums=1), X), (3,), {}),
+    "partial from the end": (functools.partial(accnp.jit(loss, static_argnums=-1), X), (3,), {}),
+    "partial by name": (functools.partial(accnp.jit(power, static_argnums=1), n=3), (X,), {}),
+    "method": (Model().method, (X, 3), {}),
+    "object": (Model(), (X, 3), {}),
+    "object by name": (Model(), (X,), {"n": 3}),
+    "gradient": (accnp.grad(accnp.jit(loss, static_argnums=1)), (X, 3), {}),
+}
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_static_arguments_of_a_jitted_function_stay_static(name):
+    f, args, kwargs = STATIC[name]
+    found = accnp.debug.compare(f, *args, **kwargs)
+    assert found, found
+    assert found.operations >= 1
+
+
+def test_keyword_arguments_are_traced():
+    found = accnp.debug.compare(lambda x, *, y: x + y["a"] * 2, X, y={"a": X})
+    assert found
+    assert found.operations == 2
+
+
+def test_static_arguments_must_be_hashable():
+    with pytest.raises(ValueError, match="Non-hashable static arguments are not supported"):
+        accnp.debug.compare(accnp.jit(power, static_argnums=1), X, [3])
+
+
+def test_donated_arguments_stay_usable():
+    x = jnp.asarray(X) + 0
+    f = accnp.jit(lambda x: jnp.sin(x * 2) + 1, donate_argnums=0)
+    assert accnp.debug.compare(f, x)
+    assert accnp.debug.compare(f, x)
+    np.testing.assert_array_equal(x, X)
+
+
+SCALAR = accnp.ShapeDtypeStruct((), np.float32)
+CALLBACKS = {
+    "plain": lambda x: accnp.pure_callback(np.sin, accnp.ShapeDtypeStruct(x.shape, x.dtype), x) + 1,
+    "several results": lambda x: (
+        accnp.pure_callback(lambda v: (v.sum(), v.max()), (SCALAR, SCALAR), x)[1] + x
+    ),
+    "no arguments": lambda x: accnp.pure_callback(lambda: np.float32(3), SCALAR) + x,
+    "mapped": accnp.vmap(
+        lambda v: accnp.pure_callback(np.sum, SCALAR, v, vmap_method="sequential")
+    ),
+    "in a loop": lambda x: lax.scan(
+        lambda c, v: (c + accnp.pure_callback(np.sum, SCALAR, v), v[0]), 0.0, x
+    ),
+    "with an effect": lambda x: accnp.experimental.io_callback(np.sum, SCALAR, x, ordered=True) + x,
+}
+
+
+@pytest.mark.parametrize("name", CALLBACKS)
+def test_callbacks_agree(name):
+    found = accnp.debug.compare(CALLBACKS[name], X)
+    assert found, found
+    assert "agree" in repr(found)
+
+
+def test_a_callback_with_other_results_in_each_call_is_found():
+    calls = iter(range(100))
+    call = lambda v: v + np.float32(next(calls))  # noqa: E731
+    found = accnp.debug.compare(lambda x: accnp.pure_callback(call, SCALAR, x) * 2, 1.0)
+    assert [p.way for p in found.partings] == [*comparing.WAYS, "NumPy"]
+    assert {p.operation for p in found.partings} == {"pure_callback"}
+
+
+def test_numbers_of_another_generator_are_found():
+    generator = np.random.default_rng(0)
+    (parting,) = accnp.debug.compare(lambda x: x + np.float32(generator.random()), X).partings
+    assert (parting.way, parting.operation) == ("eager", "add")
+
+
+KEYS = {
+    "key": accnp.random.key(3),
+    "words": accnp.random.PRNGKey(3),
+    "other bits": accnp.random.key(3, impl="rbg"),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_random_functions_of_keys_agree(name):
+    def f(key, x):
+        key, inner = accnp.random.split(key)
+        return key, accnp.random.permutation(inner, x), accnp.random.gamma(key, x[:, 0] + 3)
+
+    found = accnp.debug.compare(f, KEYS[name], X)
+    assert found, found

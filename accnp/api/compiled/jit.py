@@ -190,6 +190,11 @@ class JitFunction(Generic[P, R]):
         self._short = not options.donates and all(i >= 0 for i in self._static_numbers)
         self._cache = _cache_of(fun, options)
 
+    @property
+    def static_parameters(self) -> tuple[tuple[int, ...], frozenset[str]]:
+        """Positions, from the end if negative, and names of the static parameters."""
+        return self._static_numbers, self._static_names
+
     @overload
     def __get__(self, instance: None, owner: Any = None) -> JitFunction[P, R]: ...
     @overload

@@ -8,20 +8,22 @@ the order of the program, so the first that differs is the cause and not a conse
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.api.arguments.convert import as_node
-from accnp.api.compiled.jit import jit
+from accnp.api.compiled.jit import JitFunction, jit
 from accnp.array import wrap
 from accnp.config import scope
 from accnp.errors import api_boundary
 from accnp.ir.graph import Graph, build, evaluate, expanded
 from accnp.ir.node import Node, site_text
 from accnp.primitives.control import with_outputs
-from accnp.pytree import flatten_arrays, tree_unflatten
+from accnp.pytree import PyTreeDef, flatten_arrays
 
 __all__ = ["Comparison", "Parting", "compare"]
 
@@ -82,7 +84,9 @@ class Comparison:
 
 
 @api_boundary
-def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Comparison:
+def compare(
+    f: Callable[..., Any], *args: Any, rtol: float | None = None, **kwargs: Any
+) -> Comparison:
     """Compute a function in several ways and find the first operation whose results differ.
 
     Eager, jitted and unfused results must have the same bits. Those of NumPy may differ by `rtol`.
@@ -92,10 +96,13 @@ def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Com
     f : callable
         Function that can be jitted. It runs several times, with its prints and callbacks.
     *args : pytree of array_like
-        Arguments of the function.
+        Arguments of the function. Those that are static for a jitted `f` may be any objects.
     rtol : float, optional
-        Largest difference from NumPy, relative to the largest element. The default is 2e-2 for
-        16-bit dtypes, 2e-5 for float32 and 1e-12 for float64.
+        Largest difference from NumPy, relative to the largest element of the result or, for
+        operations such as sums that may cancel, of the operands. The default is 2e-2 for 16-bit
+        dtypes, 2e-5 for float32 and 1e-12 for float64.
+    **kwargs : pytree of array_like
+        Keyword arguments of the function.
 
     Returns
     -------
@@ -115,19 +122,26 @@ def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Com
     Notes
     -----
     The NumPy reference of an operation gets the operands that accnp computed, so errors do not
-    accumulate. A loop or branch counts as one operation.
+    accumulate. A loop or branch counts as one operation. A callback that returns something else in
+    each call is reported as a difference.
 
     Examples
     --------
     >>> import accnp as jnp
     >>> jnp.debug.compare(lambda x: jnp.exp(x).sum(), jnp.arange(3.0))
     Comparison: 2 operations agree (eager, jit, unfused: bits; NumPy: values)
+
+    Static arguments are declared with `jit`:
+
+    >>> total = jnp.jit(jnp.sum, static_argnames="axis")
+    >>> jnp.debug.compare(total, jnp.ones((2, 3)), axis=1)
+    Comparison: 1 operations agree (eager, jit, unfused: bits; NumPy: values)
     """
-    leaves, tree = flatten_arrays(args)
-    nodes = [as_node(x, "debug.compare") for x in leaves]
+    call = _Arguments(f, args, kwargs)
+    nodes = [as_node(x, "debug.compare") for x in call.leaves]
 
     def record(xs: list[Node]) -> list[Node]:
-        found = f(*tree_unflatten(tree, [wrap(x) for x in xs]))
+        found = call.run(xs)
         return [as_node(y, "debug.compare") for y in flatten_arrays(found)[0]]
 
     graph = expanded(build(record, [x.aval for x in nodes], getattr(f, "__name__", "f")))
@@ -136,7 +150,7 @@ def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Com
     arrays = [np.asarray(wrap(x)) for x in nodes]
     with scope("fusion_limit", 0):
         alone = _values(graph, steps, arrays, "jit")
-    results = f(*tree_unflatten(tree, [wrap(x) for x in nodes]))
+    results = call.run(nodes)
     called = [np.asarray(_array_of(y)) for y in flatten_arrays(results)[0]]
     partings = [
         _parting_of_bits(graph, steps, arrays, alone, way, called if way == "eager" else None)
@@ -144,6 +158,50 @@ def compare(f: Callable[..., Any], *args: Any, rtol: float | None = None) -> Com
     ]
     partings.append(_parting_from_numpy(graph, steps, arrays, alone, rtol))
     return Comparison(len(steps), [p for p in partings if p is not None])
+
+
+class _Arguments:
+    """The arguments of one call: the static ones, and the leaves of the others."""
+
+    leaves: list[Any]
+    tree: PyTreeDef
+
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.f, self.args = f, args
+        static, names = _static_places(f, len(args))
+        self.static = {i: x for i, x in enumerate(args) if i in static}
+        self.named = {k: v for k, v in kwargs.items() if k in names}
+        positional = [x for i, x in enumerate(args) if i not in static]
+        named = {k: v for k, v in kwargs.items() if k not in names}
+        self.leaves, self.tree = flatten_arrays((positional, named))
+
+    def run(self, nodes: Sequence[Node]) -> Any:
+        """Call the function with these values as the leaves."""
+        positional, named = self.tree.unflatten([wrap(x) for x in nodes])
+        rest = iter(positional)
+        args = [self.static[i] if i in self.static else next(rest) for i in range(len(self.args))]
+        return self.f(*args, **named, **self.named)
+
+
+def _static_places(f: Any, count: int) -> tuple[set[int], frozenset[str]]:
+    """The positions, of `count` arguments, and names that are static for the jitted function that
+    `f` is, or is a partial, method or wrapper of."""
+    bound = 0  # arguments that stand before those of the call
+    while not isinstance(f, JitFunction):
+        if isinstance(f, functools.partial):
+            f, bound = f.func, bound + len(f.args)
+        elif isinstance(f, MethodType):
+            f, bound = f.__func__, bound + 1
+        elif hasattr(f, "__wrapped__"):
+            f = f.__wrapped__
+        elif isinstance(f, type | FunctionType) or not isinstance(type(f).__call__, JitFunction):
+            return set(), frozenset()
+        else:  # an object whose class has a jitted method `__call__`
+            f, bound = type(f).__call__, bound + 1
+    numbers, names = f.static_parameters
+    return {(i if i >= 0 else i + bound + count) - bound for i in numbers}, names
 
 
 def _array_of(x: Any) -> Any:
@@ -215,7 +273,9 @@ def _parting_from_numpy(
             known[id(x)] = value
             continue
         value, expected = np.asarray(value, x.aval.dtype), known[id(x)]
-        if not _near(value, expected, rtol):
+        # Sums, products of matrices and the like may cancel.
+        scales = [v for v in operands if isinstance(v, np.ndarray) and x.op.kind != "map"]
+        if not _near(value, expected, rtol, scales):
             return Parting("NumPy", _name(x), site_text(x), value, expected)
     return None
 
@@ -227,7 +287,11 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return not np.any(_distances(a, b))
 
 
-def _near(a: np.ndarray, b: np.ndarray, rtol: float | None) -> bool:
+def _near(
+    a: np.ndarray, b: np.ndarray, rtol: float | None, scales: Sequence[np.ndarray] = ()
+) -> bool:
+    """Whether values differ by less than the tolerance, relative to the largest element, also of
+    `scales`."""
     if a.dtype.kind not in "fcV":
         return bool(np.all(a == b))
     size = a.dtype.itemsize // (2 if a.dtype.kind == "c" else 1)
@@ -235,10 +299,18 @@ def _near(a: np.ndarray, b: np.ndarray, rtol: float | None) -> bool:
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
     a, b = a.astype(wide), b.astype(wide)
     finite = np.isfinite(a) & np.isfinite(b)
-    scale = np.abs(b[finite]).max(initial=0.0)
+    scale = max([_largest(x) for x in (b, *scales)])
     same = (a == b) | ((a != a) & (b != b))
     with np.errstate(invalid="ignore"):
         return bool(np.all(same | (finite & (np.abs(a - b) <= limit * scale))))
+
+
+def _largest(x: np.ndarray) -> float:
+    """The largest finite magnitude; 0 of what has no floating dtype."""
+    if x.dtype.kind not in "fcV":
+        return 0.0
+    x = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
+    return float(x[np.isfinite(x)].max(initial=0.0))
 
 
 def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
