@@ -6,8 +6,11 @@ These checks read the sources; `make docs` builds the site.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import runpy
+import subprocess
+import sys
 import tomllib
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -107,6 +110,31 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number, block in enumerate(blocks):
         exec(compile(block, f"docs/{page}.md, block {number}", "exec"), namespace)
     assert capsys.readouterr().out.strip()
+
+
+def test_programs_that_import_jax_get_accnp(tmp_path: Path) -> None:
+    """The finder of the page "From JAX" gives accnp the name jax, with all its submodules."""
+    finder, use = re.findall(r"^```py\n(.*?)^```", TEXTS["from-jax"], re.DOTALL | re.MULTILINE)
+    (tmp_path / "as_jax.py").write_text(finder, encoding="utf-8")
+    more = """
+import accnp
+import jax.scipy.stats
+from jax import lax
+from jax.experimental import pallas
+
+assert jax is accnp and jnp is accnp.numpy and lax is accnp.lax
+assert accnp.numpy.__spec__.name == "accnp.numpy"
+try:
+    import jax.nosuch
+except ImportError:
+    print("done")
+"""
+    (tmp_path / "program.py").write_text(use + more, encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "program.py")]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["done"], done.stderr
 
 
 @pytest.mark.parametrize("page", SESSIONS)

@@ -44,6 +44,14 @@ def test_form(name: str) -> None:
         assert target.startswith("../api/") or (FOLDER / target).exists(), target
 
 
+def test_unknown_names_are_listed() -> None:
+    command = [sys.executable, str(FOLDER / "run.py"), "tsne", "n-body"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "unknown notebooks: tsne; the names are " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_code_is_formatted(tmp_path: Path) -> None:
     """Code cells have the repository's format; a semicolon at the end hides the last value."""
     for name in NOTEBOOKS:

@@ -1,4 +1,4 @@
-"""Run notebooks of the gallery as programs: `python docs/gallery/run.py n-body tsne`.
+"""Run notebooks of the gallery as programs: `python docs/gallery/run.py n-body t-sne`.
 
 Without names, it runs all of them. A notebook is a MyST text file; its code cells run one after the
 other in one namespace, as Jupyter runs them. An exception ends the run. `--pictures DIR` writes
@@ -51,10 +51,14 @@ def run(name: str, pictures: Path | None = None, show_cells: bool = False) -> fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="notebooks; all of them by default")
+    parser.add_argument("names", nargs="*", help="names of notebooks, such as n-body (default: all)")
     parser.add_argument("--pictures", type=Path, help="a folder for PNG files")
     parser.add_argument("--cells", action="store_true", help="print the seconds of each cell")
     arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.names) - set(notebooks())):
+        parser.error(
+            f"unknown notebooks: {', '.join(unknown)}; the names are {', '.join(notebooks())}"
+        )
     os.environ.setdefault("MPLBACKEND", "agg")
     os.chdir(FOLDER)  # where Jupyter runs them; matplotlibrc is read from here
     if arguments.pictures:
