@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from accnp.docstrings import Sentinel
 from accnp.forks import renewed
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
@@ -410,7 +411,7 @@ class Config(threading.local):
         Raises
         ------
         AttributeError
-            If there is no such option. The message names the nearest one.
+            If the option is unknown. The message names the nearest one.
         ValueError
             If the option cannot have this value.
 
@@ -452,7 +453,7 @@ class Config(threading.local):
         Raises
         ------
         AttributeError
-            If there is no such option. The message names the nearest one.
+            If the option is unknown. The message names the nearest one.
 
         See Also
         --------
@@ -589,7 +590,7 @@ def _take_back(mine: dict[str, Any], name: str, setting: _Setting) -> None:
         _tell()
 
 
-_REQUIRED = object()
+_REQUIRED = Sentinel("<required>")
 
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Protocol, TypeVar
 
-__all__ = ["BLOCKS", "fill", "filled"]
+__all__ = ["BLOCKS", "NOT_GIVEN", "Sentinel", "fill", "filled"]
 
 
 class Documented(Protocol):
@@ -18,6 +18,21 @@ class Documented(Protocol):
 
 
 T = TypeVar("T", bound=Documented)
+
+
+class Sentinel:
+    """Default of a parameter for which None is a valid argument; `help` shows its text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+NOT_GIVEN = Sentinel("<not given>")
 
 # Name of a block -> its text, without indentation.
 BLOCKS: dict[str, str] = {
@@ -483,7 +498,7 @@ NotImplementedError
     If `out` is given.""",
     "raises_backend": """\
 RuntimeError
-    If there is no such backend, or it cannot be used.""",
+    If the backend is unknown, or it cannot be used.""",
     "raises_x": """\
 TypeError
     If `x` is neither an array nor a number. Lists and tuples are not accepted.""",
@@ -517,7 +532,7 @@ AssertionError
     If the function is not registered.""",
     "raises_mesh": """\
 ValueError
-    If there is no current mesh, or it lacks an axis.""",
+    If no mesh is in use, or it lacks an axis.""",
     "raises_mesh_spec": """\
 TypeError
     If the mesh is not a `Mesh`.
@@ -525,8 +540,8 @@ ValueError
     If a spec does not match the mesh.""",
     "raises_segments": """\
 ValueError
-    If `num_segments` is negative, there is not one number for each row, or there is no such
-    mode.
+    If `num_segments` is negative, the number of ids is not the number of rows, or the mode is
+    unknown.
 TypeError
     If `segment_ids` is not of an integer dtype, `num_segments` is not an integer, or `data` is
     a list.""",
@@ -549,7 +564,7 @@ TypeError
     If contracted or batch axes differ in length.""",
     "raises_format": """\
 ValueError
-    If there is no such format.""",
+    If the format is unknown.""",
     "raises_atomic": """\
 ValueError
     If it is not a reference, or the dtype differs.""",
@@ -569,7 +584,15 @@ TypeError
     # --- random numbers
     "key": """\
 key : Array
-    PRNG key, typed or raw. Each call needs a key of its own: see `split`.""",
+    PRNG key, typed or raw. Use each key only once: `split` makes new keys from a key.""",
+    "key_to_split": """\
+key : Array
+    PRNG key, typed or raw. Use the new keys instead of it from now on.""",
+    "note_weak_carry": """\
+A leaf of the initial carry that is weakly typed, such as a Python number, takes the dtype that the
+function returns for it if that dtype is the result of promoting both. For example, the carry 0
+becomes a float32 array if the function adds a float32 array to it. Other leaves must keep their
+dtype.""",
     "sample_shape": """\
 shape : int or sequence of int, optional
     Shape of the samples. The default, (), gives a single number.""",
@@ -630,7 +653,7 @@ ValueError
     If an axis is out of bounds or given twice.""",
     "raises_shape": """\
 TypeError
-    If a size is negative, traced or not an integer, or there is no such dtype.""",
+    If a size is negative, traced or not an integer, or the dtype is unknown.""",
     "raises_values": """\
 TypeError
     If a value is a string or another object without numbers, or nested lists differ in length.
@@ -645,7 +668,7 @@ TypeError
     If the argument is not a sequence, an element is neither an array nor a number, or the shapes
     differ in other axes.
 ValueError
-    If there are no arrays, or the axis is out of bounds.""",
+    If no array is given, or the axis is out of bounds.""",
     "raises_split": """\
 TypeError
     If `ary` is neither an array nor a number, or the indices are traced.
@@ -658,7 +681,7 @@ ZeroDivisionError
 IndexError, TypeError
     If the index is not valid for the array.
 ValueError
-    If the values do not broadcast to the indexed elements, or there is no such mode.""",
+    If the values do not broadcast to the indexed elements, or the mode is unknown.""",
     "raises_traced_size": """\
 ConcretizationTypeError
     If values are traced and `size` is not given. It is a TypeError.""",
@@ -666,7 +689,7 @@ ConcretizationTypeError
 TypeError
     If `a` is neither an array nor a number, or `q` does not have a floating dtype.
 ValueError
-    If there are no elements or there is no such method, a value is complex, `q` has more than one
+    If the array is empty, the method is unknown, a value is complex, `q` has more than one
     axis, the weights do not fit, an axis is out of bounds, or `out` or `overwrite_input` is given.
 NotImplementedError
     If weights are given with another method than 'inverted_cdf'.""",
@@ -692,7 +715,7 @@ Integers keep their dtype, so that sums of narrow integers may overflow.""",
     # --- differences from NumPy
     "note_inexact": """\
 Integers and bools of any width give the default float dtype, float32 (float64 with
-`jax_enable_x64`), where NumPy chooses by their width. There are no `out`, `where` and `dtype`
+`jax_enable_x64`), where NumPy depends on the width. There are no `out`, `where` and `dtype`
 parameters.""",
     "note_promotion": """\
 Dtypes are promoted as in JAX: int32 and float32 give float32, where NumPy gives float64. There are
@@ -713,7 +736,7 @@ axis_index_groups : sequence of sequences of int, optional
     group of all.""",
     "raises_axis_name": """\
 NameError
-    If there is no mapped axis of that name.""",
+    If no mapped axis has this name.""",
     # --- indices of lax
     "unique_indices": """\
 unique_indices : bool, optional
@@ -770,7 +793,7 @@ mode : str or GatherScatterMode, optional
 TypeError
     If indices are not integers, or updates have another dtype or do not fit.
 ValueError
-    If there is no such mode.""",
+    If the mode is unknown.""",
     # --- linear algebra and Fourier transforms
     "a_square": """\
 a : array_like

@@ -388,7 +388,7 @@ class IncompatibleShapesError(TypeError, ValueError):
 
     Notes
     -----
-    Print the shapes of the operands. Typical repairs are
+    Print the shapes of the operands. Typical fixes are
 
     - a new axis, `x[:, None]`;
     - `keepdims=True` in a reduction;
@@ -503,7 +503,7 @@ class KeyArrayError(UnsupportedDtypeError, NotImplementedError):
 
     Notes
     -----
-    Pass the key to a function of `accnp.random`. `random.key_data(keys)` returns the integers below
+    Pass the key to a function of `accnp.random`. `random.key_data(keys)` returns the integers of
     the keys, and `random.wrap_key_data` turns these into keys again, for example to store them in
     a file.
 

@@ -45,7 +45,7 @@ class PRNGKeyArray(Array):
     def _node(self) -> Node:  # type: ignore[override]
         raise KeyArrayError(
             f"keys of dtype {self._keys.name} are no numbers; got a key array of shape "
-            f"{self.shape}; random.key_data(keys) has the integers below them"
+            f"{self.shape}; random.key_data(keys) returns the integers of the keys"
         )
 
     def _like(self, words: Node) -> PRNGKeyArray:
@@ -171,7 +171,7 @@ class PRNGKeyArray(Array):
             raise conversion_error(kind, self._base._node)
         raise KeyArrayError(
             f"{kind}: random keys are no numbers, and cannot be converted to them; got a key array "
-            f"of shape {self.shape}; random.key_data(keys) has the integers below them"
+            f"of shape {self.shape}; random.key_data(keys) returns the integers of the keys"
         )
 
     _look_there = _scalar = _look

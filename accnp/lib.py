@@ -43,7 +43,7 @@ def _backend(platform: str | None = None) -> SimpleNamespace:
     Raises
     ------
     RuntimeError
-        If there is no such platform.
+        If the platform is unknown.
 
     See Also
     --------

@@ -209,3 +209,17 @@ def test_empty_descriptions_are_found() -> None:
     assert not says_something("x", "array_like", "The input array x.")
     assert not says_something("dtype", "dtype_like", "The dtype.")
     assert says_something("x", "array_like", "Angle in radians.")
+
+
+def test_signatures_show_no_addresses() -> None:
+    """Defaults that stand for "not given" have a text; the rest of `help` can be read as well."""
+    made_by_calls = "example_libraries.stax."  # initializers, which are functions made by functions
+    shown = []
+    for name in PUBLIC:
+        try:
+            text = str(inspect.signature(find(name)))
+        except (TypeError, ValueError):
+            continue  # built in
+        if re.search(r" at 0x|\bred\.", text) and not name.startswith(made_by_calls):
+            shown.append(f"{name}{text}")
+    assert not shown

@@ -261,3 +261,32 @@ def test_texts_are_completed_where_the_package_is_installed(tmp_path):
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert made.stdout.startswith("bitwise_and does not accept dtype float32;")
+
+
+MESSAGES = {
+    "Pred must be a scalar.*; reduce it with": lambda x: accnp.lax.cond(x > 0, abs, abs, x),
+    "fori_loop must have equal types.*; convert": lambda x: accnp.lax.fori_loop(
+        0, 2.5, lambda i, y: y, x
+    ),
+    "the slice does not fit into shape.*; pass sizes": lambda x: accnp.lax.dynamic_slice(
+        x, (0,), (9,)
+    ),
+    "the updates do not fit into shape.*; pass smaller": lambda x: accnp.lax.scatter(
+        x,
+        numpy.array([[0]]),
+        numpy.ones((1, 9), numpy.float32),
+        accnp.lax.ScatterDimensionNumbers((1,), (), (0,)),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", MESSAGES)
+def test_texts_advise_instead_of_echoing_the_call(words):
+    with pytest.raises(TypeError, match=words) as caught:
+        MESSAGES[words](accnp.numpy.arange(3.0))
+    assert "it takes (" not in str(caught.value)
+
+
+def test_floor_divide_refuses_complex_numbers_by_the_documented_class():
+    with pytest.raises(errors.UnsupportedDtypeError, match=r"use jnp\.divide"):
+        accnp.numpy.floor_divide(1j, 2)

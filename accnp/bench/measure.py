@@ -89,7 +89,7 @@ class Measurement:
         Rounds are compared one by one, as a change of the machine's load falls on a whole round.
 
         Raises:
-            KeyError: there is no such peer.
+            KeyError: the peer is unknown.
         """
         ratios = self.timing.ratios(self.peers[peer])
         return Ratio(statistics.median(ratios), *middle_half(ratios))

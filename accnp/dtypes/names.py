@@ -122,7 +122,7 @@ def key_dtype(impl: str = "fry") -> ExtendedDType:
     Raises
     ------
     KeyError
-        If there is no such implementation.
+        If the implementation is unknown.
 
     See Also
     --------
@@ -211,7 +211,7 @@ def as_dtype(x: Any) -> DType:
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
 
     See Also
     --------
@@ -297,7 +297,7 @@ def canonicalize_dtype(dtype: DTypeLike | DType, allow_extended_dtype: bool = Fa
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
     KeyArrayError
         If it is the dtype of a PRNG key and these are not accepted.
 
@@ -407,7 +407,7 @@ def requested_dtype(dtype: Any, function: str) -> DType:
     Raises
     ------
     TypeError
-        If there is no such dtype, or arrays cannot have it.
+        If the dtype is unknown or not a dtype of arrays.
 
     See Also
     --------
@@ -425,7 +425,7 @@ def requested_dtype(dtype: Any, function: str) -> DType:
         known = [str(name) for name in _SUPPORTED] if isinstance(dtype, str) else []
         near = importlib.import_module("accnp.error_texts").suggestion(str(dtype), known)
         raise TypeError(
-            f"{function}: there is no such dtype ({error}); got dtype={dtype!r}; "
+            f"{function}: unknown dtype ({error}); got dtype={dtype!r}; "
             f"{near or 'pass a dtype, or the name of one'}"
         ) from None
     given = check_supported(asked, function)

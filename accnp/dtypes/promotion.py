@@ -216,7 +216,7 @@ def promote(types: Iterable[WeakType]) -> WeakType:
     Raises
     ------
     TypePromotionError
-        If there is no implicit promotion.
+        If the dtypes have no implicit promotion.
 
     See Also
     --------
@@ -297,7 +297,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     TypeError
         If an argument is not an array, dtype or number, or the dtypes have no common one.
     ValueError
-        If there are no arguments.
+        If no argument is given.
 
     See Also
     --------

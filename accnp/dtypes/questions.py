@@ -137,7 +137,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     TypeError
         If `kind` is not a string, a dtype or a tuple.
     ValueError
-        If there is no kind of this name.
+        If the kind is unknown.
 
     See Also
     --------
@@ -164,7 +164,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
         except TypeError:
             names = ", ".join(map(repr, _KINDS))
             raise ValueError(
-                f"isdtype: there is no such kind; got {one!r}; pass a dtype or one of {names}"
+                f"isdtype: unknown kind; got {one!r}; pass a dtype or one of {names}"
             ) from None
         if same:
             return True
@@ -195,7 +195,7 @@ def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     TypeError
         If `from_` is a Python number, as in NumPy 2, or an argument is not a dtype.
     ValueError
-        If there is no such casting.
+        If the casting is unknown.
 
     See Also
     --------
@@ -340,7 +340,7 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
     ValueError
         If the dtype is None.
 

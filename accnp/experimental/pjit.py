@@ -16,7 +16,10 @@ __all__ = ["pjit", "with_sharding_constraint"]
 
 
 class UnspecifiedValue:
-    """Lie as it comes."""
+    """The sharding of an argument or result that `pjit` does not change."""
+
+    def __repr__(self) -> str:
+        return "UNSPECIFIED"
 
 
 UNSPECIFIED = UnspecifiedValue()

@@ -82,7 +82,7 @@ class Aval(AbstractValue):
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
 
     Examples
     --------

@@ -204,7 +204,7 @@ class JaxprEqn:
     Raises
     ------
     ValueError
-        From `replace`, if there is no such field.
+        From `replace`, if the field is unknown.
 
     Examples
     --------
@@ -347,7 +347,7 @@ class Jaxpr(Pretty):
     Raises
     ------
     ValueError
-        From `replace`, if there is no such field.
+        From `replace`, if the field is unknown.
 
     Examples
     --------

@@ -142,13 +142,13 @@ def why_alone(c: Cluster) -> str:
     """Say why an operation shares no kernel with others."""
     v = c.roots[0]
     if c.form == "own":
-        return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'kernel of its own'}"
+        return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'separate kernel'}"
     if v.op.kind == "opaque":
         return f"{v.op.name} is a library call"
     if v.op.kind == "callback":
         return f"{v.op.name} calls a Python function"
     if v.op.kind == "loop":
-        return f"{v.op.name} runs its programs as a loop of its own"
+        return f"{v.op.name} runs its programs as a separate loop"
     if _empty(v):
         return f"{v.op.name} has nothing to compute: an operand or the result is empty"
     if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
@@ -168,7 +168,8 @@ def form_text(c: Cluster) -> str:
     """Return a kernel's loop form in words."""
     if c.axes is None:
         return c.form
-    return f"{c.form} (folded axes {', '.join(map(str, c.axes or ()))})"
+    axes = c.axes or ()
+    return f"{c.form} (reduced {'axis' if len(axes) == 1 else 'axes'} {', '.join(map(str, axes))})"
 
 
 def cluster_parts(

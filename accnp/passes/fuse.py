@@ -375,7 +375,7 @@ class _Fusion:
         if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:
             return self.no(other_fold(home, v))
         if prod(home.shape) == 1:
-            return self.no("a fold to one element is known only when its kernel has ended")
+            return self.no("a reduction to one element is complete only at the end of its kernel")
         home.shape, home.axes, home.form = source, axes, form
         for w in home.members:
             w.role = "row"

@@ -22,17 +22,19 @@ MAX_FOLDS = 8
 # outputs of kernels that are merged: more streams of stores than this slow each other down
 MAX_STORES = 16
 OUTPUT = "an output"
-TOO_LONG = f"size limit: a kernel takes {MAX_MEMBERS} operations"
-UNFUSED = "the program has more operations than config.fusion_limit: each is a kernel of its own"
-TOO_MANY_FOLDS = f"a kernel takes {MAX_FOLDS} folds"
-TURNED = "its folded axes lie in memory in another order than that in which they are folded"
-LONG_FOLD = "a long fold is cut into chunks: its result is known only when the kernel has ended"
+TOO_LONG = f"size limit: a kernel computes at most {MAX_MEMBERS} operations"
+UNFUSED = "the program has more operations than config.fusion_limit: each is a separate kernel"
+TOO_MANY_FOLDS = f"size limit: a kernel computes at most {MAX_FOLDS} reductions"
+TURNED = "its reduced axes lie in memory in another order than that of the reduction"
+LONG_FOLD = (
+    "a long reduction is computed in chunks: its result is complete only at the end of the kernel"
+)
 
 
 def form_of(c: Cluster) -> str:
     """A kernel of this loop form, in words."""
     if c.form in ("host", "own"):
-        return "a step of its own"
+        return "a separate step"
     return f"a {c.form} kernel"
 
 
@@ -41,7 +43,7 @@ def other_space(home: Cluster, v: Value, d: Demand) -> str:
     if home.form in ("host", "own"):
         return ""  # said already
     if d.how == "load":
-        return f"its reader, {form_of(home)}, takes it from memory"
+        return f"its reader, {form_of(home)}, loads it from memory"
     through = f" through {d.chain[0].op.name}" if d.chain else ""
     return (
         f"other index space: {form_of(home)} over {list(home.shape)} reads it{through}, "
@@ -54,9 +56,10 @@ def other_fold(home: Cluster, v: Value) -> str:
     source = list(v.inputs[0].aval.shape)
     if home.shape != v.aval.shape:
         return (
-            f"other index space: {form_of(home)} over {list(home.shape)} reads a fold of {source}"
+            f"other index space: {form_of(home)} over {list(home.shape)} reads a "
+            f"reduction of {source}"
         )
-    return f"its reader is {form_of(home)}, and wants it otherwise than element by element"
+    return f"its reader is {form_of(home)}, and does not read it element by element"
 
 
 def store(v: Value, why: str | Cluster) -> None:

@@ -148,7 +148,7 @@ class GatherScatterMode(enum.Enum):
         found = _MODES.get(s)
         if found is None:
             raise ValueError(
-                f"{function}: there is no such mode; got {s!r}; "
+                f"{function}: unknown mode; got {s!r}; "
                 f"pass one of {', '.join(repr(k) for k in _MODES if k)}"
             )
         return found
@@ -299,7 +299,10 @@ def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
         )
     fits = len(sizes) == x.ndim and all(0 <= s <= n for s, n in zip(sizes, x.shape, strict=True))
     if not fits and 0 not in x.shape:
-        raise TypeError(f"gather: slice_sizes {sizes} do not fit into shape {x.shape}")
+        raise TypeError(
+            f"gather: slice sizes do not fit into shape {x.shape}; got slice_sizes={sizes}; "
+            "pass one size for each axis, of at most the length of the axis"
+        )
     wide = [d for d in dims.collapsed_slice_dims if sizes[d] > 1]
     if wide:
         raise TypeError(
@@ -407,11 +410,14 @@ def _window(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
 def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> None:
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise IncompatibleShapesError(
-            f"{name}: one start index and one size for each axis of shape {x.shape} are needed; "
-            f"got {len(starts)} and {tuple(sizes)}; pass that many"
+            f"{name}: expected one start index and one size for each axis of shape {x.shape}; got "
+            f"{len(starts)} start indices and sizes {tuple(sizes)}; pass {x.ndim} of each"
         )
     if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
-        raise TypeError(f"{name}: slice sizes {tuple(sizes)} do not fit into shape {x.shape}")
+        raise TypeError(
+            f"{name}: the slice does not fit into shape {x.shape}; got sizes {tuple(sizes)}; "
+            "pass sizes between 0 and the length of each axis"
+        )
     if any(s.ndim or dtype_kind(s.dtype) not in "iu" for s in starts):
         raise TypeError(
             f"{name}: start indices must be integer scalars; got {list(starts)}; "

@@ -66,7 +66,10 @@ def _infer(name: str) -> Callable[..., Aval]:
             )
         sizes = window_sizes(x.shape, updates.shape, dims)
         if any(s > n for s, n in zip(sizes, x.shape, strict=True)) and starts.size:
-            raise TypeError(f"{name}: windows of size {sizes} do not fit into shape {x.shape}")
+            raise TypeError(
+                f"{name}: the updates do not fit into shape {x.shape}; got windows of shape "
+                f"{tuple(sizes)}; pass smaller updates"
+            )
         return make_aval(x.shape, x.dtype, x.weak_type)
 
     return infer

@@ -263,7 +263,7 @@ def register_dataclass(
     Raises
     ------
     TypeError
-        If only one list is given, or the class is not a dataclass and there are no lists.
+        If only one list is given, or the class is not a dataclass and no list is given.
     ValueError
         If the lists do not name each field once, or the class is already registered.
 

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from accnp.docstrings import NOT_GIVEN
 from accnp.errors import api_boundary
 from accnp.pytree import PyTree
 from accnp.pytree.paths import (
@@ -99,7 +100,7 @@ def tree_all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     Returns
     -------
     bool
-        True if every leaf is true, or there are no leaves.
+        True if every leaf is true or the pytree has no leaves.
 
     Raises
     ------
@@ -119,14 +120,11 @@ def tree_all(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     return all(tree_leaves(tree, is_leaf))
 
 
-_NONE_GIVEN = object()
-
-
 @api_boundary
 def tree_reduce(
     function: Callable[[Any, Any], Any],
     tree: PyTree,
-    initializer: object = _NONE_GIVEN,
+    initializer: object = NOT_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine the leaves of a pytree from left to right by a function of two arguments.
@@ -162,7 +160,7 @@ def tree_reduce(
     7
     """
     leaves = tree_leaves(tree, is_leaf)
-    if initializer is _NONE_GIVEN:
+    if initializer is NOT_GIVEN:
         if not leaves:
             raise TypeError(f"tree_reduce: leaves are needed; got {tree!r}; pass an initializer")
         return functools.reduce(function, leaves)
@@ -174,7 +172,7 @@ def tree_reduce_associative(
     operation: Callable[[Any, Any], Any],
     tree: PyTree,
     *,
-    identity: object = _NONE_GIVEN,
+    identity: object = NOT_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine the leaves of a pytree pairwise, as a balanced tree, by an associative function.
@@ -215,7 +213,7 @@ def tree_reduce_associative(
     """
     values = tree_leaves(tree, is_leaf)
     if not values:
-        if identity is _NONE_GIVEN:
+        if identity is NOT_GIVEN:
             raise TypeError(f"tree_reduce_associative: no leaves; got {tree!r}; pass identity")
         return identity
 

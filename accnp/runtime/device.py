@@ -158,7 +158,7 @@ def _all(function: str, backend: str | None) -> tuple[Device, ...]:
         return _platforms()["cpu"]
     if name in _GPU:
         return _gpu_devices(function, name)
-    missing = "accnp has no kernels for it" if name in _OTHERS else "no such platform is known"
+    missing = "accnp has no kernels for it" if name in _OTHERS else "the platform is unknown"
     raise RuntimeError(
         f"{function}: Unknown backend {name}: backend {name!r} is not available: {missing}; "
         f"got backend={name!r}; use one of: cpu, gpu"
@@ -263,7 +263,7 @@ def local_devices(
     ValueError
         If the index of another process is given.
     RuntimeError
-        If there is no such backend.
+        If the backend is unknown.
 
     See Also
     --------

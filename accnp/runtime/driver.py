@@ -183,11 +183,11 @@ class Driver(Protocol):
 
     def blas(self) -> tuple[int, int]:
         """The address of `cublasGemmStridedBatchedEx`, and a handle that works on the stream; zeros
-        where they are not to be had. What it returns, with the bit of `BLAS` set, is a code."""
+        where they are not available. What it returns, with the bit of `BLAS` set, is a code."""
         ...
 
     def solver(self) -> Solver | None:
-        """Those for factorisations and systems; None where they are not to be had."""
+        """Those for factorisations and systems; None where they are not available."""
         ...
 
     def flag(self) -> tuple[int, int, Any]:

@@ -51,7 +51,9 @@ def run(name: str, pictures: Path | None = None, show_cells: bool = False) -> fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="names of notebooks, such as n-body (default: all)")
+    parser.add_argument(
+        "names", nargs="*", help="names of notebooks, such as n-body (default: all)"
+    )
     parser.add_argument("--pictures", type=Path, help="a folder for PNG files")
     parser.add_argument("--cells", action="store_true", help="print the seconds of each cell")
     arguments = parser.parse_args()

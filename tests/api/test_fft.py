@@ -256,3 +256,17 @@ def test_the_median_of_spectra_keeps_the_dtype():
     with jnp.enable_x64():
         assert jnp.scipy.signal.welch(x, nperseg=8, average="median")[1].dtype == "float32"
         assert jnp.scipy.signal.csd(x, x, nperseg=8, average="median")[1].dtype == "complex64"
+
+
+@pytest.mark.parametrize("n", [np.arange(3), 2.5, "8"])
+def test_the_number_of_samples_is_an_integer(n):
+    for frequencies in (jnp.fft.fftfreq, jnp.fft.rfftfreq):
+        with pytest.raises(TypeError, match=r"integer as the number of samples; got .*; convert"):
+            frequencies(n)
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype")  # of jax itself
+def test_integer_frequencies_are_truncated_as_in_jax():
+    for d in (1.0, 0.1):
+        found = jnp.fft.fftfreq(8, d, dtype=int)
+        assert found.tolist() == jax.numpy.fft.fftfreq(8, d, dtype=int).tolist()

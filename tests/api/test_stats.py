@@ -477,3 +477,22 @@ def test_multinomial_refuses_floats_as_jax():
     for m in (accnp, jax):
         with pytest.raises(ValueError, match="x and n must be of integer type"):
             m.scipy.stats.multinomial.pmf(np.array([1.0, 1.0], np.float32), 2, p)
+
+
+UNCHECKED = {"norm": "pdf logpdf cdf ppf", "t": "pdf", "cauchy": "cdf", "laplace": "cdf"}
+UNCHECKED |= {"logistic": "cdf sf", "expon": "pdf cdf", "gamma": "pdf", "poisson": "pmf"}
+
+
+@pytest.mark.parametrize("name", UNCHECKED)
+def test_docstrings_say_what_a_negative_scale_gives(name):
+    """Nan, as in SciPy, or the number that jax gives."""
+    for key in UNCHECKED[name].split():
+        f, theirs = getattr(getattr(stats, name), key), getattr(jax.scipy.stats, name)
+        shapes = {"t": [2.0], "gamma": [2.0]}.get(name, [])
+        given = [-1.0] if name == "poisson" else [*shapes, 0.0, -1.0]
+        found = float(f(0.25, *given))
+        if "Invalid parameters give nan." in f.__doc__:
+            assert math.isnan(found)
+        else:
+            expected = float(getattr(theirs, key)(0.25, *given))
+            np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -299,4 +299,6 @@ def test_advice_is_about_loops_of_python(fake):
     x = jax.device_put(np.eye(40, dtype="f4"), jax.devices("gpu")[0])
     assert jax.explain(jax.jit(f), x).advice == []
     (text,) = jax.explain(jax.jit(g), x).advice
-    assert "is a loop of Python's, because its kernels are launched from there, by Python" in text
+    assert (
+        "runs as a loop in Python, because its kernels are launched from there, by Python" in text
+    )

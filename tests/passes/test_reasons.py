@@ -25,12 +25,12 @@ def chain(x):
 PROGRAMS = {
     "fft": (lambda x: jnp.fft.rfft(jnp.exp(x), axis=0).real, "fft is a library call: it reads"),
     "gather": (lambda x: jnp.exp(x)[jnp.array([1, 2])], "gather reads it at computed places"),
-    "fold": (lambda x: x / jnp.sqrt((x * x).sum()), "a long fold is cut into chunks"),
+    "fold": (lambda x: x / jnp.sqrt((x * x).sum()), "a long reduction is computed in chunks"),
     "columns": (lambda x: x - x.mean(0), "other index space: a map kernel over [600, 40]"),
     "reshape": (lambda x: jnp.exp(x).T.reshape(-1, 5) + 1, "no strides can say transpose"),
     "concatenate": (concatenated, "concatenate, which is dear to compute again"),
     "readers": (several_readers, "kernels read it: "),
-    "chain": (chain, "size limit: a kernel takes"),
+    "chain": (chain, "size limit: a kernel computes"),
     "loop": (
         lambda x: jnp.lax.fori_loop(0, 3, lambda i, c: c * 2, jnp.exp(x)).sum(),
         "is a native loop: it reads",

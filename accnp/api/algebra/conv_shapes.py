@@ -293,7 +293,7 @@ def conv_shape_tuple(
     ValueError
         If the number of strides, the pads or `batch_group_count` do not fit.
     RuntimeError
-        If there is no padding of that name.
+        If the padding is unknown.
 
     See Also
     --------
@@ -360,7 +360,7 @@ def conv_general_shape_tuple(
     ValueError
         If the number of strides or the padding does not fit.
     RuntimeError
-        If there is no padding of that name.
+        If the padding is unknown.
 
     See Also
     --------

@@ -426,7 +426,7 @@ def conv_general_dilated_patches(
     ValueError
         If the number of strides does not fit.
     RuntimeError
-        If there is no padding of that name.
+        If the padding is unknown.
 
     See Also
     --------
@@ -512,7 +512,7 @@ def conv_general_dilated_local(
     ValueError
         If the number of strides or taps does not fit.
     RuntimeError
-        If there is no padding of that name.
+        If the padding is unknown.
 
     See Also
     --------
@@ -609,7 +609,7 @@ def convolve(
     TypeError
         If an operand is neither an array nor a number.
     ValueError
-        If an operand is not a vector or has no elements, or there is no such mode.
+        If an operand is not a vector or has no elements, or the mode is unknown.
 
     See Also
     --------
@@ -661,7 +661,7 @@ def correlate(
     TypeError
         If an operand is neither an array nor a number.
     ValueError
-        If an operand is not a vector or has no elements, or there is no such mode.
+        If an operand is not a vector or has no elements, or the mode is unknown.
 
     See Also
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.array import Array, ArrayLike, ShardingLike, wrap
+from accnp.docstrings import Sentinel
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["einsum", "einsum_path"]
 
+_DOT_GENERAL = Sentinel("dot_general")  # `help` shows it without an address
 _SEARCHED = 10  # operands for which the best path is sought: 3**10 / 2 pairs, 0.1 s, once
 
 
@@ -216,7 +218,7 @@ def einsum(
     optimize: bool | str | Sequence[Any] = "auto",
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    _dot_general: Any = dot_general,
+    _dot_general: Callable[..., Array] | Sentinel = _DOT_GENERAL,
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Compute sums of products over labeled axes.
@@ -277,7 +279,7 @@ def einsum(
             "einsum: arrays come after the formula; got none; pass one for each operand"
         )
     no_out(out, "einsum")
-    if _dot_general is not dot_general:
+    if _dot_general not in (_DOT_GENERAL, dot_general):
         raise NotImplementedError(
             f"einsum: _dot_general must be lax.dot_general; got {_dot_general!r}; leave it out"
         )

@@ -442,12 +442,22 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 def _spacing(name: str, n: Any, d: Any) -> int:
     if isinstance(n, list | tuple):
-        raise ValueError(f"The n argument of jnp.fft.{name} only takes an int. Got n = {n!r}.")
+        raise ValueError(
+            f"The n argument of jnp.fft.{name} only takes an int. Got n = {n!r}; pass one integer"
+        )
     if isinstance(d, list | tuple):
         raise ValueError(
-            f"The d argument of jnp.fft.{name} only takes a single value. Got d = {d!r}."
+            f"The d argument of jnp.fft.{name} only takes a single value. Got d = {d!r}; "
+            "pass one number"
         )
-    return operator.index(as_static(n, f"jnp.fft.{name}", "shape"))
+    length = as_static(n, f"jnp.fft.{name}", "shape")
+    try:
+        return operator.index(length)
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected an integer as the number of samples; got {length!r} (n); convert it "
+            "with int, or pass len(x) of the samples"
+        ) from None
 
 
 def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
@@ -468,7 +478,8 @@ def fftfreq(
     d : scalar, optional
         Distance between samples. The default is 1.
     dtype : dtype_like, optional
-        Floating dtype of the result. The default is float32 (float64 with `jax_enable_x64`).
+        Dtype of the result. The default is float32 (float64 with `jax_enable_x64`). An integer
+        dtype truncates the frequencies, to 0 for `d` of 1, as in JAX.
     device : Device, optional
         Where the result is placed.
 

@@ -132,7 +132,7 @@ def pinv(
         max(m, n) times the precision of the dtype.
     {hermitian_svd}
     rcond : array_like, optional
-        Another name of `rtol`.
+        Another name of `rtol`. Give only one of the two.
 
     Returns
     -------
@@ -202,11 +202,11 @@ def lstsq(
     b : array_like
         Right-hand sides, of shape (m,) or (m, k).
     rcond : float, optional
-        Tolerance relative to the largest singular value: smaller ones count as 0. The default is
-        max(m, n) times the precision of the dtype.
+        Singular values below `rcond` times the largest one are treated as 0. The default, None, is
+        max(m, n) times the machine epsilon of the dtype, and a negative number means the epsilon.
     numpy_resid : bool, optional
-        If True, there are no residuals where NumPy returns none, which needs a known rank. The
-        default is False.
+        If True, residuals are empty where NumPy returns an empty array: if m <= n, or if the rank
+        is below n. The rank must then be known, so this fails under `jit`. The default is False.
 
     Returns
     -------

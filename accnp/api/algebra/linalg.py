@@ -344,7 +344,7 @@ def inv(a: ArrayLike) -> Array:
     Raises
     ------
     ValueError
-        If there are no two last axes of the same length.
+        If the last two axes do not have the same length.
     TypeError
         If `a` is a list or a string.
 
@@ -809,7 +809,7 @@ def det(a: ArrayLike) -> Array:
     Raises
     ------
     ValueError
-        If there are no two last axes of the same length.
+        If the last two axes do not have the same length.
     TypeError
         If `a` is a list or a string.
 

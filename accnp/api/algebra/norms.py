@@ -128,7 +128,7 @@ def norm(
     Raises
     ------
     ValueError
-        If there is no such order, an axis is out of bounds, or `x` has three axes and `axis` is
+        If the order is unknown, an axis is out of bounds, or `x` has three axes and `axis` is
         missing.
     TypeError
         If `x` is a list or a string.
@@ -270,7 +270,7 @@ def matrix_norm(
     Raises
     ------
     ValueError
-        If there is no such order, or there are fewer than two axes.
+        If the order is unknown, or there are fewer than two axes.
     TypeError
         If `x` is a list or a string.
 

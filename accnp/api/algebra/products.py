@@ -712,7 +712,7 @@ def trace(
         Axis of the columns. The default is 1.
     dtype : dtype_like, optional
         Dtype of the sum. By default bools and narrow integers give int32 (int64 with
-        `jax_enable_x64`), and other dtypes stay.
+        `jax_enable_x64`), and other dtypes are unchanged.
     {out}
 
     Returns

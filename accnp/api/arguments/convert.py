@@ -117,7 +117,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
     if isinstance(x, Array):
         raise KeyArrayError(
             f"{name} does not accept dtype {x.dtype.name}, of random keys; got shape {x.shape}; "
-            "random.key_data(keys) has the integers below them"
+            "random.key_data(keys) returns the integers of the keys"
         )
     mend = "pass an array or a number"
     if isinstance(x, list | tuple | set | range):

@@ -247,7 +247,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     Raises
     ------
     ValueError
-        If `inplace` is True, `mask` has another size, or there are no values.
+        If `inplace` is True, `mask` has another size, or `values` is empty.
 
     See Also
     --------

@@ -87,7 +87,7 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
 
     See Also
     --------

@@ -38,7 +38,7 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     Raises
     ------
     ValueError
-        If there are no devices.
+        If `devices` is empty.
 
     See Also
     --------

@@ -182,7 +182,7 @@ def stack(
     TypeError
         If `arrays` is not a sequence, or an element is neither an array nor a number.
     ValueError
-        If there are no arrays, their shapes differ, or the axis is out of bounds.
+        If no array is given, their shapes differ, or the axis is out of bounds.
     {raises_out}
 
     See Also

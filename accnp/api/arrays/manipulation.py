@@ -675,7 +675,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     -------
     Array or list of Array
         One array, or a list for several; NumPy returns a tuple. A number becomes a vector of one
-        element. Dtypes stay.
+        element. Dtypes are unchanged.
 
     Raises
     ------
@@ -714,7 +714,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     -------
     Array or list of Array
         One array, or a list for several; NumPy returns a tuple. A vector becomes a matrix of one
-        row. Dtypes stay.
+        row. Dtypes are unchanged.
 
     Raises
     ------
@@ -769,7 +769,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
     -------
     Array or list of Array
         One array, or a list for several; NumPy returns a tuple. A vector of n elements gets the
-        shape (1, n, 1), and a matrix of shape (n, m) the shape (n, m, 1). Dtypes stay.
+        shape (1, n, 1), and a matrix of shape (n, m) the shape (n, m, 1). Dtypes are unchanged.
 
     Raises
     ------

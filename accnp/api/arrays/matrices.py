@@ -55,7 +55,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     ------
     TypeError
         If a size is negative, traced or not an integer, `k`, which may be traced, is not an
-        integer, or there is no such dtype.
+        integer, or the dtype is unknown.
 
     See Also
     --------
@@ -356,8 +356,8 @@ def meshgrid(
     TypeError
         If a coordinate is a list.
     ValueError
-        If an argument is not a vector (NumPy accepts numbers), `copy` is False, or there is no such
-        indexing.
+        If an argument is not a vector (NumPy accepts numbers), `copy` is False, or the
+        indexing is unknown.
 
     See Also
     --------
@@ -486,7 +486,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     -------
     tuple of Array
         Arrays that broadcast against each other: the n-th has its elements along axis n. Dtypes
-        stay.
+        are unchanged.
 
     Raises
     ------
@@ -880,7 +880,8 @@ def astype(
         Dtype to convert the elements to. None means the default float dtype.
     copy : bool, optional
         Has no effect on arrays, which are immutable. The default is False.
-    {device}
+    device : Device or Sharding, optional
+        Where to put the result. By default it stays on the device of `x`.
 
     Returns
     -------
@@ -890,7 +891,7 @@ def astype(
     Raises
     ------
     TypeError
-        If `x` is neither an array nor a number, or there is no such dtype.
+        If `x` is neither an array nor a number, or the dtype is unknown.
 
     See Also
     --------

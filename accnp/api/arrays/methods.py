@@ -312,7 +312,8 @@ def _astype(self: Array, dtype: DTypeLike, copy: bool = False, device: DeviceLik
         Dtype to convert the elements to.
     copy : bool, optional
         Has no effect on arrays, which are immutable.
-    {device}
+    device : Device or Sharding, optional
+        Where to put the result. By default it stays on the device of the array.
 
     Returns
     -------
@@ -322,7 +323,7 @@ def _astype(self: Array, dtype: DTypeLike, copy: bool = False, device: DeviceLik
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
 
     See Also
     --------
@@ -458,7 +459,7 @@ def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arr
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
     ValueError
         If the last axis does not hold whole elements of the dtype.
     NotImplementedError
@@ -541,7 +542,7 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
     Raises
     ------
     ValueError
-        If there is no such order.
+        If the order is unknown.
     ConcretizationTypeError
         If the array is traced.
 

@@ -106,7 +106,7 @@ def pad(
         If widths are negative or do not fit, a keyword belongs to another mode, or an axis is
         empty.
     NotImplementedError
-        If there is no such mode.
+        If the mode is unknown.
 
     See Also
     --------

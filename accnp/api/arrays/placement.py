@@ -91,9 +91,7 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
             f"got {place!r}; use {one}"
         )
     if place not in devices(place.platform):
-        raise ValueError(
-            f"{function}: there is no such device here; got {place!r}; use one of {devices()}"
-        )
+        raise ValueError(f"{function}: unknown device; got {place!r}; use one of {devices()}")
     return (place,)
 
 
@@ -156,7 +154,7 @@ def device_put(
     Raises
     ------
     ValueError
-        If there is no such device, `device` is not a prefix of the pytree, or an axis cannot be
+        If the device does not exist, `device` is not a prefix of the pytree, or an axis cannot be
         divided evenly.
 
     See Also
@@ -202,7 +200,7 @@ def _to_device(self: Array, device: DeviceLike, *, stream: None = None) -> Array
     Raises
     ------
     ValueError
-        If there is no such device.
+        If the device does not exist.
     NotImplementedError
         If `stream` is given.
 

@@ -118,7 +118,7 @@ def flipud(m: ArrayLike) -> Array:
     TypeError
         If `m` is neither an array nor a number.
     ValueError
-        If there is no axis.
+        If no axis is given.
 
     See Also
     --------

@@ -635,7 +635,8 @@ def jit(
     donate_argnames : str or iterable of str, optional
         Names of arguments to donate.
     keep_unused : bool, optional
-        Whether arguments that the function does not use can be donated, too. The default is False.
+        If True, arguments that the function does not use can be donated, too. Has no other effect:
+        kernels only get the arguments that they use. The default is False.
     device : Device, optional
         Device on which the function runs. The default is that of the arguments.
     backend : str, optional

@@ -240,8 +240,8 @@ def spacing(x: ArrayLike, /) -> Array:
     Returns
     -------
     Array
-        Distances with the sign and the shape of `x`. Integers give the default float dtype,
-        floating dtypes stay.
+        Distances with the sign and the shape of `x`. Integers give the default float dtype;
+        floating dtypes are unchanged.
 
     Raises
     ------

@@ -31,7 +31,7 @@ _OWN = {  # dtypes of results that differ from those of the operands
     "abs": "The dtype is that of `{0}`, or of its parts if `{0}` is complex.",
     "real": "The dtype is that of `{0}`, or of its parts if `{0}` is complex.",
     "imag": "The dtype is that of `{0}`, or of its parts if `{0}` is complex.",
-    "rint": "Integers and bools give the default float dtype, other dtypes stay.",
+    "rint": "Integers and bools give the default float dtype; other dtypes are unchanged.",
     "bitwise_count": "The dtype is uint8.",
 }
 # Functions of several results -> what is returned.
@@ -514,6 +514,56 @@ TEXTS |= {
     ]
 }  # fmt: skip
 
+# Summaries of functions that are documented elsewhere, for the sections "See Also".
+_ELSEWHERE = {
+    "all": "Test whether all elements along the given axes are true.",
+    "angle": "Compute the angle of complex numbers, elementwise.",
+    "any": "Test whether any element along the given axes is true.",
+    "argmax": "Find the index of the maximum along an axis.",
+    "argmin": "Find the index of the minimum along an axis.",
+    "argsort": "Return the indices that sort an array.",
+    "array_equal": "Test whether two arrays have the same shape and elements.",
+    "clip": "Limit the elements of an array to an interval.",
+    "cumprod": "Compute the cumulative product along an axis.",
+    "cumsum": "Compute the cumulative sum along an axis.",
+    "cumulative_prod": "Compute the cumulative product along an axis, as in the array API.",
+    "cumulative_sum": "Compute the cumulative sum along an axis, as in the array API.",
+    "diff": "Compute the n-th differences of neighbors along an axis.",
+    "finfo": "Return the limits of a floating dtype, such as `eps`, `max` and `tiny`.",
+    "isclose": "Test whether two operands are equal within a tolerance, elementwise.",
+    "iscomplexobj": "Test whether an array or number has a complex dtype.",
+    "isneginf": "Test for negative infinity, elementwise.",
+    "isposinf": "Test for positive infinity, elementwise.",
+    "isrealobj": "Test whether an array or number has a dtype that is not complex.",
+    "kaiser": "Return the Kaiser window, whose shape is given by a parameter.",
+    "ldexp": "Multiply by a power of two, elementwise.",
+    "linalg.norm": "Compute the norm of vectors or matrices.",
+    "matmul": "Multiply matrices in the last two axes.",
+    "max": "Find the largest element along the given axes, or nan if there is a nan.",
+    "mean": "Compute the arithmetic mean along the given axes.",
+    "min": "Find the smallest element along the given axes, or nan if there is a nan.",
+    "modf": "Split numbers into fraction and whole part, elementwise.",
+    "nan_to_num": "Replace nan and infinities by finite numbers.",
+    "nanargmax": "Find the index of the maximum along an axis, ignoring nan.",
+    "nanargmin": "Find the index of the minimum along an axis, ignoring nan.",
+    "nancumprod": "Compute the cumulative product along an axis, treating nan as one.",
+    "nancumsum": "Compute the cumulative sum along an axis, treating nan as zero.",
+    "nanmax": "Find the maximum along the given axes, ignoring nan.",
+    "nanmean": "Compute the arithmetic mean along the given axes, ignoring nan.",
+    "nanmin": "Find the minimum along the given axes, ignoring nan.",
+    "nanprod": "Compute the product of the elements along the given axes, ignoring nan.",
+    "nansum": "Compute the sum of the elements along the given axes, ignoring nan.",
+    "power": "Raise the first operand to the power of the second, elementwise.",
+    "prod": "Multiply the elements along the given axes.",
+    "round": "Round to a number of decimals, with halves to the even neighbor.",
+    "spacing": "Compute the distance to the next number away from zero, elementwise.",
+    "sum": "Add up the elements along the given axes.",
+    "trapezoid": "Integrate along an axis by the trapezoidal rule.",
+    "unpackbits": "Unpack each byte into eight bits.",
+    "unravel_index": "Convert flat indices to one index for each axis of a shape.",
+    "where": "Choose elements from two operands by a condition, or find where it is true.",
+}
+
 
 def refused(name: str) -> str:
     """Return the kinds of dtypes, of "bfc", that a function does not accept."""
@@ -524,8 +574,8 @@ def see_also(related: str) -> list[str]:
     """Return the section of related functions, given by names, with a line about each."""
     lines = ["", "See Also", "--------"]
     for name in related.split():
-        text = TEXTS.get(name)
-        lines += [f"{name} : {text.summary}" if text else name]
+        summary = TEXTS[name].summary if name in TEXTS else _ELSEWHERE[name]
+        lines.append(f"{name} : {summary}")
     return lines
 
 
@@ -536,10 +586,10 @@ def _result_dtype(name: str, to_floats: bool, truths: bool, keeps_bools: bool, t
     if truths:
         return "The dtype is bool."
     if to_floats:
-        stay = "floating" if "c" in refused(name) else "floating and complex"
-        return f"Integers and bools give the default float dtype, {stay} dtypes stay."
+        kept = "floating" if "c" in refused(name) else "floating and complex"
+        return f"Integers and bools give the default float dtype; {kept} dtypes are unchanged."
     if not keeps_bools:
-        return "Bools give int32, other dtypes stay."
+        return "Bools give int32; other dtypes are unchanged."
     return "The dtype is the promoted dtype." if two else "The dtype is that of `{0}`."
 
 
@@ -597,7 +647,7 @@ _REDUCTIONS = {
         "{}, with the shape of `a` without the reduced axes, and the dtype of `a`.",
         [
             "ValueError",
-            "    If there are no elements and no `initial`, `where` is given without "
+            "    If the array is empty and `initial` is not given, `where` is given without "
             "`initial` or is not bool, `initial` is not a scalar, or an axis is out of bounds.",
         ],
         "Complex numbers are ordered by real part, then by imaginary part.",
@@ -617,7 +667,7 @@ _REDUCTIONS = {
         "(int64 with `jax_enable_x64`).",
         [
             "ValueError",
-            "    If there are no elements along the axis, or the axis is out of bounds.",
+            "    If the axis has no elements, or the axis is out of bounds.",
         ],
         "If several elements are equal, the index is that of the first one.",
     ),
@@ -649,8 +699,8 @@ def cumulative_doc(summary: str, result: str, name: str, related: str, example: 
     lines += ["", "Raises", "------", "{raises_not_array}", "ValueError"]
     lines += ["    If the axis is out of bounds.", "{raises_out}", *see_also(related)]
     lines += ["", "Notes", "-----"]
-    lines += ["Bools give int32 (int64 with `jax_enable_x64`). Other dtypes stay, unlike in NumPy "
-              "also int8 and int16, which may overflow."]  # fmt: skip
+    lines += ["Bools give int32 (int64 with `jax_enable_x64`). Other dtypes are unchanged, also "
+              "int8 and int16, which NumPy widens."]  # fmt: skip
     return _finished(lines, name, example)
 
 

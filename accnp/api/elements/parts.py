@@ -42,8 +42,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     Returns
     -------
     fraction, whole : Array
-        Parts with the sign and the shape of `x`. Integers give the default float dtype, floating
-        dtypes stay.
+        Parts with the sign and the shape of `x`. Integers give the default float dtype;
+        floating dtypes are unchanged.
 
     Raises
     ------

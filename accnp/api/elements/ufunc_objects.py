@@ -115,9 +115,7 @@ class ufunc(metaclass=_Kind):
         reduceat: Any = None,
     ) -> None:
         if not callable(func):
-            raise TypeError(
-                f"frompyfunc: func must be a function; got {func!r}; pass what can be called"
-            )
+            raise TypeError(f"frompyfunc: func must be a function; got {func!r}; pass a function")
         nin, nout = as_int(nin, "frompyfunc", "nin"), as_int(nout, "frompyfunc", "nout")
         self.__name__ = name or func.__name__
         self.__wrapped__ = func

@@ -90,7 +90,7 @@ def by_parts(x: Node, rule: Any) -> Node:
 def floor_divide(a: Node, b: Node) -> Node:
     k = kind(a)
     if k == "c":
-        raise TypeError(
+        raise UnsupportedDtypeError(
             "floor_divide: complex numbers have no order; got complex operands; use jnp.divide"
         )
     if k == "u":

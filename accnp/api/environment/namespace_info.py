@@ -65,7 +65,7 @@ class NamespaceInfo:
         unknown = [k for k in kinds if k not in _KINDS]
         if unknown:
             raise ValueError(
-                f"dtypes: no such kind of dtype; got {unknown[0]!r}; pass one of {list(_KINDS)}"
+                f"dtypes: unknown kind of dtype; got {unknown[0]!r}; pass one of {list(_KINDS)}"
             )
         names = [name for k in kinds for name in _KINDS[k]]
         return {n: np.dtype(n) for n in names if config.enable_x64 or n not in _WIDE}

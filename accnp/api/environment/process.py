@@ -273,7 +273,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     Raises
     ------
     RuntimeError
-        If there is no such platform.
+        If the platform is unknown.
 
     See Also
     --------
@@ -312,7 +312,7 @@ def device_memory_stats(device: Any = None) -> dict[str, int]:
     ValueError
         If the device is a CPU.
     RuntimeError
-        If there is no GPU.
+        If the process has no GPU.
 
     See Also
     --------

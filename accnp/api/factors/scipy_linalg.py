@@ -106,7 +106,7 @@ def cholesky(
 
     Notes
     -----
-    Unlike SciPy, there may be batch axes, and there is no LinAlgError.
+    Unlike in SciPy, matrices may have batch axes, and no LinAlgError is raised.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def cho_factor(
 
     Notes
     -----
-    Unlike SciPy, there may be batch axes, and there is no LinAlgError.
+    Unlike in SciPy, matrices may have batch axes, and no LinAlgError is raised.
 
     Examples
     --------

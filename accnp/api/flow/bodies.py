@@ -411,7 +411,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
         raise TypeError(
             f"{loop.name} body function carry input and carry output must have the "
             f"same pytree structure, but they differ for {where}; "
-            f"{_difference(ours, theirs, ('goes in', 'comes out'))}; return that of what goes in"
+            f"{_difference(ours, theirs, ('goes in', 'comes out'))}; return that of the input"
         )
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
@@ -475,7 +475,8 @@ def check_branches(
         x, y = _types(spec, ours), _types(other, theirs)
         raise TypeError(
             f"{name} branch outputs must have the same pytree structure, but "
-            f"{_difference(x, y, (f'{a} returns', f'{b} returns'))}; {where}; return one structure"
+            f"{_difference(x, y, (f'{a} returns', f'{b} returns'))}; {where}; "
+            "return the same structure from both"
         )
     paths = first.names("")
     wrong = [

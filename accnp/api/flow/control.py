@@ -26,6 +26,7 @@ from accnp.api.flow.bodies import (
 from accnp.api.flow.remembered import remembered
 from accnp.array import ArrayLike, is_traced, wrap
 from accnp.config import config
+from accnp.docstrings import NOT_GIVEN
 from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
@@ -37,12 +38,11 @@ from accnp.pytree import PyTree
 
 __all__ = ["cond", "switch"]
 
-_NOT_GIVEN = object()
 _INT32 = np.dtype(np.int32)
 
 
 def _operands(name: str, operands: tuple, operand: Any) -> tuple:
-    if operand is _NOT_GIVEN:
+    if operand is NOT_GIVEN:
         return operands
     if operands:
         raise TypeError(
@@ -62,7 +62,7 @@ def cond(
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: PyTree,
-    operand: PyTree = _NOT_GIVEN,
+    operand: PyTree = NOT_GIVEN,
 ) -> Any:
     """Apply one of two functions, chosen by a scalar.
 
@@ -109,7 +109,7 @@ def cond(
     Array(2, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
-        if operand is _NOT_GIVEN and len(operands) == 2:
+        if operand is NOT_GIVEN and len(operands) == 2:
             # The form of old: cond(pred, true_operand, true_fun, false_operand, false_fun).
             return cond(
                 pred,
@@ -119,7 +119,7 @@ def cond(
             )
         raise TypeError(
             f"lax.cond: true_fun and false_fun must be functions; got {true_fun!r} and "
-            f"{false_fun!r}; pass what can be called"
+            f"{false_fun!r}; pass functions"
         )
     operands = _operands("cond", operands, operand)
     node = _predicate(pred)
@@ -130,17 +130,24 @@ def cond(
 
 def _predicate(pred: Any) -> Node:
     if pred is None:
-        raise TypeError("cond predicate is None")
+        raise TypeError("cond predicate is None; got None (pred); pass a bool or a number")
     try:
         node = as_node(pred, "cond")
     except TypeError:
         raise TypeError(
-            f"Pred must be a scalar, got {pred} of type {type(pred).__name__}"
+            f"cond: Pred must be a scalar, got {pred} of type {type(pred).__name__}; pass a bool "
+            "or a number"
         ) from None
     if node.aval.shape != ():
-        raise TypeError(f"Pred must be a scalar, got {pred} of shape {node.aval.shape}.")
+        raise TypeError(
+            f"cond: Pred must be a scalar, got {pred} of shape {node.aval.shape}; reduce it with "
+            "jnp.all or jnp.any, or select elements with jnp.where"
+        )
     if node.aval.dtype.kind not in "biuf":
-        raise TypeError(f"Pred type must be either boolean or number, got {node.aval.dtype.name}.")
+        raise TypeError(
+            "cond: Pred type must be either boolean or number, got "
+            f"{node.aval.dtype.name}; pass a comparison"
+        )
     if node.aval.dtype.kind != "b":
         node = o.ne(*promote("ne", wrap(node), 0))
     return node
@@ -217,7 +224,7 @@ def switch(
     index: ArrayLike,
     branches: Sequence[Callable[..., Any]],
     *operands: PyTree,
-    operand: PyTree = _NOT_GIVEN,
+    operand: PyTree = NOT_GIVEN,
 ) -> Any:
     """Apply one of several functions, chosen by an index.
 
@@ -242,7 +249,7 @@ def switch(
     TypeError
         If the functions return different structures or types, or `index` is not an integer scalar.
     ValueError
-        If there are no branches.
+        If no branch is given.
 
     See Also
     --------

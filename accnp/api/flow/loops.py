@@ -92,7 +92,9 @@ def while_loop(
     -----
     Derivatives are available in forward mode only, since the number of steps is not known in
     advance. Under `vmap` the loop runs until the condition is False for all examples; the value of
-    an example does not change any more once its condition is False.
+    an example does not change after its condition is False.
+
+    {note_weak_carry}
 
     Examples
     --------
@@ -289,7 +291,7 @@ def fori_loop(
         else:
             raise TypeError(
                 "lower and upper arguments to fori_loop must have equal types, "
-                f"got {a.dtype.name} and {b.dtype.name}"
+                f"got {a.dtype.name} and {b.dtype.name}; convert one of them with int or astype"
             )
     counter, *names = argument_names(body_fun, (0, init_val), {})
     if not is_traced(low) and not is_traced(high):
@@ -346,7 +348,7 @@ def scan(
     ----------
     f : callable
         Function (carry, row) -> (next carry, row of the output). The carry keeps its structure,
-        shapes and dtypes.
+        shapes and dtypes (see Notes).
     init : pytree
         Initial carry, an array or a tree of arrays.
     xs : pytree, optional
@@ -379,6 +381,10 @@ def scan(
     fori_loop : Loop over a range of integers.
     map : Apply a function to each row.
     associative_scan : Partial results of an associative function, in parallel.
+
+    Notes
+    -----
+    {note_weak_carry}
 
     Examples
     --------

@@ -273,7 +273,7 @@ def platform_dependent(
     TypeError
         If one of them is not callable.
     NotImplementedError
-        If there is no function for the platform in use, and no default.
+        If neither a function for the current platform nor a default is given.
 
     See Also
     --------

@@ -212,7 +212,7 @@ def gradient(
     -------
     Array or list of Array
         Derivative with the shape of `f`, or a list with one for each of several axes. Integers give
-        the default float dtype, other dtypes stay.
+        the default float dtype; other dtypes are unchanged.
 
     Raises
     ------

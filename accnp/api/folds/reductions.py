@@ -514,7 +514,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     TypeError
         If `a` is bool, or neither an array nor a number.
     ValueError
-        If there are no elements, or an axis is out of bounds.
+        If the array is empty, or an axis is out of bounds.
     {raises_out}
 
     See Also

@@ -192,7 +192,7 @@ def unique(
     ------
     {raises_traced_size}
     ValueError
-        If the axis is out of bounds, or there are no elements and `size` is given without
+        If the axis is out of bounds, or the array is empty and `size` is given without
         `fill_value`.
 
     See Also
@@ -787,7 +787,7 @@ def isin(
     TypeError
         If an operand is neither an array nor a number.
     ValueError
-        If there is no such method.
+        If the method is unknown.
 
     See Also
     --------

@@ -191,7 +191,7 @@ def lexsort(keys: ArraySequence, axis: int = -1) -> Array:
     Raises
     ------
     TypeError
-        If there are no keys, or one is neither an array nor a number.
+        If no key is given, or one is neither an array nor a number.
     ValueError
         If the keys differ in shape, or the axis is out of bounds.
 

@@ -311,7 +311,7 @@ class AtIndex:
         IndexError, TypeError
             If the index is not valid for the array.
         ValueError
-            If there is no such mode.
+            If the mode is unknown.
 
         See Also
         --------
@@ -658,7 +658,7 @@ class AtIndex:
         IndexError, TypeError
             If the index is not valid for the array, or `func` is not callable.
         ValueError
-            If there is no such mode.
+            If the mode is unknown.
 
         See Also
         --------
@@ -721,5 +721,30 @@ _state_hints()
 
 @property
 def at(self: Array) -> At:
-    """Helper for updated copies: `x.at[key].set(values)`, `add`, `multiply`, `min` and others."""
+    """Make updated copies of the array: `x.at[key].set(values)` replaces `x[key] = values`.
+
+    Arrays are immutable. Index the property with a key as in NumPy, then call a method to say how
+    the elements change: `set`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max`, or
+    `apply`. `get` reads the elements. If nothing else refers to the array, accnp updates its
+    buffer in place.
+
+    See Also
+    --------
+    numpy.put : Updated copy at flat indices.
+    lax.scatter : General form of the updates.
+
+    Notes
+    -----
+    Updates out of bounds are dropped, and repeated indices are all applied by `add` and the other
+    methods that compute.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> x = jnp.zeros(4)
+    >>> x.at[1:3].set(5.0)
+    Array([0., 5., 5., 0.], dtype=float32)
+    >>> x.at[jnp.array([0, 0, 3])].add(1.0)
+    Array([2., 0., 0., 1.], dtype=float32)
+    """
     return At(self)

@@ -60,7 +60,7 @@ def digitize(
     TypeError
         If an operand is neither an array nor a number.
     ValueError
-        If `bins` is not a vector, or there is no such method.
+        If `bins` is not a vector, or the method is unknown.
 
     See Also
     --------
@@ -266,7 +266,7 @@ def ravel_multi_index(
     ------
     ValueError
         If an index is out of bounds in mode 'raise' or not an integer, the number of arrays is not
-        that of `dims`, or there is no such mode or order.
+        that of `dims`, or the mode or the order is unknown.
     TypeError
         If `dims` is not a sequence.
 

@@ -77,7 +77,7 @@ def gather(
     TypeError
         If `operand` is a list, `dimension_numbers` has another type, or sizes do not fit.
     ValueError
-        If indices are not integers, or there is no such mode.
+        If indices are not integers, or the mode is unknown.
 
     See Also
     --------
@@ -328,7 +328,7 @@ def scatter_apply(
         If `func` does not return a scalar, indices are not integers, or `update_shape` does not
         fit.
     ValueError
-        If there is no such mode.
+        If the mode is unknown.
 
     See Also
     --------
@@ -465,7 +465,7 @@ def sort(
     Raises
     ------
     TypeError
-        If there is no operand, or shapes differ.
+        If no operand is given, or shapes differ.
     ValueError
         If `dimension` is out of bounds, or `num_keys` is not between 1 and the number of operands.
 

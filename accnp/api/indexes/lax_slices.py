@@ -91,19 +91,19 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Slice an array at a position from an array, with a static size.
+    """Take a slice of static size that starts at given, possibly traced, indices.
 
     Parameters
     ----------
     operand : array_like
         Array to slice, of any shape.
     start_indices : sequence of scalar int
-        Start along each axis. It is moved such that the slice is inside of the array.
+        Start along each axis. A start is clipped so that the slice lies within the array.
     slice_sizes : sequence of int
         Static length along each axis.
     allow_negative_indices : bool or sequence of bool, optional
-        Whether negative starts count from the end, for all axes or for each one. Otherwise dynamic
-        negative starts are moved to 0. The default is True.
+        Whether negative starts count from the end, for all axes or for each one. If False, traced
+        negative starts are clipped to 0. The default is True.
 
     Returns
     -------
@@ -115,7 +115,8 @@ def dynamic_slice(
     TypeError
         If a start is not an integer scalar, or the sizes do not fit into the shape.
     ValueError
-        If there is not one start for each axis, or a static one is negative and must not be.
+        If the number of starts is not the number of axes, or a static start is negative although
+        `allow_negative_indices` is False.
 
     See Also
     --------
@@ -143,7 +144,7 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Replace a slice of an array at a position from an array.
+    """Replace a slice that starts at given, possibly traced, indices.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def dynamic_update_slice(
     update : array_like
         New values of the slice, of the dtype and rank of `operand`.
     start_indices : sequence of scalar int
-        Start along each axis. It is moved such that the slice is inside of the array.
+        Start along each axis. A start is clipped so that the slice lies within the array.
     allow_negative_indices : bool or sequence of bool, optional
         Whether negative starts count from the end, for all axes or for each one. The default is
         True.
@@ -206,14 +207,14 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Slice an array along one axis at a position from an array.
+    """Take a slice along one axis that starts at a given, possibly traced, index.
 
     Parameters
     ----------
     operand : array_like
         Array to slice, of any shape.
     start_index : scalar int
-        Start along the axis. It is moved such that the slice is inside of the array.
+        Start along the axis. It is clipped so that the slice lies within the array.
     slice_size : int
         Static length along the axis.
     axis : int, optional
@@ -325,7 +326,7 @@ def dynamic_update_slice_in_dim(
     update : array_like
         New values of the slice, of the dtype and rank of `operand`.
     start_index : scalar int
-        Start along the axis. It is moved such that the slice is inside of the array.
+        Start along the axis. It is clipped so that the slice lies within the array.
     axis : int
         Axis along which the slice starts there.
     {allow_negative}

@@ -685,7 +685,7 @@ def choose(a: ArrayLike, choices: ArraySequence, out: None = None, mode: str = "
     TypeError
         If `a` does not hold integers, or is traced in mode 'raise'.
     ValueError
-        If a number is out of bounds in mode 'raise', or there is no such mode.
+        If a number is out of bounds in mode 'raise', or the mode is unknown.
     {raises_out}
 
     See Also
@@ -758,7 +758,7 @@ def searchsorted(
     TypeError
         If `a` or `v` is neither an array nor a number.
     ValueError
-        If `a` is not a vector, or there is no such side or method.
+        If `a` is not a vector, or the side or method is unknown.
 
     See Also
     --------

@@ -1,7 +1,7 @@
 """`debug.compare`: one function computed in several ways, and where their results part.
 
 In: a function and its arguments. Out: a `Comparison`. The function is called eagerly, and traced;
-its program is run eagerly, jitted, and with each operation as a kernel of its own, and the
+its program is run eagerly, jitted, and with each operation as a separate kernel, and the
 reference function of each operation (NumPy) is given the same operands. Operations are looked at in
 the order of the program, so the first that differs is the cause and not a consequence.
 """
@@ -39,7 +39,7 @@ class Parting(NamedTuple):
     operation: str  # the name of the primitive
     line: str  # the user's line that recorded it
     found: np.ndarray  # in this way
-    expected: np.ndarray  # with each operation as a kernel of its own
+    expected: np.ndarray  # with each operation as a separate kernel
 
 
 class Comparison:
@@ -74,7 +74,9 @@ class Comparison:
         if not self.partings:
             ways = ", ".join((*WAYS, "unfused"))
             return f"Comparison: {self.operations} operations agree ({ways}: bits; NumPy: values)"
-        lines = [f"Comparison: {self.operations} operations differ in {len(self.partings)} ways"]
+        count = len(self.partings)
+        ways = "1 way" if count == 1 else f"{count} ways"
+        lines = [f"Comparison: {self.operations} operations differ in {ways}"]
         for p in self.partings:
             lines.append(f"{p.way}: {p.operation}, recorded at {p.line}, is the first that differs")
             at = _first_difference(p.found, p.expected)

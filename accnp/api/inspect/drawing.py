@@ -35,7 +35,7 @@ class _Drawing:
             name = f"step {self.numbers[c]}: {c.form} kernel over {list(c.shape)}"
             if c.form in ("host", "own"):
                 loop = c.roots[0].op.kind == "loop"
-                kinds = ("library call", "loop") if host else ("kernel of its own", "native loop")
+                kinds = ("library call", "loop") if host else ("separate kernel", "native loop")
                 name = f"step {self.numbers[c]}: {kinds[loop]}"
             group = Group(name, host)
             self.groups.append(group)

@@ -15,6 +15,7 @@ from accnp.api.jaxprs.primitives import Primitive
 from accnp.api.jaxprs.tracing import Tracer, mapped_aval, unmapped_aval
 from accnp.api.jaxprs.wrapped import WrappedFun
 from accnp.array import Array, ArrayLike, is_traced
+from accnp.docstrings import Sentinel
 from accnp.errors import ConcretizationTypeError, api_boundary
 from accnp.ir.aval import AbstractValue, Aval
 from accnp.ir.equations import Jaxpr, TypedComplex, TypedFloat, TypedInt, jaxprs_in_params
@@ -61,7 +62,7 @@ __all__ = [
 ]  # fmt: skip
 
 OutputType = tuple[Aval, ...]
-no_axis_name = object()
+no_axis_name = Sentinel("no_axis_name")
 # Checks of equations by primitive that `check_jaxpr` would make beyond the types: none.
 custom_typechecks: dict[Primitive, Callable[..., Any]] = {}
 literalable_types = {

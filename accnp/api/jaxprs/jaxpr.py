@@ -54,7 +54,7 @@ class ShapeDtypeStruct:
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
     ValueError
         If the dtype is None.
 

@@ -106,7 +106,7 @@ class CudaFunction:
             drivers()
             why = "move them with device_put(x, devices('gpu')[0])"
         except Missing as error:
-            why = f"a GPU is not to be had: {error}"
+            why = f"no GPU is available: {error}"
         raise JaxRuntimeError(
             f"kernel: {self.of} is written for GPUs, and its operands are on the CPU; {why}; or "
             "give kernel a function for the CPU with cpu="

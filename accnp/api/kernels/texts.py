@@ -40,7 +40,7 @@ def scalar_text(f: Any) -> str:
     """Keep the text of a function of numbers for kernels; returns the name they call it by.
 
     Raises:
-        ValueError: its source is not to be had, or it reads something that no kernel can hold.
+        ValueError: its source is not available, or it reads a value that a kernel cannot contain.
     """
     return _Text(f, ()).name
 
@@ -75,7 +75,7 @@ class _Text(ast.NodeTransformer):
         except (OSError, SyntaxError, ValueError):
             found = None
         if not isinstance(found, ast.FunctionDef):
-            self.refuse("its source is not to be had; write it with def, in a file")
+            self.refuse("its source is not available; define it with def in a file")
         assert isinstance(found, ast.FunctionDef)
         return found
 

@@ -370,7 +370,7 @@ def all_gather(
     TypeError
         If a leaf is not an array or a number.
     ValueError
-        If an array has no such axis.
+        If an array does not have the axis.
 
     See Also
     --------

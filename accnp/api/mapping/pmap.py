@@ -82,7 +82,7 @@ def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequen
         raise ValueError(f"pmap: a device was given twice; got {where}; name each once")
     for d in where:
         if d not in found:
-            raise ValueError(f"pmap: there is no such device here; got {d!r}; use some of {found}")
+            raise ValueError(f"pmap: unknown device; got {d!r}; use some of {found}")
     return where
 
 

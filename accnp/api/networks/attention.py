@@ -284,7 +284,7 @@ def get_scaled_dot_general_config(
     Raises
     ------
     ValueError
-        If there is no such format.
+        If the format is unknown.
 
     See Also
     --------

@@ -386,7 +386,7 @@ def variance_scaling(
     TypeError
         From the initializer, if the first argument is not a PRNG key.
     ValueError
-        From the initializer, if there is no such mode or distribution, the shape has fewer than two
+        From the initializer, if the mode or distribution is unknown, the shape has fewer than two
         axes and `in_axis` is not given, or the dtype is neither floating nor complex.
 
     See Also
@@ -417,7 +417,7 @@ def variance_scaling(
             "fan_geo_avg": math.sqrt(fan_in * fan_out),
         }
         if mode not in fans:
-            raise ValueError(f"variance_scaling: no such mode; got {mode!r}; use one of {[*fans]}")
+            raise ValueError(f"variance_scaling: unknown mode; got {mode!r}; use one of {[*fans]}")
         variance = creation.array(scale / fans[mode], kind)
         deviation = ufuncs.sqrt(variance)
         whole = kind.kind == "c"
@@ -436,7 +436,7 @@ def variance_scaling(
             left = deviation / creation.array(0.87962566103423978, kind)
             return distributions.truncated_normal(key, -2, 2, sizes, kind) * left
         raise ValueError(
-            f"variance_scaling: no such distribution; got {distribution!r}; "
+            f"variance_scaling: unknown distribution; got {distribution!r}; "
             "use 'normal', 'uniform' or 'truncated_normal'"
         )
 

@@ -21,6 +21,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
 from accnp.api.folds.means import mean as mean_of
+from accnp.api.folds.reductions import Axis
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of, warn
@@ -283,7 +284,7 @@ def standardize(
     Raises
     ------
     ValueError
-        If an axis is out of range, or there is no such algorithm.
+        If an axis is out of range, or the algorithm is unknown.
     TypeError
         If `x` is not an array or number.
 
@@ -399,7 +400,7 @@ def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: red.Axis = None,
+    axis: Axis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: Literal[False] = False,
@@ -408,7 +409,7 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: red.Axis = None,
+    axis: Axis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     *,
@@ -418,7 +419,7 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: red.Axis = None,
+    axis: Axis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
@@ -427,7 +428,7 @@ def logsumexp(
 @api_boundary
 def logsumexp(
     a: ArrayLike,
-    axis: red.Axis = None,
+    axis: Axis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,

@@ -1,4 +1,4 @@
-"""What to do about patterns that cost time. In: events and pictures of plans. Out: sentences."""
+"""Advice about patterns that cost time: from events and pictures of plans to sentences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from accnp.api.observe.session import Event
 
 __all__ = ["advice"]
 
-LOOKS = 4  # of one line at values, from which it is taken for a loop
-TRACES = 3  # of one function, from which something about its calls is taken for wrong
-LARGE = 1 << 12  # bytes of a copy that is worth a word
+LOOKS = 4  # uses of values by one line from which the line is assumed to be in a loop
+TRACES = 3  # traces of one function from which its calls are reported
+LARGE = 1 << 12  # bytes of a copy from which it is reported
 
 
 def advice(events: Sequence[Event], pictures: Iterable[Picture]) -> list[str]:
-    """One sentence for each pattern found, with the line, and what helps."""
+    """Return one sentence for each pattern found, with its line and a remedy."""
     pictures = list(pictures)
     return [
         *_looks(events),
@@ -31,14 +31,14 @@ def _looks(events: Sequence[Event]) -> list[str]:
     counted: Counter[object] = Counter()
     first: dict[object, Event] = {}
     for e in events:
-        # `explain` itself waits for what the function returns, once for each time it calls it.
+        # `explain` itself waits for the result of each of its calls of the function.
         if e.kind == "look" and e.more["place"] is not None and e.name != "explain()":
             counted[e.more["place"]] += 1
             first.setdefault(e.more["place"], e)
     return [
-        f"{first[place].line} looks at a value again and again ({n} times, "
-        f"by {first[place].name}): each look ends the graph, computes it, and waits; "
-        "look once after the loop, or write the loop with lax.scan, fori_loop or while_loop"
+        f"{first[place].line} uses a value {n} times (by {first[place].name}): each use computes "
+        "the recorded graph and waits for the result; use values once after the loop, or write the "
+        "loop with lax.scan, fori_loop, or while_loop"
         for place, n in counted.items()
         if n >= LOOKS
     ]
@@ -57,8 +57,8 @@ def _retraces(events: Sequence[Event]) -> list[str]:
             e = found[-1]
             out.append(
                 f"{e.name} ({e.line}) was traced in {len(found)} of {calls} calls, "
-                f"{e.more['why']}: pass what changes as an array, not as a static argument or a "
-                "new shape, and jit the function once, outside the loop"
+                f"{e.more['why']}: pass values that change as arrays, not as static arguments, "
+                "keep their shapes, and jit the function once, outside the loop"
             )
     return out
 
@@ -88,12 +88,12 @@ def _copies(events: Sequence[Event], pictures: Sequence[Picture]) -> list[str]:
 def _wide(pictures: Sequence[Picture]) -> list[str]:
     lines = dict.fromkeys(text for p in pictures for text in p.widened)
     return [
-        f"{text}: twice the bytes from there on; if that is not meant, give the 64-bit operand "
-        "another dtype (NumPy's arrays and scalars have 64 bits unless told otherwise)"
+        f"{text}: later results have twice the bytes; to avoid this, convert the 64-bit operand to "
+        "another dtype (arrays and scalars of NumPy have 64 bits by default)"
         for text in lines
     ]
 
 
 def _host_loops(pictures: Sequence[Picture]) -> list[str]:
     found = dict.fromkeys((p.of, *loop) for p in pictures for loop in p.host_loops)
-    return [f"{of}: {name} is a loop of Python's, because {why}" for of, name, why in found]
+    return [f"{of}: {name} runs as a loop in Python, because {why}" for of, name, why in found]

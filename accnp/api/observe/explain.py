@@ -1,5 +1,5 @@
-"""`explain`: what was fused and what stopped it, who forced values, why something was traced or
-compiled, what each kernel costs beside the limit, and what to do about it.
+"""`explain`: what was fused and what stopped it, which lines used values, why something was traced
+or compiled, what each kernel costs beside the limit, and what to do about it.
 
 In: a function and its arguments, which is called; or a `with` block. Out: an `Explanation`.
 """
@@ -59,8 +59,9 @@ class Explanation:
     """What happened: `print` it, `save_html` it, or look at one part.
 
     `plans` are the programs that ran (`steps` with bytes, seconds and share of a streaming copy,
-    `boundaries` with reasons, `svg`), `looks` who forced values, `traces`, `compiles`, `advice`
-    what to do, and `load` what else the machine did: on a busy machine the times are marked.
+    `boundaries` with reasons, `svg`). `looks` are the lines that used values, `traces` and
+    `compiles` what was traced and compiled, `advice` is what to do, and `load` what else the
+    machine did: on a busy machine the times are marked.
     """
 
     def __init__(self, title: str = "a block of code") -> None:
@@ -195,10 +196,10 @@ class Explanation:
             {(b.value, b.line): str(b) for p in self.plans for b in p.boundaries}.values()
         )
         out["what stopped fusion"] = stopped or ["nothing: no value goes through memory twice"]
-        out["who forced values"] = [
+        out["lines that used values"] = [
             f"{line}: {by}, {plural(n, 'time')}, {1e3 * seconds:.3g} ms"
             for line, by, n, seconds in self.looks
-        ] or ["nobody"]
+        ] or ["none"]
         out["traces"] = self.traces or ["none"]
         out["compiles"] = self.compiles or ["none"]
         out["caches"] = [self.caches]

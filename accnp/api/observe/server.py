@@ -105,7 +105,7 @@ def stop_server() -> None:
     Raises
     ------
     ValueError
-        If there is no server.
+        If no server is running.
 
     See Also
     --------

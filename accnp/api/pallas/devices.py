@@ -56,7 +56,7 @@ class TpuMemorySpace(enum.Enum):
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
 
     See Also
     --------
@@ -264,7 +264,7 @@ class ChipVersion(enum.Enum):
     Raises
     ------
     ValueError
-        If there is no such version.
+        If the version is unknown.
 
     Examples
     --------

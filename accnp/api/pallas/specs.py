@@ -408,7 +408,7 @@ class MemorySpace(enum.Enum):
     Raises
     ------
     TypeError
-        If there is no such dtype.
+        If the dtype is unknown.
 
     See Also
     --------

@@ -82,7 +82,7 @@ def served(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -
 def _refused(function: str, what: str) -> KeyArrayError:
     return KeyArrayError(
         f"{function}: random keys go with keys of the same dtype only; got {what}; "
-        "random.key_data(keys) has the integers below them"
+        "random.key_data(keys) returns the integers of the keys"
     )
 
 

@@ -106,7 +106,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | DTypeLike | None = None) -> Array:
     TypeError
         If `seed` is not an integer, or not a scalar.
     ValueError
-        If there is no such generator.
+        If the generator is unknown.
     OverflowError
         If `seed` does not fit into a signed 64-bit integer.
 
@@ -155,7 +155,7 @@ def key(seed: ArrayLike, *, impl: str | DTypeLike | None = None, dtype: Any = No
     TypeError
         If `seed` is not an integer, or not a scalar.
     ValueError
-        If there is no such generator, or both `impl` and `dtype` are given.
+        If the generator is unknown, or both `impl` and `dtype` are given.
     OverflowError
         If `seed` does not fit into a signed 64-bit integer.
 
@@ -233,7 +233,7 @@ def wrap_key_data(
         If `key_bits_array` does not have dtype uint32, or its last axis does not have the length
         that the generator needs.
     ValueError
-        If there is no such generator, or both `impl` and `dtype` are given.
+        If the generator is unknown, or both `impl` and `dtype` are given.
 
     See Also
     --------
@@ -301,7 +301,7 @@ def key_dtype(impl_spec: str | DTypeLike | None = None) -> Any:
     Raises
     ------
     ValueError
-        If there is no such generator.
+        If the generator is unknown.
 
     See Also
     --------
@@ -424,7 +424,7 @@ def split(key: ArrayLike, num: Shape = 2) -> Array:
 
     Parameters
     ----------
-    {key}
+    {key_to_split}
     num : int or sequence of int, optional
         Number of new keys, or their shape. The default is 2.
 

@@ -40,7 +40,7 @@ class ResizeMethod(enum.Enum):
     Raises
     ------
     ValueError
-        If there is no such method.
+        If the method is unknown.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def resize(
     Raises
     ------
     ValueError
-        If `shape` has another number of axes than the image, or there is no such method.
+        If `shape` has another number of axes than the image, or the method is unknown.
 
     See Also
     --------
@@ -299,7 +299,7 @@ def scale_and_translate(
     Raises
     ------
     ValueError
-        If `shape` has another number of axes than the image, or there is no such method, or it is
+        If `shape` has another number of axes than the image, or the method is unknown, or it is
         "nearest".
 
     See Also
@@ -317,7 +317,7 @@ def scale_and_translate(
     x, wanted = _sized(name, image, shape)
     how = _method(method)
     if how is ResizeMethod.NEAREST:
-        raise ValueError(f"{name}: there is no such method here; got {method!r}; use 'linear'")
+        raise ValueError(f"{name}: unknown method; got {method!r}; use 'linear'")
     x = wrap(promote_inexact(name, x)[0])
     axes = [as_axis(d, x.ndim, name) for d in spatial_dims]
     factors, shifts = (wrap(n) for n in promote_inexact(name, scale, translation))

@@ -335,7 +335,7 @@ def shard_map(
             check_vma=check_vma,
         )  # fmt: skip
     if not callable(f):
-        raise TypeError(f"shard_map: expected a function; got {f!r}; pass what can be called")
+        raise TypeError(f"shard_map: expected a function; got {f!r}; pass a function")
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
         raise TypeError(
             f"shard_map: mesh must be a Mesh or None; got {mesh!r}; make one with jax.make_mesh"
@@ -390,7 +390,7 @@ def smap(
     TypeError
         If `f` is not callable.
     ValueError
-        If there is no current mesh, or it lacks the axis.
+        If no mesh is in use, or it lacks the axis.
 
     See Also
     --------

@@ -36,7 +36,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     Raises
     ------
     ValueError
-        If there is no mesh in use, or an axis cannot be divided evenly.
+        If no mesh is in use, or an axis cannot be divided evenly.
 
     See Also
     --------
@@ -85,7 +85,7 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
     Raises
     ------
     ValueError
-        If there is no such sharding, no current mesh, or an axis cannot be divided evenly.
+        If the sharding is unknown, no mesh is in use, or an axis cannot be divided evenly.
     TypeError
         If a leaf is not an array.
 

@@ -293,7 +293,7 @@ class Sharding:
         Raises
         ------
         ValueError
-            If there is no such memory.
+            If the memory is unknown.
         """
         _check_memory(kind)
         return self

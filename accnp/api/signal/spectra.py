@@ -129,7 +129,7 @@ def _window_values(name: str, window: Any, n: int) -> np.ndarray:
         return importlib.import_module("scipy.signal").get_window(window, n)
     except ValueError as error:
         raise ValueError(
-            f"{name}: there is no such window; got window={window!r} ({error}); pass a name that "
+            f"{name}: unknown window; got window={window!r} ({error}); pass a name that "
             "scipy.signal.get_window has, or the values"
         ) from None
 
@@ -540,7 +540,7 @@ def istft(
     Raises
     ------
     ValueError
-        If there are fewer than two axes, both are the same, there is no such window, or `nperseg`,
+        If there are fewer than two axes, both are the same, the window is unknown, or `nperseg`,
         `noverlap` and `nfft` do not fit each other.
     TypeError
         If `Zxx` is a list, or a number of elements is not an integer.

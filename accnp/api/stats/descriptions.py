@@ -118,6 +118,28 @@ _PLACES = {
 }
 
 
+# Functions that do not check the sign of a parameter, as in JAX -> the parameter.
+_UNCHECKED = {
+    "cauchy": ("scale", "cdf isf logcdf logsf ppf sf"),
+    "laplace": ("scale", "cdf"),
+    "logistic": ("scale", "cdf isf ppf sf"),
+    "nbinom": ("n", "logpmf pmf"),
+    "norm": ("scale", "cdf isf logcdf logpdf logsf pdf ppf sf"),
+    "poisson": ("mu", "logpmf pmf"),
+    "t": ("scale", "logpdf pdf"),
+}
+
+
+def _of_invalid(name: str, key: str) -> str:
+    """Say what invalid parameters give."""
+    parameter, keys = _UNCHECKED.get(name, ("", ""))
+    if key not in keys.split():
+        return "Invalid parameters give nan."
+    if parameter == "scale":
+        return "A negative scale is\n    not checked, as in JAX; SciPy gives nan."
+    return f"A negative {parameter}\n    gives the mass 0, as in JAX; SciPy gives nan."
+
+
 def describe(
     name: str, key: str, what: str, parameters: Sequence[str], keys: Collection[str], real: bool
 ) -> str:
@@ -153,7 +175,7 @@ def describe(
         f"The {kind}{standard} is {about.density}.",
         "",
         "Unlike SciPy, this is a function and not a method of a distribution, lists are not",
-        "accepted, float32 stays float32, and invalid parameters give nan.",
+        f"accepted, and float32 stays float32. {_of_invalid(name, key)}",
         "", "Examples", "--------",
         ">>> import accnp as jnp",
     ]  # fmt: skip

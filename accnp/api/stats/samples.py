@@ -231,7 +231,7 @@ def rankdata(
     _policy(nan_policy, "stats.rankdata", "propagate")
     known = ("average", "min", "max", "dense", "ordinal")
     if method not in known:
-        raise ValueError(f"stats.rankdata: no such method; got {method!r}; use one of {known}")
+        raise ValueError(f"stats.rankdata: unknown method; got {method!r}; use one of {known}")
     x, d = _lines(a, axis, "stats.rankdata")
     if not x.size:
         return moveaxis(zeros(x.shape), -1, d)
@@ -350,7 +350,7 @@ class gaussian_kde:
             return method(self)
         if isinstance(method, str):
             raise ValueError(
-                f"gaussian_kde: no such bandwidth; got {method!r}; use 'scott', 'silverman', a "
+                f"gaussian_kde: unknown bandwidth; got {method!r}; use 'scott', 'silverman', a "
                 "number or a function"
             )
         return wrap(as_node(method))

@@ -324,7 +324,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     TypeError
         If shapes or dtypes differ, or `which` is neither bool nor an integer.
     ValueError
-        If there are no cases.
+        If no case is given.
 
     See Also
     --------
@@ -574,7 +574,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     TypeError
         If `x` is not floating.
     ValueError
-        If there is no such method.
+        If the method is unknown.
 
     See Also
     --------
@@ -660,7 +660,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Raises
     ------
     TypeError
-        If there is no such dtype, or a Python complex number is to become real.
+        If the dtype is unknown, or a Python complex number is to become real.
     ValueError
         If `new_dtype` is None.
     OverflowError

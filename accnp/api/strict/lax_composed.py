@@ -75,7 +75,7 @@ def stack(operands: ArraySequence, axis: int = 0) -> Array:
     Raises
     ------
     IndexError
-        If there are no operands.
+        If no operand is given.
     TypeError
         If their dtypes differ.
 
@@ -498,7 +498,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Arr
     Raises
     ------
     TypeError
-        If a size is negative or not an integer, or there is no such dtype.
+        If a size is negative or not an integer, or the dtype is unknown.
 
     See Also
     --------

@@ -61,8 +61,8 @@ def full(
     Raises
     ------
     TypeError
-        If a size is negative or not an integer, `fill_value` is not a scalar, or there is no such
-        dtype.
+        If a size is negative or not an integer, `fill_value` is not a scalar, or the
+        dtype is unknown.
     ValueError
         If `fill_value` is None.
 
@@ -122,7 +122,7 @@ def full_like(
     Raises
     ------
     TypeError
-        If `x` has no shape, `fill_value` is not a scalar, or there is no such dtype.
+        If `x` has no shape, `fill_value` is not a scalar, or the dtype is unknown.
     ValueError
         If `fill_value` is None.
 
@@ -817,7 +817,7 @@ def concatenate(operands: ArraySequence, dimension: int) -> Array:
     TypeError
         If dtypes or the other axes differ, or `dimension` is out of bounds for several operands.
     ValueError
-        If there are no operands.
+        If no operand is given.
 
     See Also
     --------

@@ -344,7 +344,7 @@ def ragged_all_to_all(
     ValueError
         If operand and output, or offsets and sizes, do not fit each other.
     NameError
-        If there is no such mapped axis.
+        If no mapped axis has this name.
     NotImplementedError
         If `axis_index_groups` is given.
 

@@ -129,7 +129,7 @@ def padtype_to_pads(
     Raises
     ------
     ValueError
-        If there is no such padding, the numbers of axes differ, or a stride is 0.
+        If the padding is unknown, the numbers of axes differ, or a stride is 0.
 
     See Also
     --------
@@ -195,7 +195,7 @@ def reduce_window_shape_tuple(
     TypeError
         If there is not one positive number for each axis.
     ValueError
-        If there is no such padding, or not one pair for each axis.
+        If the padding is unknown, or does not have one pair for each axis.
 
     See Also
     --------
