@@ -41,6 +41,7 @@ __all__ = [
     "NoElementsError",
     "NonConcreteBooleanIndexError",
     "PendingResultWarning",
+    "StaticArgumentError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -196,6 +197,48 @@ class TracerIntegerConversionError(JAXTypeError):
 
     >>> jnp.jit(lambda i: jnp.array(values)[i])(1).item()
     2.0
+    """
+
+
+class StaticArgumentError(TracerBoolConversionError, TracerIntegerConversionError, ValueError):
+    """A traced value was passed for a static argument of a function of the library.
+
+    Axes, offsets, numbers of decimals, and flags such as `keepdims` decide what the program looks
+    like, so they must be known while it is traced. JAX raises a `ValueError` for functions that it
+    jits, and one of the errors about traced values for others. This class is all of them.
+
+    Notes
+    -----
+    Choose one of the following:
+
+    - mark the argument of your function with `static_argnums` or `static_argnames`;
+    - compute with `np` or plain Python what depends on shapes only, as in `x.ndim - 1`;
+    - use a function of traced values, such as `jnp.where(mask, x, 0)` with a mask that depends on
+      the value.
+
+    Arrays that are not traced are accepted.
+
+    Examples
+    --------
+    The diagonal must be known while tracing:
+
+    >>> import accnp as jnp
+    >>> x = jnp.ones((2, 2))
+    >>> jnp.jit(lambda x, k: jnp.tril(x, k))(x, 0)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.StaticArgumentError: ...
+
+    With a static argument it is:
+
+    >>> jnp.jit(lambda x, k: jnp.tril(x, k), static_argnames="k")(x, 0).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+
+    A mask needs no static argument:
+
+    >>> below = lambda x, k: jnp.where(jnp.arange(2)[:, None] + k >= jnp.arange(2), x, 0)
+    >>> jnp.jit(below)(x, 0).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
     """
 
 
@@ -656,6 +699,7 @@ MAX_OPERATIONS = 5
 
 _STATIC = "mark the argument with static_argnums or static_argnames"
 _NP = "compute it with np. in place of jnp. so that it stays static"
+_HASHED = "Non-hashable static arguments are not supported. "
 _ABSTRACT = "Abstract tracer value encountered where concrete value is expected: {what}"
 # kind -> (class, what happened, what to do)
 _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
@@ -706,13 +750,23 @@ _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
         f"{_STATIC}, or {_NP}",
     ),
     "axis": (
-        ConcretizationTypeError,
-        f"{_ABSTRACT}, used as an axis",
+        StaticArgumentError,
+        f"{_HASHED}{_ABSTRACT}, used as an axis",
         f"{_STATIC}, or {_NP}",
     ),
     "static": (
-        ConcretizationTypeError,
-        _ABSTRACT,
+        StaticArgumentError,
+        f"{_HASHED}{_ABSTRACT}",
+        f"{_STATIC}, or {_NP}",
+    ),
+    "flag": (
+        StaticArgumentError,
+        f"{_HASHED}Attempted boolean conversion of {{what}}, used as a flag",
+        f"{_STATIC}, or {_NP}",
+    ),
+    "number": (
+        StaticArgumentError,
+        f"{_HASHED}{_ABSTRACT}, used as a number",
         f"{_STATIC}, or {_NP}",
     ),
     "mask": (

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import WRAPPER_ASSIGNMENTS, WRAPPER_UPDATES, partial, update_wrapper
+from types import FrameType
 from typing import Any
 
 from accnp import errors
@@ -167,6 +168,18 @@ def traced_repr(node: Node) -> str:
     return f"JitTracer({a.dtype.name}[{','.join(map(str, a.shape))}]{weak})"
 
 
+# Conversions that a method such as `__bool__` makes, and what they are of a static argument.
+_BY_PYTHON = {"bool": "flag", "int": "number", "index": "number", "float": "number"}
+
+
+def _calls_user(frame: FrameType) -> bool:
+    """Whether a function of ours was given, or made for, a user's function, which may convert."""
+    code, held = frame.f_code, frame.f_locals
+    names = (*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_freevars)
+    functions = [held[n] for n in names if n != "dtype" and callable(held.get(n))]
+    return any(not errors.is_internal(function_place(f)[1]) for f in functions)
+
+
 def conversion_error(kind: str, node: Node, function: str = "") -> Exception:
     """Make the error for a traced value whose value was asked for.
 
@@ -174,4 +187,12 @@ def conversion_error(kind: str, node: Node, function: str = "") -> Exception:
     """
     a = node.aval
     what = f"traced array with shape {a.dtype.name}[{','.join(map(str, a.shape))}]"
+    if kind in _BY_PYTHON and not function:
+        frame = errors.own_frame()
+        if (
+            frame is not None
+            and not frame.f_code.co_name.startswith("_")
+            and not _calls_user(frame)
+        ):
+            kind = _BY_PYTHON[kind]  # a public function, not `__bool__` or `y in x`
     return errors.conversion_error(kind, what, provenance(node), function)

@@ -47,8 +47,10 @@ def test_classes_are_those_of_jax():
         ("item", "ConcretizationTypeError", TypeError, ["return it"]),
         ("iter", "ConcretizationTypeError", TypeError, ["iteration", "lax.scan"]),
         ("shape", "ConcretizationTypeError", TypeError, ["Shapes must be 1D sequences", "np."]),
-        ("axis", "ConcretizationTypeError", TypeError, ["used as an axis"]),
-        ("static", "ConcretizationTypeError", TypeError, ["Abstract tracer value"]),
+        ("axis", "StaticArgumentError", ValueError, ["Non-hashable", "used as an axis"]),
+        ("static", "StaticArgumentError", TypeError, ["Non-hashable", "Abstract tracer value"]),
+        ("flag", "StaticArgumentError", ValueError, ["Non-hashable", "boolean conversion"]),
+        ("number", "StaticArgumentError", TypeError, ["Non-hashable", "Abstract tracer value"]),
         ("mask", "NonConcreteBooleanIndexError", IndexError, ["mask", "jnp.where"]),
     ],
 )

@@ -16,7 +16,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact
 from accnp.api.arguments.inside import broadcasts_inside
-from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_shapes, broadcast_to
@@ -462,7 +462,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 
 def _size(n: Any, name: str, least: int = 0) -> int:
-    n = as_int(n, f"linalg.{name}", "n", "shape")
+    n = as_int(as_static(n, f"linalg.{name}"), f"linalg.{name}", "n", "shape")
     if n < least:
         raise IncompatibleShapesError(
             f"linalg.{name}: n must be at least {least}; got {n}; pass that or more"
