@@ -425,7 +425,16 @@ class Array:
 
     @api_boundary
     def copy_to_host_async(self) -> None:
-        """Start computing the values without waiting for them: `x.copy_to_host_async()`."""
+        """Start computing the values without waiting for them: `x.copy_to_host_async()`.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> x = jnp.arange(3) * 2
+        >>> x.copy_to_host_async()
+        >>> x.tolist()
+        [0, 2, 4]
+        """
         if not is_traced(self._node):
             engine.materialise([self._node])
 
@@ -436,6 +445,14 @@ class Array:
         -------
         bool
             True after `delete`, and after the array was donated to a compiled function.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> x = jnp.arange(3)
+        >>> x.delete()
+        >>> x.is_deleted()
+        True
         """
         return self._node.value is engine.DELETED
 
@@ -709,6 +726,12 @@ class Array:
         -------
         str
             Name of the platform, "cpu" or "gpu".
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.arange(3).platform()
+        'cpu'
         """
         return next(iter(self.devices())).platform
 
@@ -738,6 +761,12 @@ class Array:
         -------
         set of Device
             One device, or several for an array that is split over them.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.arange(3).devices()
+        {CpuDevice(id=0)}
         """
         return set(self._where())
 

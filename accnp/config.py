@@ -419,6 +419,14 @@ class Config(threading.local):
         --------
         config.read : Value of an option.
         config.values : Values of all options.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.config.update("jax_debug_nans", True)
+        >>> jnp.config.read("jax_debug_nans")
+        True
+        >>> jnp.config.update("jax_debug_nans", False)
         """
         name = _resolve(name)
         value = OPTIONS[name].parse(value)
@@ -459,6 +467,12 @@ class Config(threading.local):
         --------
         config.update : Set an option.
         config.values : Values of all options.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.config.read("jax_enable_x64")
+        False
         """
         return self.__dict__[_resolve(name)]
 
@@ -474,6 +488,12 @@ class Config(threading.local):
         --------
         config.read : Value of one option.
         config.update : Set an option.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.config.values()["debug_nans"]
+        False
         """
         return {name: self.__dict__[name] for name in OPTIONS}
 

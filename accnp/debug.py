@@ -22,11 +22,27 @@ __all__ = [
 
 
 class DebugEffect:
-    """What a program does that prints or calls back."""
+    """Effect of programs that print or call Python functions.
+
+    JAX lists it in the effects of a jaxpr. The jaxprs of accnp keep such operations without it.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> issubclass(jnp.debug.OrderedDebugEffect, jnp.debug.DebugEffect)
+    True
+    """
 
 
 class OrderedDebugEffect(DebugEffect):
-    """The same, in the order of the program."""
+    """Effect of programs that print or call Python functions in a fixed order.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> isinstance(jnp.debug.OrderedDebugEffect(), jnp.debug.DebugEffect)
+    True
+    """
 
 
 _install_getattr(__name__, __all__)

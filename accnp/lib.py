@@ -11,7 +11,7 @@ from typing import Any
 
 from accnp import __version__
 from accnp.missing import install_getattr as _install_getattr
-from accnp.runtime.device import default_backend, devices
+from accnp.runtime.device import Device, default_backend, devices
 
 __all__ = ["__version__", "xla_bridge"]
 
@@ -67,13 +67,55 @@ def _backend(platform: str | None = None) -> SimpleNamespace:
     )
 
 
+def _backends() -> dict[str, SimpleNamespace]:
+    """Return the backends of the process by platform.
+
+    Returns
+    -------
+    dict
+        Platform -> object as from `get_backend`.
+
+    See Also
+    --------
+    extend.backend.get_backend : One of the backends.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> list(jax.extend.backend.backends()) == [jax.default_backend()]
+    True
+    """
+    return {default_backend(): _backend()}
+
+
+def _default_device() -> Device:
+    """Return the device on which arrays are placed by default.
+
+    Returns
+    -------
+    Device
+        First device of the default backend.
+
+    See Also
+    --------
+    devices : List of the devices.
+
+    Examples
+    --------
+    >>> import accnp as jax
+    >>> jax.extend.backend.get_default_device() == jax.devices()[0]
+    True
+    """
+    return devices()[0]
+
+
 xla_bridge = _Bridge(
-    backends=lambda: {default_backend(): _backend()},
+    backends=_backends,
     default_backend=default_backend,
     device_count=lambda backend=None: len(devices(backend)),
     devices=devices,
     get_backend=_backend,
-    get_default_device=lambda: devices()[0],
+    get_default_device=_default_device,
 )
 
 _install_getattr(__name__, __all__)

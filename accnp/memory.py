@@ -11,6 +11,12 @@ class Space(enum.Enum):
     """Kinds of memory where arrays can be stored.
 
     accnp has one memory for each device, so all kinds are the same.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> [kind.name for kind in jnp.memory.Space]
+    ['Device', 'Host', 'Any']
     """
 
     Device = enum.auto()

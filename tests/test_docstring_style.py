@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from api.test_names import NAMES, find
+from test_docs_site import api_reference
 from test_docstrings import PUBLIC, excused
 
 from accnp import errors
@@ -223,3 +224,17 @@ def test_signatures_show_no_addresses() -> None:
         if re.search(r" at 0x|\bred\.", text) and not name.startswith(made_by_calls):
             shown.append(f"{name}{text}")
     assert not shown
+
+
+def test_other_documented_names_have_examples() -> None:
+    """Of the API reference: records, choices and errors that the tables of names do not list."""
+    reference = api_reference()
+    servers = {"register_subprocess", "start_server", "stop_server"}  # they would open a port
+    lacking = []
+    for path, names in reference.public_names().items():
+        for name in set(names) - servers:
+            value = getattr(reference.resolve(path), name)
+            own = str(getattr(value, "__module__", "")).startswith("accnp")
+            if own and callable(value) and ">>> " not in reference.docstring(value):
+                lacking.append(f"{path}.{name}")
+    assert not lacking

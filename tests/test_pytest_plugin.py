@@ -160,6 +160,7 @@ def test_a_suite(run, pytester, monkeypatch):
 def _check_warning(output):
     assert output.count("PendingResultWarning: the result of the timed function is pending") == 1
     assert output.count("PendingResultWarning: the timed function recorded 3 operations and") == 1
+    assert output.count("See: python -m accnp docs errors.PendingResultWarning") == 2
     assert "test_suite.py::test_does_not_wait" in output
     assert "test_suite.py::test_forgets_to_return" in output
 

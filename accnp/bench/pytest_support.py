@@ -24,6 +24,7 @@ from accnp.bench.processes import ColdTimes, cold_process
 from accnp.bench.timing import seconds_text
 from accnp.bench.waiting import is_pending, waiting
 from accnp.config import config
+from accnp.error_texts import add_reference
 from accnp.errors import PendingResultWarning
 from accnp.pytree import tree_leaves
 from accnp.runtime.bandwidth import bandwidth
@@ -78,7 +79,9 @@ def timed(
         found["busy"] = load.or_worse(machine_load()).busy
         fixture.extra_info["accnp"] = found
     for text in warnings:
-        fixture.accnp_node.warn(PendingResultWarning(text))
+        warning = PendingResultWarning(text)
+        add_reference(warning)
+        fixture.accnp_node.warn(warning)
     return result
 
 

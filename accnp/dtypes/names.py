@@ -72,6 +72,13 @@ class ExtendedDType:
         Short name of the generator, such as "fry".
     base_shape : tuple of int
         Shape of the raw uint32 key.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> dtype = jnp.random.key(0).dtype
+    >>> dtype.impl, dtype.base_shape
+    ('fry', (2,))
     """
 
     __slots__ = ("base_dtype", "base_shape", "impl", "name")

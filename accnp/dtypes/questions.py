@@ -216,7 +216,15 @@ def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
 
 
 class FloatLimits:
-    """The limits of a floating type, as `finfo` returns them."""
+    """The limits of a floating type, as `finfo` returns them.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> limits = jnp.finfo("float32")
+    >>> limits.bits, limits.eps
+    (32, 1.1920928955078125e-07)
+    """
 
     bits: int
     dtype: np.dtype

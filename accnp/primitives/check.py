@@ -50,7 +50,17 @@ UNCHECKED = (
 
 
 class JaxRuntimeError(ValueError):
-    """A check has failed: raised by `check` and `Error.throw`."""
+    """A check has failed: raised by `check` and `Error.throw`.
+
+    Examples
+    --------
+    >>> from accnp.experimental import checkify
+    >>> try:
+    ...     checkify.check(False, "negative")
+    ... except checkify.JaxRuntimeError as error:
+    ...     print(str(error).split(" (")[0])
+    negative
+    """
 
 
 # --- kinds of errors -----------------------------------------------------------------------------

@@ -289,6 +289,12 @@ def _bytes_on_device(self: Array) -> int:
     -------
     int
         Number of elements, of any shape, times the size of the dtype.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.arange(3).on_device_size_in_bytes()
+    12
     """
     return self.nbytes
 

@@ -170,6 +170,15 @@ class JitFunction(Generic[P, R]):
         If it is called while `no_execution` is set.
     NotImplementedError
         From `trace` and `lower`, if the function uses references from outside.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = jnp.jit(lambda x: x + 1)
+    >>> isinstance(f, jnp.stages.Wrapped)
+    True
+    >>> f(1)
+    Array(2, dtype=int32, weak_type=True)
     """
 
     transform = "jit"  # in messages

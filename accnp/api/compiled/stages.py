@@ -96,6 +96,14 @@ class CompiledMemoryStats:
         Size of the results.
     between : int
         Largest size of temporary buffers at a time.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> compiled = jnp.jit(lambda x: x + 1).lower(jnp.ones(3)).compile()
+    >>> stats = compiled.memory_analysis()
+    >>> stats.argument_size_in_bytes, stats.output_size_in_bytes
+    (12, 12)
     """
 
     def __init__(self, arguments: int, outputs: int, between: int) -> None:

@@ -119,6 +119,13 @@ def everything_saveable(*_: object, **__: Any) -> bool:
     --------
     checkpoint : Function that takes policies.
     checkpoint_policies.nothing_saveable : Recompute everything.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.sin(jnp.sin(x))
+    >>> float(jnp.grad(jnp.checkpoint(f, policy=jnp.checkpoint_policies.everything_saveable))(0.0))
+    1.0
     """
     return True
 
@@ -140,6 +147,13 @@ def nothing_saveable(*_: object, **__: Any) -> bool:
     --------
     checkpoint : Function that takes policies.
     checkpoint_policies.everything_saveable : Save everything.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = lambda x: jnp.sin(jnp.sin(x))
+    >>> float(jnp.grad(jnp.checkpoint(f, policy=jnp.checkpoint_policies.nothing_saveable))(0.0))
+    1.0
     """
     return False
 
@@ -163,6 +177,14 @@ class DotsSaveable:
     See Also
     --------
     checkpoint : Function that takes policies.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> keep = jnp.checkpoint_policies.checkpoint_dots
+    >>> f = jnp.checkpoint(lambda w: jnp.sin(w @ w).sum(), policy=keep)
+    >>> float(jnp.grad(f)(jnp.zeros((2, 2))).sum())
+    0.0
     """
 
     only_if_no_batch_dims: bool
@@ -215,6 +237,15 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     --------
     ad_checkpoint.checkpoint_name : Name a value.
     checkpoint : Function that takes policies.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.ad_checkpoint import checkpoint_name
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
+    >>> keep = jnp.checkpoint_policies.save_only_these_names("inner")
+    >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
+    1.0
     """
     return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
 
@@ -235,6 +266,15 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     See Also
     --------
     checkpoint_policies.save_only_these_names : The opposite policy.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.ad_checkpoint import checkpoint_name
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
+    >>> keep = jnp.checkpoint_policies.save_any_names_but_these("outer")
+    >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
+    1.0
     """
     return SaveAnyNamesButThese(frozenset(names_not_to_save))
 
@@ -255,6 +295,15 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     See Also
     --------
     checkpoint_policies.save_any_names_but_these : Save only named values.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.ad_checkpoint import checkpoint_name
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
+    >>> keep = jnp.checkpoint_policies.save_anything_except_these_names("inner")
+    >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
+    1.0
     """
     names = frozenset(names_not_to_save)
     return lambda prim, *_, **params: prim.name != "name" or params["name"] not in names
@@ -278,6 +327,17 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     See Also
     --------
     checkpoint : Function that takes policies.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> policies = jnp.checkpoint_policies
+    >>> keep = policies.save_from_both_policies(
+    ...     policies.checkpoint_dots, policies.save_only_these_names("inner")
+    ... )
+    >>> f = jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=keep)
+    >>> float(jnp.grad(f)(0.0))
+    1.0
     """
 
     def policy(prim: Any, *args: Any, **params: Any) -> bool:
@@ -309,6 +369,15 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     See Also
     --------
     checkpoint_policies.checkpoint_dots_with_no_batch_dims : Save the same values.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> try:
+    ...     jnp.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    ... except NotImplementedError:
+    ...     print("use save_only_these_names")
+    use save_only_these_names
     """
     raise _no_offload("offload_dot_with_no_batch_dims", offload_src, offload_dst)
 
@@ -346,6 +415,18 @@ def save_and_offload_only_these_names(
     See Also
     --------
     checkpoint_policies.save_only_these_names : The same without offloading.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> keep = jnp.checkpoint_policies.save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["inner"],
+    ...     names_which_can_be_offloaded=[],
+    ...     offload_src="device",
+    ...     offload_dst="pinned_host",
+    ... )
+    >>> float(jnp.grad(jnp.checkpoint(jnp.sin, policy=keep))(0.0))
+    1.0
     """
     if list(names_which_can_be_offloaded):
         raise _no_offload("save_and_offload_only_these_names", offload_src, offload_dst)

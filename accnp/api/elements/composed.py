@@ -52,6 +52,12 @@ class Composed(Primitive):
         ------
         TypeError
             If an operand is not an array or a number.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.lax.split_p.bind(jnp.arange(4), sizes=(1, 3), axis=0)[0]
+        Array([0], dtype=int32)
         """
         nodes = self._operands(args)
         if not state.named and (self.batching is None or state.abstract is None):

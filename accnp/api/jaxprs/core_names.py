@@ -140,7 +140,14 @@ class JaxprPpContext:
 
 
 class AbstractToken(AbstractValue):
-    """Type of a token, which stands for the order of effects."""
+    """Type of a token, which stands for the order of effects.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.extend.core.AbstractToken()
+    AbstractToken()
+    """
 
     def __repr__(self) -> str:
         return "AbstractToken()"

@@ -27,7 +27,14 @@ __all__ = [
 
 
 class StoreException(Exception):
-    """Error: auxiliary data was read before it was stored, or stored twice."""
+    """Error: auxiliary data was read before it was stored, or stored twice.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> issubclass(jnp.extend.linear_util.StoreException, Exception)
+    True
+    """
 
 
 class Store:

@@ -173,6 +173,14 @@ class Primitive:
         ------
         TypeError
             If an operand is not an array or a number.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> double_p = jnp.extend.core.Primitive("double")
+        >>> _ = double_p.def_impl(lambda x: x * 2)
+        >>> double_p.bind(jnp.arange(3))
+        Array([0, 2, 4], dtype=int32)
         """
         nodes = self._operands(args)
         if state.abstract is None and not any(map(_traced, nodes)):
@@ -360,6 +368,12 @@ class _Known(Primitive):
         ------
         TypeError
             If an operand is not an array or a number.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> jnp.lax.add_p.bind(jnp.float32(1.0), jnp.float32(2.0))
+        Array(3., dtype=float32)
         """
         nodes, prepared = self._operands(args), _prepared(params)
         if self.op.kind == "map":

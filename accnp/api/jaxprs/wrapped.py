@@ -21,6 +21,13 @@ class WrappedFun:
         Keyword arguments of each call.
     debug_info : DebugInfo, optional
         Description of the function.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> f = jnp.extend.linear_util.wrap_init(lambda x: x + 1)
+    >>> f.call_wrapped(1)
+    2
     """
 
     __slots__ = ("debug_info", "f", "params")

@@ -171,6 +171,15 @@ def _convolution(operation: Callable[..., Any]) -> Callable[..., Layer]:
         --------
         lax.conv_general_dilated : Convolution.
         lax.conv_transpose : Transposed convolution.
+
+        Examples
+        --------
+        >>> import accnp as jnp
+        >>> from accnp.example_libraries import stax
+        >>> init, apply = stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 4, (3, 3))
+        >>> shape, params = init(jnp.random.key(0), (1, 8, 8, 1))
+        >>> shape
+        (1, 6, 6, 4)
         """
         steps = strides or (1,) * len(filter_shape)
 

@@ -104,6 +104,15 @@ class OptimizerState(NamedTuple):
         Structure of the parameters.
     subtree_defs : list of PyTreeDef
         Structure of the state of each parameter.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries import optimizers
+    >>> init, update, params_of = optimizers.sgd(0.1)
+    >>> state = init([1.0])
+    >>> isinstance(state, optimizers.OptimizerState), params_of(state)
+    (True, [1.0])
     """
 
     packed_state: Any
@@ -733,6 +742,13 @@ class JoinPoint:
     ----------
     subtree : pytree
         What the optimizer stores for one parameter.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries import optimizers
+    >>> optimizers.JoinPoint(1.0).subtree
+    1.0
     """
 
     def __init__(self, subtree: Any) -> None:

@@ -21,6 +21,15 @@ class ProfileEvent:
     ----------
     event : dict
         Event of the trace file.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> event = jnp.profiler.ProfileEvent(
+    ...     {"name": "sin", "ts": 1.0, "dur": 2.5, "args": {"bytes": 12}}
+    ... )
+    >>> event.name, event.end_ns, dict(event.stats)
+    ('sin', 3500.0, {'bytes': 12})
     """
 
     def __init__(self, event: dict[str, Any]) -> None:
@@ -67,6 +76,14 @@ class ProfilePlane:
         Events of each thread.
     named : dict
         Name of each thread.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> event = {"name": "sin", "ts": 1.0, "dur": 2.5}
+    >>> plane = jnp.profiler.ProfilePlane("process", {1: [event]}, {1: "main thread"})
+    >>> [(line.name, [e.name for e in line.events]) for line in plane.lines]
+    [('main thread', ['sin'])]
     """
 
     def __init__(self, name: str, threads: dict[Any, list[dict[str, Any]]], named: dict) -> None:
@@ -96,6 +113,19 @@ class ProfileData:
     ----------
     planes : list of ProfilePlane
         Processes of the trace.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> import pathlib, tempfile
+    >>> with jnp.profiler.profile() as timeline:
+    ...     _ = jnp.sin(jnp.ones(3)).block_until_ready()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = timeline.save(pathlib.Path(folder) / "trace.json")
+    ...     data = jnp.profiler.ProfileData.from_file(path)
+    >>> planes = list(data.planes)
+    >>> len(planes) > 0
+    True
     """
 
     def __init__(self, planes: list[ProfilePlane]) -> None:

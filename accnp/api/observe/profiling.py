@@ -37,10 +37,12 @@ __all__ = [
 
 
 class ProfileOptions:
-    """What a trace holds. `host_tracer_level` below 2 leaves the recorded operations out.
+    """Options of a trace: `host_tracer_level` below 2 leaves out the recorded operations.
 
-    The other options are jax's, kept without effect; none is refused.
+    The other options are those of JAX. They have no effect, and any value is accepted.
 
+    Examples
+    --------
     >>> import accnp as jnp
     >>> options = jnp.profiler.ProfileOptions()
     >>> options.host_tracer_level = 1

@@ -141,7 +141,15 @@ class SemaphoreType(enum.Enum):
 
 
 class GridDimensionSemantics(enum.Enum):
-    """Whether steps along an axis of a grid may run in any order: here they run one by one."""
+    """Whether steps along an axis of a grid may run in any order. accnp runs them in order.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu
+    >>> tpu.GridDimensionSemantics("parallel")
+    <GridDimensionSemantics.PARALLEL: 'parallel'>
+    """
 
     PARALLEL = "parallel"
     CORE_PARALLEL = "core_parallel"
@@ -150,7 +158,15 @@ class GridDimensionSemantics(enum.Enum):
 
 
 class SideEffectType(enum.Enum):
-    """Whether a kernel may be dropped: here what no result needs is."""
+    """Whether a kernel may be dropped. accnp drops kernels that no result needs.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu
+    >>> tpu.SideEffectType("pure")
+    <SideEffectType.PURE: 'pure'>
+    """
 
     PURE = "pure"
     DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
@@ -391,7 +407,7 @@ def sync_copy(src_ref: PyTree, dst_ref: PyTree, *, add: bool = False) -> None:
 
 
 class AsyncCopyDescriptor:
-    """Copy between references, which is done when it starts; made by `make_async_copy`.
+    """Copy between references that completes when it starts; made by `make_async_copy`.
 
     Parameters
     ----------
@@ -401,6 +417,20 @@ class AsyncCopyDescriptor:
         Reference, or part of one, to write.
     dst_sem : Ref or None
         Semaphore, which nothing waits for here.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> from accnp.experimental.pallas import tpu
+    >>> def copy(x_ref, o_ref, sem):
+    ...     descriptor = tpu.make_async_copy(x_ref, o_ref, sem)
+    ...     descriptor.start()
+    ...     descriptor.wait()
+    >>> shape = jnp.ShapeDtypeStruct((3,), jnp.int32)
+    >>> call = pl.pallas_call(copy, shape, scratch_shapes=[tpu.SemaphoreType.DMA])
+    >>> call(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
     """
 
     def __init__(self, src_ref: Any, dst_ref: Any, dst_sem: Any) -> None:

@@ -49,6 +49,22 @@ class Blocked:
     ----------
     block_size : int
         How many elements a block has along the axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> call = pl.pallas_call(
+    ...     double,
+    ...     jnp.ShapeDtypeStruct((4,), jnp.int32),
+    ...     grid=(2,),
+    ...     in_specs=[pl.BlockSpec((pl.Blocked(2),), lambda i: (i,))],
+    ...     out_specs=pl.BlockSpec((2,), lambda i: (i,)),
+    ... )
+    >>> call(jnp.arange(4))
+    Array([0, 2, 4, 6], dtype=int32)
     """
 
     block_size: int
@@ -64,6 +80,22 @@ class Element:
         How many elements a block has along the axis.
     padding : (int, int), optional
         Elements added before and after the array. The default is (0, 0).
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> call = pl.pallas_call(
+    ...     double,
+    ...     jnp.ShapeDtypeStruct((4,), jnp.int32),
+    ...     grid=(2,),
+    ...     in_specs=[pl.BlockSpec((pl.Element(2),), lambda i: (2 * i,))],
+    ...     out_specs=pl.BlockSpec((2,), lambda i: (i,)),
+    ... )
+    >>> call(jnp.arange(4))
+    Array([0, 2, 4, 6], dtype=int32)
     """
 
     block_size: int
@@ -72,7 +104,20 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """Axis along which a block has one element, and which the reference does not have."""
+    """Axis along which a block has one element; the reference does not have this axis.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> row = pl.BlockSpec((pl.Squeezed(), 2), lambda i: (i, 0))
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> shape = jnp.ShapeDtypeStruct((2, 2), jnp.int32)
+    >>> call = pl.pallas_call(double, shape, grid=(2,), in_specs=[row], out_specs=row)
+    >>> call(jnp.arange(4).reshape(2, 2)).tolist()
+    [[0, 2], [4, 6]]
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +176,15 @@ squeezed = Squeezed()
 
 
 class RevisitMode(enum.Enum):
-    """Whether a block of a result may be visited again, which is always allowed here."""
+    """When a block of a result may be visited again. accnp always allows it.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.RevisitMode("any")
+    <RevisitMode.ANY: 'any'>
+    """
 
     IMMEDIATE = "immediate"
     ANY = "any"
@@ -374,6 +427,14 @@ class MemoryRef:
         Shape and dtype of the memory.
     memory_space : object
         Kind of memory; all are the same here.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental.pallas import tpu
+    >>> memory = tpu.VMEM((2, 3), jnp.float32)
+    >>> memory.shape, memory.dtype
+    ((2, 3), dtype('float32'))
     """
 
     inner_aval: Any

@@ -48,17 +48,40 @@ __all__ = [
 
 
 class SparseEfficiencyError(ValueError):
-    """Error: the requested layout stores many zeros."""
+    """Error: the requested layout stores many zeros.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> issubclass(sparse.SparseEfficiencyError, ValueError)
+    True
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """Warning: the requested layout stores many zeros."""
+    """Warning: the requested layout stores many zeros.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> issubclass(sparse.SparseEfficiencyWarning, UserWarning)
+    True
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
     """Warning that cuSPARSE is not used.
 
     accnp never gives it; programs may name it in warning filters.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> issubclass(sparse.CuSparseEfficiencyWarning, UserWarning)
+    True
     """
 
 

@@ -42,6 +42,12 @@ class Token:
     Notes
     -----
     Effects happen in the order in which they are recorded, so that a token carries no information.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.lax.create_token()
+    Token()
     """
 
     def block_until_ready(self) -> None:
