@@ -33,6 +33,8 @@ PROGRAMS = {
     "ints": (lambda x: (x.sum(0), x.max(0)), np.zeros((90, 50), np.int16)),
     "all": (lambda x: (x > 0).all(0), f4(5, 50)),
     "statistics": (lambda x: x.var(0), f4(200, 64)),
+    "two dtypes": (lambda x: (x - x.mean(0)) / x.std(0), f4(2 * ROWS, 40)),
+    "moments apart": (lambda x: (x.sum(0), (x * x).sum(0)), f4(9 * ROWS + 3, 5)),
 }
 
 

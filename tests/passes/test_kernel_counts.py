@@ -61,7 +61,20 @@ CASES = {
     "column normalisation": (
         lambda x: (x - x.mean(0)) / x.std(0),
         [X],
-        ["column", "column", "column", "map"],  # the mean of the deviation is not rounded
+        ["column", "column", "map"],  # sums of float32 and of float64 in one pass
+    ),
+    "column moments": (lambda x: (x.mean(0), (x * x).mean(0)), [X], ["column"]),
+    "column extremes": (lambda x: (x.min(0) + 1, x.max(0) * 2), [X], ["column", "column"]),
+    "columns of two arrays": (lambda x, y: (x.sum(0), (x * y).sum(0)), [X, X + 1], ["column"] * 2),
+    "columns over other axes": (
+        lambda x: (x.reshape(5, 4, -1).sum(0), x.reshape(5, 4, -1).sum(1)),
+        [X[:20]],
+        ["column"] * 2,
+    ),
+    "long work for columns": (
+        lambda x: (x.sum(0) + 1, (jnp.exp(jnp.sin(x)) * x).sum(0)),
+        [X],
+        ["column"] * 2,
     ),
     "parts of a concatenation": (
         lambda x, y: jnp.concatenate([jnp.exp(x), y * 2]),

@@ -201,3 +201,18 @@ def test_a_stack_along_the_last_axis_has_no_loop_over_its_one_element():
     assert kernel.source.count("    for ") == 4  # of rows, for each operand, and of tasks
     v = np.asarray(x)
     np.testing.assert_array_equal(jnp.jit(f)(x), np.stack([v, v + 1, v * 2], -1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int32"])
+@pytest.mark.parametrize("layout", [lambda x: x, lambda x: x.T, lambda x: x[::2, 1:]])
+@pytest.mark.parametrize("shape", [(3, 700), (700, 3), (1030, 70), (40, 2100)])
+def test_sums_in_one_pass_have_the_bits_of_sums_alone(shape, layout, dtype):
+    x = np.linspace(-3, 5, shape[0] * shape[1]).reshape(shape).astype(dtype)
+    parts = [
+        lambda x: layout(x).mean(0),
+        lambda x: (layout(x) * layout(x)).sum(0) / 3,
+        lambda x: layout(x).std(0) if dtype != "int32" else layout(x).sum(0),
+    ]
+    found = jnp.jit(lambda x: [f(x) for f in parts])(x)
+    for f, y in zip(parts, found, strict=True):
+        assert np.asarray(y).tobytes() == np.asarray(jnp.jit(f)(x)).tobytes()
