@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import get_overloads
 
 import pytest
+from type_checking import stats_stub
 
 import accnp
 from accnp.api.algebra import fft
@@ -202,3 +203,7 @@ def test_types_of_made_functions_are_their_signatures(module, name, made):
         assert [(p.name, p.kind, p.default) for p in given] == [
             (p.name, p.kind, p.default) for p in real
         ], function
+
+
+def test_the_stub_of_the_distributions_has_their_signatures():
+    assert stats_stub.STUB.read_text(encoding="utf-8") == stats_stub.stub()

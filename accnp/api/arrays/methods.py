@@ -20,7 +20,7 @@ from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
 from accnp.api.folds import means, reductions
-from accnp.array import Array, ArrayLike, DeviceLike, ShardingLike, is_traced, look
+from accnp.array import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
 from accnp.docstrings import filled
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, hide_frames
@@ -157,7 +157,9 @@ def _imag(self: Array) -> Array:
 
 
 @filled
-def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: ShardingLike = None) -> Array:
+def _reshape(
+    self: Array, *args: Shape, order: str = "C", out_sharding: ShardingLike = None
+) -> Array:
     """Return the elements with another shape.
 
     Parameters
@@ -191,14 +193,15 @@ def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: ShardingLi
     (2, 2)
     """
     try:
-        return manipulation.reshape(self, args[0] if len(args) == 1 else args, order=order)
+        shape: Any = args[0] if len(args) == 1 else args
+        return manipulation.reshape(self, shape, order=order)
     except Exception as error:
         hide_frames(error)
         raise
 
 
 @api_boundary
-def _transpose(self: Array, *args: Any) -> Array:
+def _transpose(self: Array, *args: Shape | None) -> Array:
     """Return the array with its axes permuted, by default in reverse order.
 
     Parameters
@@ -230,7 +233,8 @@ def _transpose(self: Array, *args: Any) -> Array:
     """
     if not args:
         return manipulation.transpose(self)
-    axes = args[0] if len(args) == 1 and (args[0] is None or np.ndim(args[0])) else args
+    first: Any = args[0]
+    axes: Any = first if len(args) == 1 and (first is None or np.ndim(first)) else args
     return manipulation.transpose(self, axes)
 
 

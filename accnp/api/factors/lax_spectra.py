@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_int
@@ -370,6 +370,21 @@ def schur(
     return list(arrays(node))
 
 
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[True] = True,
+    subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool,
+    subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
 @api_boundary
 def svd(
     x: ArrayLike,
@@ -378,7 +393,7 @@ def svd(
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Compute the singular value decomposition of matrices.
 
     Parameters

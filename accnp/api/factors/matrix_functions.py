@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -173,10 +173,22 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
     )
 
 
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[False]
+) -> Array: ...
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool
+) -> Array | tuple[Array, Array]: ...
 @api_boundary
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute the derivative of the matrix exponential in a direction.
 
     Parameters
@@ -298,9 +310,21 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     return z @ _fill_above(diag(roots), element) @ z.conj().T
 
 
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: Literal[True] = True) -> Array: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: Literal[False]
+) -> tuple[Array, Array]: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: bool
+) -> Array | tuple[Array, Array]: ...
 @api_boundary
 @promotes_inside
-def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: bool = True
+) -> Array | tuple[Array, Array]:
     """Apply a function to a matrix by Parlett's recurrence.
 
     Parameters

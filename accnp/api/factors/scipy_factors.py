@@ -6,7 +6,7 @@ Integers become floats.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -247,10 +247,23 @@ def as_complex(x: Array) -> Array:
     return x.astype(np.complex128 if x.dtype.itemsize == 8 else np.complex64)
 
 
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[False] = False, overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array: ...  # fmt: skip
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]: ...
 @api_boundary
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute the Hessenberg form of square matrices.
 
     Parameters
@@ -305,6 +318,26 @@ def hessenberg(
     return h, block([[ones((*outer, 1, 1), x.dtype), side.mT], [side, q]])
 
 
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True,
+    overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd",
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False],
+    overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd",
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool, compute_uv: Literal[False],
+    overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd",
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
+    overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
 @api_boundary
 def svd(
     a: ArrayLike,
@@ -313,7 +346,7 @@ def svd(
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """Compute the singular value decomposition of matrices.
 
     Parameters
@@ -366,6 +399,24 @@ def svd(
 # --- symmetric eigenvalues -----------------------------------------------------------------------
 
 
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
+    eigvals_only: Literal[False] = False, overwrite_a: bool = False, overwrite_b: bool = False,
+    turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, *,
+    eigvals_only: Literal[True], overwrite_a: bool = False, overwrite_b: bool = False,
+    turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
+) -> Array: ...  # fmt: skip
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
+    overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+    eigvals: None = None, type: int = 1, check_finite: bool = True,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
 def eigh(
     a: ArrayLike,
@@ -378,7 +429,7 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
@@ -434,6 +485,21 @@ def eigh(
     return w if eigvals_only else (w, v)
 
 
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: Literal[False] = False, select: str = "a",
+    select_range: tuple[float, float] | None = None, tol: float | None = None, key: object = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: Literal[True], select: str = "a",
+    select_range: tuple[float, float] | None = None, tol: float | None = None, key: object = None,
+) -> Array: ...  # fmt: skip
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: bool, select: str = "a",
+    select_range: tuple[float, float] | None = None, tol: float | None = None, key: object = None,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
 @promotes_inside
 def eigh_tridiagonal(
@@ -445,7 +511,7 @@ def eigh_tridiagonal(
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
     key: object = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix.
 
     Parameters

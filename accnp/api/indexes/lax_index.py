@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
@@ -440,10 +440,18 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 # --- orders --------------------------------------------------------------------------------------
 
 
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
 @api_boundary
 def sort(
     operand: ArraySequence, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Sort an array, or several arrays by keys, along an axis.
 
     Parameters
@@ -538,4 +546,5 @@ def sort_key_val(
     >>> jnp.lax.sort_key_val(jnp.array([3, 1]), jnp.array([0, 1]))
     (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32))
     """
-    return sort((keys, values), dimension, is_stable, 1)
+    ordered, moved = sort((keys, values), dimension, is_stable, 1)
+    return ordered, moved

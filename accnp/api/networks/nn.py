@@ -6,7 +6,7 @@ In: arrays. Out: lazy Arrays.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind
-
-if TYPE_CHECKING:
-    from accnp.api.folds.reductions import Axis
 
 
 def _one(name: str, x: Any) -> Node:

@@ -36,6 +36,7 @@ __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 _TRENDS = ("constant", "linear")
 
 Detrend = bool | str | Callable[[Array], Array]
+Window = str | tuple[str | float, ...] | ArrayLike
 
 
 @api_boundary
@@ -121,7 +122,7 @@ def _hann(n: int) -> np.ndarray:
     return np.sin(np.arange(n) * (np.pi / n)) ** 2 if n > 1 else np.ones(1)
 
 
-def _window_values(name: str, window: Any, n: int) -> np.ndarray:
+def _window_values(name: str, window: Window, n: int) -> np.ndarray:
     """A window that is named, of n elements."""
     if isinstance(window, str) and window == "hann":
         return _hann(n)
@@ -134,7 +135,7 @@ def _window_values(name: str, window: Any, n: int) -> np.ndarray:
         ) from None
 
 
-def _window(name: str, window: Any, given: int | None, length: int, dtype: Any) -> Array:
+def _window(name: str, window: Window, given: int | None, length: int, dtype: Any) -> Array:
     """The window of the segments of a signal of this length."""
     if isinstance(window, str | tuple):
         n = length if given is None else given
@@ -317,7 +318,7 @@ def _spectral(
 def stft(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -404,7 +405,7 @@ def csd(
     x: ArrayLike,
     y: ArrayLike | None,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: Window = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -454,7 +455,7 @@ def csd(
 
 @api_boundary
 def welch(
-    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -504,7 +505,7 @@ def _added(segments: Array, step: int) -> Array:
 @api_boundary
 @promotes_inside
 def istft(
-    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
+    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple[Array, Array]:  # fmt: skip

@@ -6,7 +6,7 @@ In: arrays. Out: lazy Arrays of floating numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -27,6 +27,36 @@ __all__ = [
 ]  # fmt: skip
 
 F32 = np.dtype(np.float32)
+
+
+if TYPE_CHECKING:  # the types of functions that are made below, by their parameters
+
+    class OfX(Protocol):
+        def __call__(self, x: ArrayLike) -> Array: ...
+
+    class OfP(Protocol):
+        def __call__(self, p: ArrayLike) -> Array: ...
+
+    class OfAB(Protocol):
+        def __call__(self, a: ArrayLike, b: ArrayLike) -> Array: ...
+
+    class OfAX(Protocol):
+        def __call__(self, a: ArrayLike, x: ArrayLike) -> Array: ...
+
+    class OfHA(Protocol):
+        def __call__(self, h: ArrayLike, a: ArrayLike) -> Array: ...
+
+    class OfNX(Protocol):
+        def __call__(self, n: ArrayLike, x: ArrayLike) -> Array: ...
+
+    class OfZM(Protocol):
+        def __call__(self, z: ArrayLike, m: ArrayLike) -> Array: ...
+
+    class OfABX(Protocol):
+        def __call__(self, a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array: ...
+
+    class OfABCX(Protocol):
+        def __call__(self, a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array: ...
 
 
 def operands(name: str, *xs: Any) -> list[Node]:
@@ -157,6 +187,51 @@ def complex_node(name: str, x: Any) -> Node | None:
     return node if node.aval.dtype.kind == "c" else None
 
 
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["x"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfX: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["p"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfP: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["a, b"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfAB: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["a, x"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfAX: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["h, a"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfHA: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["n, x"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfNX: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["z, m"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfZM: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["a, b, x"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfABX: ...  # fmt: skip
+@overload
+def _function(
+    name: str, op: str, arguments: Literal["a, b, c, x"], what: str, example: str, related: str,
+    wide: Callable[[Node], Node] | None = None,
+) -> OfABCX: ...  # fmt: skip
 def _function(
     name: str,
     op: str,
@@ -165,7 +240,7 @@ def _function(
     example: str,
     related: str,
     wide: Callable[[Node], Node] | None = None,
-) -> Callable[..., Array]:
+) -> Any:
     """Declare a function that is one op; `wide` records it for complex numbers.
 
     The docstring says `what` it computes, has an `example` "call -> value", and the names of
@@ -188,17 +263,17 @@ def _function(
             return wrap(cast(wide(z), z.aval.dtype))
         return wrap(record(*operands(name, x)))
 
-    def two(x: ArrayLike, y: Any) -> Array:
+    def two(x: ArrayLike, y: ArrayLike) -> Array:
         if name in _ORDERED and (kind := as_node(x, name).aval.dtype).kind not in "biu":
             raise ValueError(
                 f"special.{name}: n must be an integer; got {kind.name}; use astype(int)"
             )
         return wrap(record(*operands(name, x, y)))
 
-    def three(x: ArrayLike, y: Any, z: Any) -> Array:
+    def three(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Array:
         return wrap(record(*operands(name, x, y, z)))
 
-    def four(x: ArrayLike, y: Any, z: Any, w: Any) -> Array:
+    def four(x: ArrayLike, y: ArrayLike, z: ArrayLike, w: ArrayLike) -> Array:
         return wrap(record(*operands(name, x, y, z, w)))
 
     call = with_parameters((one, two, three, four)[arguments.count(",")], arguments)

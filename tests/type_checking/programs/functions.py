@@ -180,3 +180,29 @@ scaled(1)
 scaled(np.ones(3), "int32")
 scaled(x, np.dtype("f4"))
 scaled(None)  # error: reportArgumentType
+
+# functions of SciPy that are made from tables, and results that depend on arguments
+jax.scipy.special.erf(x, x)  # error: reportCallIssue
+jax.scipy.special.betainc(x, x)  # error: reportCallIssue
+jax.scipy.special.polygamma(1, x=x, y=x)  # error: reportCallIssue
+jax.scipy.stats.norm.pdf(x, mean=0.0)  # error: reportCallIssue
+jax.scipy.stats.norm.pdf("x")  # error: reportArgumentType
+print(jax.scipy.stats.norm.nosuch)  # error: reportAttributeAccessIssue
+x.reshape("3")  # error: reportArgumentType
+assert_type(jax.scipy.special.betainc(x, x, 0.5), Array)
+assert_type(jax.scipy.stats.norm.cdf(x, 0.0, scale=2.0), Array)
+assert_type(jax.scipy.stats.gamma.logpdf(x, 2.0), Array)
+assert_type(jax.scipy.stats.poisson.pmf(1, 2.0), Array)
+assert_type(jax.scipy.linalg.svd(x), tuple[Array, Array, Array])
+assert_type(jax.scipy.linalg.svd(x, compute_uv=False), Array)
+assert_type(jax.scipy.linalg.eigh(x), tuple[Array, Array])
+assert_type(jax.scipy.linalg.eigh(x, eigvals_only=True), Array)
+assert_type(jax.scipy.linalg.eigh_tridiagonal(x, x, eigvals_only=True), Array)
+assert_type(jax.scipy.linalg.hessenberg(x, calc_q=True), tuple[Array, Array])
+assert_type(jax.scipy.linalg.expm_frechet(x, x), tuple[Array, Array])
+assert_type(jax.scipy.linalg.funm(x, jnp.sin), Array)
+assert_type(jax.lax.linalg.svd(x, compute_uv=False), Array)
+assert_type(jax.lax.sort(x), Array)
+assert_type(jax.lax.sort((x, x), num_keys=2), tuple[Array, ...])
+assert_type(x.reshape((3, 1)), Array)
+assert_type(x.transpose(0), Array)

@@ -1,0 +1,58 @@
+"""The stub of `accnp.scipy.stats`, written from the signatures of the distributions.
+
+The modules of distributions are made from a table, which type checkers cannot read. For them, the
+stub has a class with static methods for each distribution.
+`python -m tests.type_checking.stats_stub`
+writes the stub, and `test_programs.py` compares it with the signatures.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+from accnp.scipy import stats
+
+STUB = Path(stats.__file__).with_suffix(".pyi")
+HEAD = '''"""Types of `accnp.scipy.stats`; written by `python -m tests.type_checking.stats_stub`."""
+
+from accnp.api.stats.samples import gaussian_kde as gaussian_kde
+from accnp.api.stats.samples import mode as mode
+from accnp.api.stats.samples import rankdata as rankdata
+from accnp.api.stats.samples import sem as sem
+from accnp.array import Array, ArrayLike
+'''
+
+
+def parameter_text(parameter: inspect.Parameter) -> str:
+    kind = "None" if parameter.name == "allow_singular" else "ArrayLike"
+    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+    return f"{parameter.name}: {kind}{default}"
+
+
+def class_text(name: str, module: ModuleType) -> str:
+    """The class that stands for the module of a distribution."""
+    lines = [f"class {name}:"]
+    for key, function in sorted(vars(module).items()):
+        if key.startswith("_") or not callable(function):
+            continue
+        parameters = inspect.signature(function).parameters.values()
+        given = ", ".join(map(parameter_text, parameters))
+        text = f"    def {key}({given}) -> Array: ..."
+        if len(text) > 100:
+            text = f"    def {key}(\n        {given}\n    ) -> Array: ..."
+        lines += ["    @staticmethod", text]
+    return "\n".join(lines)
+
+
+def stub() -> str:
+    """The text of the stub."""
+    modules = {name: getattr(stats, name) for name in stats.__all__}
+    classes = [class_text(n, m) for n, m in modules.items() if isinstance(m, ModuleType)]
+    names = ["__all__ = [", *(f'    "{name}",' for name in stats.__all__), "]", ""]
+    return "\n".join([HEAD, *names, "\n\n".join(classes), ""])
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub(), encoding="utf-8")
