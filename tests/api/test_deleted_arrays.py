@@ -80,13 +80,24 @@ def test_message_names_the_deletion() -> None:
         deleted() + 1
 
 
-def test_cached_jit_call_raises() -> None:
-    f = jax.jit(lambda a: a + 1)
-    for _ in range(200):  # enough for the call to be machine code
-        f(jnp.ones(3))
-    with pytest.raises(RuntimeError, match="Array has been deleted"):
-        f(deleted())
-    assert f(jnp.ones(3)).tolist() == [2, 2, 2]
+JITTED = {
+    "array": (jax.jit(lambda a: a + 1), lambda f, x: f(x)),
+    "NumPy array": (jax.jit(lambda a, b: a + b), lambda f, x: f(x, np.ones(3, np.float32))),
+    "static": (jax.jit(lambda n, a: a + n, static_argnums=0), lambda f, x: f(1, x)),
+    "keyword": (jax.jit(lambda a: a + 1), lambda f, x: f(a=x)),
+    "pytree": (jax.jit(lambda t: t["a"] + 1), lambda f, x: f({"a": x})),
+}
+
+
+@pytest.mark.parametrize("calls", [1, 200])  # compiled; and enough for the call to be machine code
+@pytest.mark.parametrize("name", JITTED)
+def test_cached_jit_call_raises(name: str, calls: int) -> None:
+    f, call = JITTED[name]
+    for _ in range(calls):
+        call(f, jnp.ones(3))
+    with pytest.raises(RuntimeError, match=r"^Array has been deleted with .*Array\.delete was cal"):
+        call(f, deleted())
+    assert call(f, jnp.ones(3)).tolist() == [2, 2, 2]
 
 
 def test_types_of_deleted_arrays_are_known() -> None:

@@ -39,7 +39,7 @@ from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const, user_site
 from accnp.ir.op import static_key
-from accnp.ir.trace import belongs, state, tracing, untraced
+from accnp.ir.trace import DEAD, belongs, state, tracing, untraced
 from accnp.primitives.control import call as record_call
 from accnp.pytree import PyTree, flatten_arrays, take
 from accnp.runtime import device as devices
@@ -249,7 +249,7 @@ class JitFunction(Generic[P, R]):
         for x in leaves:
             if type(x) is Array:
                 node = x._node
-                if node.trace is not None and node.trace.active:
+                if node.trace is not None and (node.trace.active or isinstance(node.trace, DEAD)):
                     return None
             elif type(x) in _PLAIN:
                 try:
