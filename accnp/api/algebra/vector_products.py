@@ -16,6 +16,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import run_small
 from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -212,6 +213,10 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
+    return run_small(_cross, (a, b), (axisa, axisb, axisc))
+
+
+def _cross(a: ArrayLike, b: ArrayLike, axisa: int, axisb: int, axisc: int) -> Array:
     x, y = promote("cross", a, b)
     x, y = (_axis_last(v, as_axis(d, v.aval.ndim, "cross")) for v, d in ((x, axisa), (y, axisb)))
     sizes = x.aval.shape[-1], y.aval.shape[-1]
