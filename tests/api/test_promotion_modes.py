@@ -4,6 +4,7 @@ The modes are about operands that users pass: functions that are composed of oth
 and dtypes inside, as those of jax do, and refuse the operands that those of jax refuse.
 """
 
+import jax as oracle
 import numpy as np
 import pytest
 from api import promotion_modes as modes
@@ -131,6 +132,91 @@ def test_none_at_core_dimensions():
         jnp.vectorize(lambda x, y: x, signature="(k),(k)->(k)")(jnp.arange(3), None)
     f = jnp.vectorize(lambda x, y: x, signature="(k),()->(k)")
     assert f(jnp.arange(3), None).shape == (3,)
+
+
+STACKS = {
+    "matrix": np.eye(3, dtype=np.float32) * 3 + 0.5,
+    "stack": np.stack([np.eye(3, dtype=np.float32) * k + 0.5 for k in (2, 3)]),
+    "tall": np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 4, 3) ** 2,
+}
+STACKS["deep"] = np.stack([STACKS["stack"]] * 4)
+STACKS["complex"] = STACKS["stack"] + np.complex64(0.5j)
+STACKS["integers"] = (STACKS["stack"] * 2).astype(np.int32)
+OF_ONE = (
+    "linalg.slogdet(A)", "linalg.det(A)", "linalg.inv(A)", "linalg.pinv(A)",
+    "linalg.pinv(A, 1e-3)", "linalg.pinv(A, jnp.full(A.shape[:-2], 1e-3))",
+    "linalg.matrix_rank(A)", "linalg.cond(A)",
+    "linalg.matrix_rank(A, jnp.full(A.shape[:-2], 1e-3))", "linalg.cond(A, 1)",
+    "linalg.cond(A, -2)", "linalg.cond(A, 'nuc')", "linalg.norm(A, 'fro', (-2, -1))",
+    "linalg.norm(A, -jnp.inf, (-2, -1))", "linalg.norm(A, 'nuc', (-2, -1), True)",
+    "linalg.norm(A, 3, -1)", "linalg.norm(A, 0, 0)", "linalg.vector_norm(A, ord=2.5)",
+    "linalg.matrix_norm(A, ord=2)", "linalg.svd(A)", "linalg.eigh(A)", "linalg.cholesky(A)",
+    "linalg.qr(A)", "linalg.matrix_power(A, -2)", "linalg.vecdot(A, A)",
+    "linalg.multi_dot([A, A, A])", "linalg.trace(A, offset=1)", "scipy.linalg.expm(A)",
+    "scipy.linalg.lu(A)", "scipy.linalg.lu_factor(A)", "scipy.linalg.qr(A)",
+    "scipy.linalg.eigh(A)", "scipy.linalg.svd(A)", "scipy.linalg.polar(A)",
+    "scipy.linalg.sqrtm(A)", "scipy.linalg.schur(A)", "scipy.linalg.cho_factor(A)",
+    "scipy.linalg.expm_frechet(A, A)", "scipy.linalg.toeplitz(A, A)",
+    "scipy.linalg.convolution_matrix(A, 3)",
+)  # fmt: skip
+OF_TWO = (
+    "linalg.solve(A, B)", "linalg.lstsq(A, B)", "linalg.vecdot(A, B)",
+    "linalg.multi_dot([A, B, A])", "scipy.linalg.solve(A, B, assume_a='pos')",
+    "scipy.linalg.solve_triangular(A, B, trans=1)", "scipy.linalg.cho_solve((A, True), B)",
+    "scipy.linalg.lu_solve(scipy.linalg.lu_factor(A), B)", "cross(A, B)", "kron(A, B)",
+    "matvec(A, B)", "scipy.linalg.solve_sylvester(A, B, A)",
+)  # fmt: skip
+NUMBERS = (  # next to arrays of several dtypes
+    "searchsorted(A, 0.5)", "searchsorted(A, jnp.arange(3))", "searchsorted(A, A, method='sort')",
+    "searchsorted(jnp.arange(9), A)", "digitize(A, A)", "interp(0.5, A, A)",
+    "scipy.special.wofz(A)", "interp(A, A, A, left=0)", "scipy.special.polygamma(1, A)",
+    "scipy.special.polygamma(A, A)",
+    "scipy.special.zeta(2.0, A)", "scipy.special.multigammaln(A, 2)",
+    "scipy.special.gammainc(1, A)", "scipy.special.betainc(1.0, 2, A)",
+    "scipy.special.xlogy(2, A)", "clip(A, 0, 1.0)", "quantile(A, 0.5)", "histogram(A, 3)",
+    "polyval(A, 2)", "nan_to_num(A)", "nn.initializers.truncated_normal()(KEY, (3, 3), A.dtype)",
+    "nn.gelu(A)", "nn.relu6(A)", "nn.initializers.he_normal()(KEY, (3, 3), A.dtype)",
+    "random.truncated_normal(KEY, -1, A)", "random.uniform(KEY, (3,), A.dtype, 0, 2)",
+    "scipy.stats.norm.logpdf(A, 1, 2.0)",
+)  # fmt: skip
+VECTORS = {
+    d: np.array([1, 3, 4]).astype(d) for d in ("float32", "float16", "int32", "uint8", "complex64")
+}
+
+
+def accepted_modes(m, text, scope):
+    """The modes in which a library accepts an expression; None if it never does."""
+    names = {**vars(m.numpy), "scipy": m.scipy, "nn": m.nn, "random": m.random, "jnp": m.numpy}
+    names |= {"KEY": m.random.key(0), **{k: m.numpy.asarray(x) for k, x in scope.items()}}
+
+    def call():
+        return [x for x in m.tree.leaves(eval(text, names)) if hasattr(x, "dtype")]
+
+    if modes.accepts(m, call, ()) is not True:
+        return None
+    return {mode for mode in modes.MODES if modes.accepts(m, call, (mode,)) is True}
+
+
+def check_accepted(text, scope):
+    mine = accepted_modes(jax, text, scope)
+    if mine is not None and (theirs := accepted_modes(oracle, text, scope)) is not None:
+        assert theirs <= mine, (text, {k: (x.shape, x.dtype) for k, x in scope.items()})
+
+
+@pytest.mark.parametrize("a", STACKS)
+def test_stacks_of_matrices(a):
+    for text in OF_ONE:
+        check_accepted(text, {"A": STACKS[a]})
+    for text in OF_TWO:
+        for b in (a, "matrix", "stack"):
+            check_accepted(text, {"A": STACKS[a], "B": STACKS[b]})
+        check_accepted(text, {"A": STACKS[a], "B": STACKS[a][..., 0]})
+
+
+@pytest.mark.parametrize("dtype", VECTORS)
+def test_numbers_next_to_arrays(dtype):
+    for text in NUMBERS:
+        check_accepted(text, {"A": VECTORS[dtype]})
 
 
 # Calls that jax refuses although the user's operands are of one rank and dtype: it mixes those of
