@@ -99,7 +99,8 @@ class Literal:
     def text(self) -> str:
         """Return the value: as it was written if it is weak, else as the dtype rounds it."""
         if self.aval.weak_type and isinstance(self.val, int | float | complex):
-            return str(complex(self.val) if isinstance(self.val, complex) else self.val)
+            kind: Any = next(t for t in (bool, int, float, complex) if isinstance(self.val, t))
+            return str(kind(self.val))
         return str(np.asarray(self.val).astype(self.aval.dtype).item())
 
 
@@ -112,6 +113,9 @@ class TypedInt(int):
     dtype: np.dtype
     weak_type: bool
 
+    def __repr__(self) -> str:
+        return f"TypedInt({int(self)}, dtype={self.dtype.name})"
+
 
 class TypedFloat(float):
     """A Python number that knows its dtype, and whether that is weak."""
@@ -119,12 +123,18 @@ class TypedFloat(float):
     dtype: np.dtype
     weak_type: bool
 
+    def __repr__(self) -> str:
+        return f"TypedFloat({float(self)}, dtype={self.dtype.name})"
+
 
 class TypedComplex(complex):
     """A Python number that knows its dtype, and whether that is weak."""
 
     dtype: np.dtype
     weak_type: bool
+
+    def __repr__(self) -> str:
+        return f"TypedComplex({complex(self)}, dtype={self.dtype.name})"
 
 
 def typed(value: Any, aval: Aval) -> Any:

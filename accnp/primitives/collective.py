@@ -202,7 +202,7 @@ def _extreme_jvp(t: Node, y: Node, x: Node, **params: Any) -> Node:
 
 
 def _times(x: Node, size: int) -> Node:
-    return o.mul(x, full((), size, x.aval.dtype))
+    return o.mul(x, full((), size, x.aval.dtype, x.aval.weak_type))
 
 
 _reduction("psum", "reduce_sum", _times, transpose=lambda ct, params: o.psum(ct, **params))

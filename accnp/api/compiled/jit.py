@@ -20,6 +20,7 @@ import numpy as np
 
 from accnp import engine, errors
 from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.host_values import is_host_value
 from accnp.api.compiled import misses
 from accnp.api.compiled.statics import (
     Call,
@@ -72,13 +73,19 @@ class Entry:
     """A traced signature: program, what it closes over, how results are put together, plan."""
 
     __slots__ = (
-        "closed", "consts", "donated", "graph", "hits", "out_avals", "out_spec", "placed", "plan",
-        "plans", "single", "watched",
+        "closed", "constants", "consts", "donated", "graph", "hits", "out_avals", "out_spec",
+        "placed", "plan", "plans", "single", "watched",
     )  # fmt: skip
 
     def __init__(
-        self, graph: Graph, consts: list[Node], out_spec: Any, closed: Sequence[Any] = ()
+        self,
+        graph: Graph,
+        consts: list[Node],
+        out_spec: Any,
+        closed: Sequence[Any] = (),
+        constants: dict[int, Any] | None = None,
     ) -> None:
+        self.constants = constants or {}  # results that the function returned as host values
         self.closed = closed  # references from outside: inputs after all others, last outputs
         self.graph = graph
         self.consts = consts
@@ -407,9 +414,10 @@ class JitFunction(Generic[P, R]):
     def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
         out_spec: Any = None
         closed: dict[int, Any] = {}
+        constants: dict[int, Any] = {}
 
         def on_nodes(leaves: list[Node]) -> list[Node]:
-            nonlocal out_spec
+            nonlocal out_spec, constants
             assert state.abstract is not None
             state.abstract.refs = closed
             values, refs = call.inner(leaves)
@@ -417,6 +425,7 @@ class JitFunction(Generic[P, R]):
             result = self._fun(*args, **kwargs)
             flat, out_spec = flatten_arrays(result)
             out_spec = with_float0(flat, out_spec)
+            constants = {i: x for i, x in enumerate(flat) if is_host_value(x)}
             outs = [
                 result_node(x, result, i, f"{self.transform}({self._name})")
                 for i, x in enumerate(flat)
@@ -427,7 +436,7 @@ class JitFunction(Generic[P, R]):
         held = list(closed.values())
         refs = [h.ref for h in held]
         graph = with_refs(Body(graph, out_spec, held), refs)
-        return Entry(graph, close([graph]), out_spec, refs)
+        return Entry(graph, close([graph]), out_spec, refs, constants)
 
     # --- jax's stages ---
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.host_values import handed_through
 from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.jit import JitFunction
 from accnp.api.compiled.parameters import argument_names
@@ -600,7 +601,12 @@ def checkpoint(
             "differentiated": False,
             "policy": policy,
         }
-        return entry.put_together(items(record(OPS["remat2"], tuple(leaves), params)), call)
+        results = items(record(OPS["remat2"], tuple(leaves), params))
+        if call.refs or entry.closed:
+            return entry.put_together(results, call)
+        given = dict(enumerate(call.leaves, len(entry.consts)))
+        outs = handed_through(entry.graph, given, entry.constants, results)
+        return entry.out_spec.unflatten(outs)
 
     return checkpointed
 

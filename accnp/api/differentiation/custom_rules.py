@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.host_values import as_evaluated
 from accnp.api.flow.bodies import Reference, close
 from accnp.array import Array
 from accnp.config import config, scope
@@ -231,15 +232,6 @@ def depends_on_traces(tree: Any) -> bool:
     return any(x.trace is not None and x.trace.active for x in nodes)
 
 
-def _canonical_leaves(tree: Any) -> Any:
-    def leaf(x: Any) -> Any:
-        if isinstance(x, np.ndarray | np.generic):
-            return x.astype(dtypes.canonicalize_dtype(x.dtype), copy=False)
-        return x
-
-    return map_arrays(leaf, tree)
-
-
 class RuleCall:
     """One call of a function with a custom rule.
 
@@ -280,9 +272,9 @@ class RuleCall:
         return self._held and state.abstract is None and not state.named
 
     def host_args(self) -> list[Any]:
-        """Return the arguments of a call of host values: those of NumPy get the dtypes that arrays
-        have."""
-        return [_canonical_leaves(x) if i in self.places else x for i, x in enumerate(self.args)]
+        """Return the arguments of a call of host values, in the dtypes that arrays have."""
+        places = self.places
+        return [map_arrays(as_evaluated, x) if i in places else x for i, x in enumerate(self.args)]
 
     def perturbed(self) -> list[bool]:
         """Say which differentiable arguments a derivative is being taken by, without a traced

@@ -12,6 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.host_values import as_evaluated, is_host_value
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
@@ -24,7 +25,7 @@ from accnp.api.differentiation.custom_rules import (
     tangent_aval,
     tangent_value,
 )
-from accnp.api.flow.bodies import close
+from accnp.api.flow.bodies import close, forwarded
 from accnp.array import Array, is_traced
 from accnp.docstrings import filled
 from accnp.dtypes import float0
@@ -558,10 +559,12 @@ def closure_convert(
     needs_function("closure_convert", fun)
     leaves, tree = flatten_arrays(tuple(example_args))
     made: list[Any] = []
+    constants: dict[int, Any] = {}
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         found, spec = flatten_arrays(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
         made.append(spec)
+        constants.update((i, as_evaluated(x)) for i, x in enumerate(found) if is_host_value(x))
         return [as_node(x, "closure_convert") for x in found]
 
     avals = [as_node(x, "closure_convert").aval for x in leaves]
@@ -584,6 +587,13 @@ def closure_convert(
             for m, x in zip(moved, consts, strict=True)
         ]
         nodes = [as_node(x, "closure_convert") for x in flat]
-        return tree_unflatten(made[0], [wrap(x) for x in evaluate(graph, [*outer, *nodes])])
+        results = evaluate(graph, [*outer, *nodes])
+        through = forwarded(graph)
+        outs = []
+        for i, x in enumerate(results):
+            at = through[i]
+            value = constants.get(i) if at is None or at < len(outer) else flat[at - len(outer)]
+            outs.append(value if is_host_value(value) else wrap(x))
+        return tree_unflatten(made[0], outs)
 
     return converted, [wrap(x) for x, m in zip(consts, moved, strict=True) if m]

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.host_values import is_host_value
 from accnp.api.arguments.values import needs_function
 from accnp.api.differentiation.linear_maps import Pull, Push, as_weak
 from accnp.api.differentiation.linearised import (
@@ -17,6 +18,7 @@ from accnp.api.differentiation.linearised import (
     check_inputs,
     check_output,
     checked_argnums,
+    float0_zeros,
     gradients,
     leaf_nodes,
     linearise_call,
@@ -582,6 +584,12 @@ def linear_transpose(
             )
         nodes = leaf_nodes("linear_transpose", leaves)
         weak = as_weak(out_avals, nodes)
+        given = dict(zip(map(id, nodes), leaves, strict=True))
+
+        def handed(ct: Node | None, made: Any) -> Any:
+            x = given.get(id(ct))
+            return x if is_host_value(x) else wrap(made) if isinstance(made, Node) else made
+
         for n, a in zip(nodes, out_avals, strict=True):
             if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
                 raise TypeError(
@@ -594,8 +602,13 @@ def linear_transpose(
             _check_linear(program)
             back = TOOLS.transpose_graph(program, 0, [n.aval for n in nodes])
             found = zip(evaluate(back, nodes), avals, strict=True)
+            used = [any(depends(program, [i == j for j in range(count)])) for i in range(count)]
             return tree_unflatten(
-                tree, [wrap(with_weak_type(x, a.weak_type and weak)) for x, a in found]
+                tree,
+                [
+                    handed(x, with_weak_type(x, a.weak_type and weak)) if flows else float0_zeros(a)
+                    for (x, a), flows in zip(found, used, strict=True)
+                ],
             )
         live: list[bool] = []
 
@@ -614,7 +627,8 @@ def linear_transpose(
             )
         results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
         cts = [next(results) if is_live else None for is_live in live]
-        return tree_unflatten(tree, gradients(cts, avals, typed=weak))
+        made = zip(cts, gradients(cts, avals, typed=weak), strict=True)
+        return tree_unflatten(tree, [handed(ct, x) for ct, x in made])
 
     transposed.__name__ = "linear_transpose"  # for its errors
     return Partial(transposed)  # a pytree, so that jitted functions can return it
@@ -665,6 +679,6 @@ def _all_integers(avals: Sequence[Aval], out_avals: Sequence[Aval]) -> bool:
 
 
 def _aval_of(x: Any) -> Any:
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.ndarray):
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not is_host_value(x):
         return make_aval(tuple(x.shape), np.dtype(x.dtype))
     return as_node(x, "linear_transpose").aval

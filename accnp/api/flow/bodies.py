@@ -10,8 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from accnp import dtypes, errors, pytree
 from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arguments.host_values import is_host_value
 from accnp.api.compiled.parameters import argument_names
 from accnp.array import is_traced, wrap
 from accnp.ir.aval import Aval, make_aval
@@ -50,12 +53,19 @@ __all__ = [
 
 
 class Body:
-    """A recorded user function: its graph, the structure of what it returned, and the references
-    from outside that it uses."""
+    """A recorded user function: its graph, the structure of what it returned, the references
+    from outside that it uses, and the results that are host values, by their place."""
 
-    __slots__ = ("graph", "refs", "spec")
+    __slots__ = ("constants", "graph", "refs", "spec")
 
-    def __init__(self, graph: Graph, spec: PyTreeDef, refs: Sequence[Held] = ()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        spec: PyTreeDef,
+        refs: Sequence[Held] = (),
+        constants: dict[int, Any] | None = None,
+    ) -> None:
+        self.constants = constants or {}
         self.graph = graph
         self.spec = spec
         self.refs = refs
@@ -208,14 +218,16 @@ def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
 
 
 def carried(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
-    """The tree of a carry; numbers of Python's that no step changes come out as they went in."""
+    """The tree of a carry; host values that no step changes come out as they went in."""
     leaves = zip(flatten_arrays(init)[0], nodes, fixed, strict=True)
-    return spec.unflatten([x if f and _is_number(x, n) else wrap(n) for x, n, f in leaves])
+    return spec.unflatten([x if f and _as_given(x, n) else wrap(n) for x, n, f in leaves])
 
 
-def _is_number(x: Any, node: Node) -> bool:
-    # One that the body converts is an array of its type, though no further step changes it.
-    return type(x) is bool or (type(x) in (int, float, complex) and node.aval.weak_type)
+def _as_given(x: Any, node: Node) -> bool:
+    # A number that the body converts is an array of its type, though no further step changes it.
+    if isinstance(x, bool | np.ndarray | np.generic):
+        return True
+    return isinstance(x, int | float | complex) and node.aval.weak_type
 
 
 def record_body(
@@ -239,13 +251,15 @@ def record_body(
         names = argument_names(of, spec.unflatten(range(len(avals))), {})
     out_spec: Any = None
     held: dict[int, Held] = {}
+    constants: dict[int, Any] = {}
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
-        nonlocal out_spec
+        nonlocal out_spec, constants
         if refs and state.abstract is not None:
             state.abstract.refs = held
         result = fn(*spec.unflatten([wrap(n) for n in nodes]))
         leaves, out_spec = flatten_arrays(result)
+        constants = {i: x for i, x in enumerate(leaves) if is_host_value(x)}
         for x in leaves:
             if isinstance(x, Reference):
                 raise ValueError(
@@ -255,7 +269,7 @@ def record_body(
         return [result_node(x, result, i, name) for i, x in enumerate(leaves)]
 
     graph = trace(on_nodes, avals, of=of, transform=name, names=names)
-    return Body(graph, out_spec, list(held.values()))
+    return Body(graph, out_spec, list(held.values()), constants)
 
 
 class Loop:
@@ -500,8 +514,10 @@ def check_result(
     avals: Sequence[Aval],
     body: Body,
     what: str = "the function",
+    dtypes: bool = True,
 ) -> None:
-    """Compare what a function of two values returns with what it has to fold.
+    """Compare what a function of two values returns with what it has to fold; only structures and
+    shapes without `dtypes`.
 
     Raises:
         IncompatibleShapesError: the structures or types differ; the text has the path and both.
@@ -519,7 +535,7 @@ def check_result(
     wrong = [
         f"{what} returns{p} {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
         for p, a, b in zip(body.names(""), avals, outs, strict=True)
-        if not same_type(a, b)
+        if a.shape != b.shape or (dtypes and a.dtype != b.dtype)
     ]
     if wrong:
         raise errors.IncompatibleShapesError(f"{name}: {'; '.join(wrong)} ({where})")

@@ -188,6 +188,9 @@ def associative_scan(
             f"dimension, that of the scanned axis; got {shapes}; slice the longer ones"
         )
 
+    if not reverse and nodes[0].aval.shape[axis] < 2:
+        return spec.unflatten(flatten_arrays(elems)[0])
+
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
         left = spec.unflatten([wrap(x) for x in a])
         right = spec.unflatten([wrap(x) for x in b])

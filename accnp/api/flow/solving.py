@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.host_values import handed_through
 from accnp.api.flow.bodies import (
     Body,
     as_leaves,
@@ -36,8 +37,11 @@ class _System:
     def __init__(self, name: str, tree: Any, root: str) -> None:
         self.name = f"lax.{name}"
         self.nodes, self.spec = as_leaves(tree, self.name, root)
+        self.given = flatten_arrays(tree)[0]
         self.avals = [x.aval for x in self.nodes]
         self.aux: PyTreeDef | None = None
+        self.solver: Body
+        self.solver_consts = 0
 
     def closed(
         self, label: str, fn: Callable[..., Any], of: Any, count: int = 1, has_aux: bool = False
@@ -61,8 +65,11 @@ class _System:
             first, self.aux = body.spec.children()
             outputs = body.graph.outputs[: first.num_leaves]
             main = Body(with_inputs(body.graph, body.graph.inputs, outputs), first)
-        check_result(self.name, of, self.spec, self.avals, main, label)
+        strict = self.name != "lax.custom_linear_solve" or label == "matvec"
+        check_result(self.name, of, self.spec, self.avals, main, label, dtypes=strict)
         consts = close([body.graph])
+        if label == "solve":
+            self.solver, self.solver_consts = body, len(consts)
         return Closed(body.graph, len(consts)), consts
 
     def vector(self, nodes: Sequence[Node]) -> Any:
@@ -76,8 +83,10 @@ class _System:
     def result(self, nodes: Sequence[Node]) -> Any:
         """Put the solution together, and what the solver returned beside it."""
         n = len(self.avals)
-        x = self.vector(nodes[:n])
-        return x if self.aux is None else (x, values(self.aux, nodes[n:]))
+        given = dict(enumerate(self.given, self.solver_consts))
+        found = handed_through(self.solver.graph, given, self.solver.constants, nodes)
+        x = self.spec.unflatten(found[:n])
+        return x if self.aux is None else (x, self.aux.unflatten(found[n:]))
 
 
 def _callables(name: str, **fns: Any) -> None:

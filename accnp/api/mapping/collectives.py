@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
+from accnp.api.arguments.host_values import is_host_value
 from accnp.api.arguments.shapes import as_axis
 from accnp.array import Array
 from accnp.docstrings import fill
@@ -163,11 +164,9 @@ def axis_index(axis_name: Hashable) -> Array:
 
 def _is_constant(leaf: Any) -> bool:
     """Whether a value is a number or a NumPy array, the same in all examples."""
-    if isinstance(leaf, bool | np.generic):
-        return False
-    if isinstance(leaf, np.ndarray):
+    if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind != "b"
-    return isinstance(leaf, int | float | complex)
+    return isinstance(leaf, int | float | complex) and not isinstance(leaf, bool)
 
 
 def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Groups | None) -> Node:
@@ -229,6 +228,8 @@ def psum(
     n = axis_size(axes[0]) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
+        if not axes[0] and not axes[1] and is_host_value(leaf):
+            return leaf
         if _is_constant(leaf) and not axes[1]:
             return leaf * n
         return wrap(_reduce("psum", "psum", "reduce_sum", leaf, axes, groups))
@@ -275,6 +276,8 @@ def pmean(
     n = axis_size(axes[0]) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
+        if not axes[1] and (_is_constant(leaf) or (not axes[0] and is_host_value(leaf))):
+            return leaf * n / n
         (node,) = promote_inexact("pmean", leaf)
         count = n
         for a in axes[1]:

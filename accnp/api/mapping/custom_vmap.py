@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import wrap
+from accnp.api.arguments.host_values import as_evaluated
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import resolve
 from accnp.api.flow.bodies import as_leaves, close, record_body, values
 from accnp.api.flow.scans import map as map_rows
+from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
 from accnp.ir.trace import own_lines, state
 from accnp.primitives.custom_batching import BatchRule
-from accnp.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure
+from accnp.pytree import PyTreeDef, flatten_arrays, tree_flatten, tree_map, tree_structure
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
@@ -113,7 +115,10 @@ class custom_vmap:
         args = resolve("custom_vmap", self.fun, args, kwargs)
         leaves, spec = as_leaves(args, _name(self.fun), "args")
         if not state.stack:  # no transformation can see the call
-            return self.fun(*values(spec, leaves))
+            outs, tree = flatten_arrays(self.fun(*values(spec, leaves)))
+            given = {id(n): x for n, x in zip(leaves, flatten_arrays(args)[0], strict=True)}
+            known = [given.get(id(x._node), x) if type(x) is Array else x for x in outs]
+            return tree.unflatten([as_evaluated(x) for x in known])
         body = record_body(self.fun, "custom_vmap", [x.aval for x in leaves], spec)
         outer = close([body.graph])
         inputs = [*outer, *leaves]

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp import dtypes, errors
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.host_values import is_host_value
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
 from accnp.api.flow.bodies import Body, Reference, ref_contents, set_refs, with_refs
 from accnp.array import Array
@@ -145,6 +146,21 @@ class _Leaf:
         return f"axis {self.axis} of argument {self.name} of type {dtype}[{dims}]"
 
 
+def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) -> Any:
+    """Return what the result `x` of the function is if it comes from outside: a mapped argument, or
+    a value that all examples share; None if the function made it."""
+    if axis is None:
+        shared = type(result) is Array and result._node is x
+        return result if shared or is_host_value(result) else None
+    if leaf is None:
+        return None
+    given = leaf.given
+    if isinstance(given, np.ndarray):
+        return np.moveaxis(given, leaf.axis, axis)
+    at_place = isinstance(given, Array) and axis % given.ndim == leaf.axis
+    return given if at_place else None
+
+
 def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None) -> int:
     """Return the length of the mapped axes, and refuse them if they differ."""
     size = axis_size if axis_size is not None else leaves[0].size if leaves else None
@@ -258,6 +274,8 @@ class Mapping:
         out: Any = None
         found: list[Any] = []
         structure = _LEAF
+        through: list[_Leaf | None] = []
+        places: dict[int, _Leaf] = {}  # the arguments, by the nodes of the examples
         closed: dict[int, Any] = {}
         boxes = [leaf for leaf in mapped if isinstance(leaf.given, Reference)]
 
@@ -265,11 +283,13 @@ class Mapping:
             nonlocal out, found, structure
             assert state.abstract is not None
             state.abstract.refs = closed
+            places.update(zip(map(id, examples), mapped, strict=True))
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
             some, more = given.for_one(values)
             out = self.fun(*some, **more)
             found, structure = _flatten(out)
             outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
+            through.extend(places.get(id(x)) for x in outs)
             if config.check_tracer_leaks:  # handles that only this call holds
                 found = [wrap(x._node) if type(x) is Array else x for x in found]
                 out = structure.unflatten(found)
@@ -304,7 +324,13 @@ class Mapping:
                     f"batched: a value of shape {x.aval.shape[1:]} depends on the mapped "
                     "axis; give the place of the axis"
                 )
-            x = self._placed(x, batched, size, axes[i], key)
+            placed = self._placed(x, batched, size, axes[i], key)
+            if not self.first:
+                value = _handed_through(found[i], x, through[i], axes[i])
+                if value is not None:
+                    outs.append(value)
+                    continue
+            x = placed
             float0 = x.aval.dtype == dtypes.float0
             outs.append(np.zeros(x.aval.shape, dtypes.float0) if float0 else _like(found[i], x))
         return structure.unflatten(outs)

@@ -15,6 +15,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, without_float0, wrap
+from accnp.api.arguments.host_values import as_evaluated, is_host_value
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.arrays.bits import bits_of, width_of
@@ -26,7 +27,6 @@ from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike, float0
 from accnp.errors import UnsupportedDtypeError, api_boundary
-from accnp.ir.equations import typed
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.ir.trace import state
@@ -857,11 +857,8 @@ def stop_gradient(x: PyTree) -> Any:
         if isinstance(leaf, np.ndarray) and leaf.dtype == float0:
             return leaf
         node = as_node(leaf, "lax.stop_gradient")
-        if state.abstract is None:
-            if isinstance(leaf, np.ndarray | np.generic):
-                return np.asarray(leaf, node.aval.dtype)
-            if isinstance(leaf, bool | int | float | builtins.complex):
-                return leaf if isinstance(leaf, bool) else typed(leaf, node.aval)
+        if state.abstract is None and is_host_value(leaf):
+            return as_evaluated(leaf)
         if node.aval.dtype.kind in "biu":
             return wrap(node)
         return wrap(o.stop_gradient(node))

@@ -1,0 +1,59 @@
+"""Values that lie on the host: Python numbers and NumPy arrays among operands and results.
+
+A function that returns an operand or a constant unchanged returns the value itself instead of an
+Array, if nothing is being traced that should record it. In: what users pass, and programs. Out: the
+same values, in the dtypes that arrays of them have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.array import wrap
+from accnp.ir.aval import make_aval
+from accnp.ir.equations import typed
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.ir.trace import state
+
+__all__ = ["as_evaluated", "handed_through", "is_host_value"]
+
+
+def is_host_value(x: Any) -> bool:
+    """Whether a leaf is a Python number or a NumPy array, and not an Array."""
+    return isinstance(x, bool | int | float | complex | np.ndarray | np.generic)
+
+
+def as_evaluated(x: Any) -> Any:
+    """Return a leaf as a program returns it that hands it through: host values get the dtypes that
+    arrays have, NumPy scalars become arrays, and Python numbers know their dtype."""
+    if isinstance(x, np.ndarray | np.generic):
+        return np.asarray(x, dtypes.canonicalize_dtype(x.dtype))
+    if isinstance(x, int | float | complex) and not isinstance(x, bool):
+        dtype, weak = dtypes.value_type(x)
+        return typed(x, make_aval((), dtype, weak))
+    return x
+
+
+def handed_through(
+    graph: Graph,
+    given: Mapping[int, Any],
+    constants: Mapping[int, Any],
+    results: Sequence[Node],
+) -> list[Any]:
+    """Return the results of a program, as users see them: inputs that it hands through and
+    constants are what `given`, by the place of the input, and `constants`, by that of the result,
+    have, if these are host values and nothing is being traced."""
+    if state.abstract is not None or state.named:
+        return [wrap(x) for x in results]
+    places = {id(x): i for i, x in enumerate(graph.inputs)}
+    found = []
+    for i, (inner, x) in enumerate(zip(graph.outputs, results, strict=False)):
+        value = constants[i] if i in constants else given.get(places.get(id(inner), -1))
+        known = x.trace is None and is_host_value(value)
+        found.append(as_evaluated(value) if known else wrap(x))
+    return found
