@@ -947,6 +947,18 @@ def of_keys(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[s
     )
 
 
+class Float0Operand(Exception):
+    """Raised and caught within the library: a function that moves elements got a host array of
+    float0."""
+
+
+def of_float0(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What a function that moves elements returns for host arrays of float0."""
+    return importlib.import_module("accnp.api.arguments.float0_operands").served(
+        function, args, kwargs
+    )
+
+
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function so that its errors show the user's frames only; fill in what its
     docstring shares with others."""
@@ -960,6 +972,8 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
                 found = of_keys(wrapper.__qualname__, function, args, kwargs)
                 if found is not NotImplemented:
                     return found
+            if type(error) is Float0Operand:
+                return of_float0(function, args, kwargs)
             hide_frames(error)
             raise
 

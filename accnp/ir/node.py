@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.dtypes.names import NARROW, float0
-from accnp.errors import UnexpectedTracerError
+from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import (
@@ -230,6 +230,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if form is None:
             avals = [x.aval for x in inputs]
             known = op.kind not in _ARITHMETIC or op.name in _OF_FLOAT0
+            known = known and op.name not in _NOT_OF_FLOAT0
             if not known and params.get("new_dtype") != float0:
                 refuse_float0(op.name, avals)
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
@@ -257,12 +258,17 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
 
 _ARITHMETIC = ("map", "reduce")
 _OF_FLOAT0 = frozenset(("select_n", "copy", "name"))
+_NOT_OF_FLOAT0 = frozenset(
+    (
+        "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "dot_general", "sort",
+    )
+)  # fmt: skip
 
 
 def refuse_float0(name: str, avals: Iterable[Aval]) -> None:
-    """Raise a TypeError for arithmetic on tangents of integers."""
+    """Raise an UnsupportedDtypeError for arithmetic on tangents of integers."""
     if any([a.dtype == float0 for a in avals]):
-        raise TypeError(
+        raise UnsupportedDtypeError(
             f"Called {name} with a float0 array; float0s do not support any operations by design, "
             "since the tangents of integers and booleans are no vector space; got such a value, "
             "perhaps a gradient with respect to an integer argument; use np.zeros_like(x, "

@@ -52,6 +52,7 @@ class _State(threading.local):
         # replaces the symbols in these by sizes.
         self.types: Any = None
         self.sized: Callable[[Any], Any] | None = None
+        self.float0 = False  # a function of host arrays of float0 is being called
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 

@@ -115,3 +115,66 @@ def test_conversions_give_zeros() -> None:
     for m in (jax, accnp):
         for x in (m.lax.convert_element_type(ZEROS, "float32"), m.numpy.astype(ZEROS, "int32")):
             np.testing.assert_array_equal(x, [0, 0])
+
+
+MOVES: dict[str, Make] = {
+    "device_put": lambda m: m.device_put({"a": ZEROS})["a"],
+    "concatenate": lambda m: m.numpy.concatenate([ZEROS, ZEROS]),
+    "stack": lambda m: m.numpy.stack([ZEROS, ZEROS], 1),
+    "column_stack": lambda m: m.numpy.column_stack([ZEROS, ZEROS]),
+    "append": lambda m: m.numpy.append(ZEROS, ZEROS),
+    "where": lambda m: m.numpy.where(True, ZEROS, ZEROS),
+    "select": lambda m: m.numpy.select([m.numpy.array(True)], [ZEROS], ZEROS),
+    "lax.select": lambda m: m.lax.select(m.numpy.ones(2, bool), ZEROS, ZEROS),
+    "lax.concatenate": lambda m: m.lax.concatenate([ZEROS, ZEROS], 0),
+    "lax.broadcast_in_dim": lambda m: m.lax.broadcast_in_dim(ZEROS, (3, 2), (1,)),
+    "ravel": lambda m: m.numpy.ravel(ZEROS),
+    "transpose": lambda m: m.numpy.transpose(ZEROS[None]),
+    "expand_dims": lambda m: m.numpy.expand_dims(ZEROS, 0),
+    "broadcast_to": lambda m: m.numpy.broadcast_to(ZEROS, (3, 2)),
+    "flip": lambda m: m.numpy.flip(ZEROS),
+    "tile": lambda m: m.numpy.tile(ZEROS, 2),
+    "pad": lambda m: m.numpy.pad(ZEROS, 1),
+    "split": lambda m: m.numpy.split(ZEROS, 2)[1],
+    "broadcast_arrays": lambda m: m.numpy.broadcast_arrays(ZEROS, ZEROS)[0],
+    "cond": lambda m: m.lax.cond(True, lambda x: x, lambda x: x, ZEROS),
+    "fori_loop": lambda m: m.lax.fori_loop(0, 3, lambda i, x: x, ZEROS),
+    "checkpoint": lambda m: m.checkpoint(lambda x: x)(ZEROS),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_functions_that_move_elements(name: str) -> None:
+    found, expected = MOVES[name](accnp), MOVES[name](jax)
+    assert isinstance(found, np.ndarray)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+REFUSED: dict[str, tuple[type[Exception], Make]] = {
+    "concatenate": (ValueError, lambda m: m.numpy.concatenate([ZEROS, m.numpy.ones(2)])),
+    "stack": (ValueError, lambda m: m.numpy.stack([m.numpy.ones(2), ZEROS])),
+    "where": (ValueError, lambda m: m.numpy.where(True, ZEROS, m.numpy.ones(2))),
+    "where by it": (TypeError, lambda m: m.numpy.where(ZEROS, 1.0, m.numpy.ones(2))),
+    "matmul": (ValueError, lambda m: m.numpy.matmul(ZEROS, m.numpy.ones(2))),
+    "divide": (TypeError, lambda m: m.numpy.divide(ZEROS, m.numpy.ones(2))),
+    "x == y": (TypeError, lambda m: m.numpy.ones(2) == ZEROS),
+    "sort": (TypeError, lambda m: m.numpy.sort(ZEROS)),
+    "cumsum": (TypeError, lambda m: m.numpy.cumsum(ZEROS)),
+    "argmax": (ValueError, lambda m: m.numpy.argmax(ZEROS)),
+    "grad": (TypeError, lambda m: m.grad(lambda x: 1.0)(ZEROS)),
+    "at": (ValueError, lambda m: m.numpy.ones(2).at[0].set(ZEROS[0])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_classes_of_refusals(name: str) -> None:
+    kind, call = REFUSED[name]
+    for m in (jax, accnp):
+        with pytest.raises(kind):
+            call(m)
+
+
+def test_comparison_on_the_host() -> None:
+    for m in (jax, accnp):
+        x = of_integers(m)(m.numpy.ones(2), INTEGERS)[1]
+        assert (x == x).all()

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.arguments.float0_operands import moves_elements
 from accnp.array import Array, const_of, wrap
 from accnp.config import config
-from accnp.dtypes.names import NARROW, SUB_INTS
-from accnp.errors import IncompatibleShapesError, KeyArrayError, TypePromotionError
+from accnp.dtypes.names import NARROW, SUB_INTS, float0
+from accnp.errors import Float0Operand, IncompatibleShapesError, KeyArrayError, TypePromotionError
 from accnp.ir.node import Node, is_held, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import DEAD, state
@@ -181,6 +182,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
             f"{name}: Value '{str(x)[:80]}' with dtype {x.dtype} is not a valid JAX array type; "
             f"only bool, integer, floating and complex dtypes are{_FOREIGN.get(x.dtype.kind, '')}"
         )
+    if given == float0 and moves_elements(name):
+        raise Float0Operand(name)
     if given is not dtype and given != dtype:
         return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
     return const_of(x, copy=copy)
@@ -289,7 +292,11 @@ def promote_inexact(name: str, *xs: Any) -> list[Node]:
         nodes = as_nodes(name, *xs)
     except OverflowError:
         nodes = _beside_wider(name, xs)
-    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    try:
+        dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    except TypePromotionError:
+        refuse_float0(name, [n.aval for n in nodes])
+        raise
     if dtype.kind in "biuV":  # V: integers of fewer than 8 bits
         refuse_float0(name, [n.aval for n in nodes])
         return [cast(n, dtypes.to_inexact(dtype), weak) for n in nodes]

@@ -202,6 +202,11 @@ def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[
     def check(avals: list[Any]) -> None:
         for a in avals:
             name, kind = a.dtype.name, dtype_kind(a.dtype)
+            if a.dtype == dtypes.float0:
+                raise TypeError(
+                    f"{function} requires numerical-valued inputs (input dtype that is a sub-dtype "
+                    f"of np.bool_ or np.number), but got float0{list(a.shape)}; pass numbers"
+                )
             if holomorphic:
                 if kind != "c":
                     raise TypeError(

@@ -28,8 +28,8 @@ from accnp.api.compiled.named import named as as_named
 from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW
-from accnp.errors import KeyArrayError, hide_frames, of_keys
-from accnp.ir.node import Form, Node, record_known
+from accnp.errors import KeyArrayError, TypePromotionError, hide_frames, of_keys
+from accnp.ir.node import Form, Node, record_known, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import state
 
@@ -65,7 +65,11 @@ def inexact(name: str, *xs: Any) -> list[Node]:
         # Of 64 bits alone: they stay so, also after those types were switched off.
         dtype = first.dtype if first.dtype.kind in "fc" else dtypes.float64
         return _converted(nodes, dtype, all([n.aval.weak_type for n in nodes]))
-    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    try:
+        dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    except TypePromotionError:
+        refuse_float0(name, [n.aval for n in nodes])
+        raise
     return _converted(nodes, dtypes.to_inexact(dtype), weak)
 
 

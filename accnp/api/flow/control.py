@@ -24,7 +24,7 @@ from accnp.api.flow.bodies import (
     without_refs,
 )
 from accnp.api.flow.remembered import remembered
-from accnp.array import ArrayLike, is_traced, wrap
+from accnp.array import ArrayLike, is_traced, with_float0, wrap
 from accnp.config import config
 from accnp.docstrings import NOT_GIVEN
 from accnp.engine import array_of
@@ -172,7 +172,7 @@ class _Branches:
             pair = (labels[first], labels[i]), (fns[first], fns[i])
             check_branches(name, *pair, made[place[first]], made[i])
         bodies = [made[i] for i in sorted(made)]
-        self.name, self.spec = name, bodies[0].spec
+        self.name, self.spec = name, with_float0(bodies[0].avals, bodies[0].spec)
         self.refs = refs_of(bodies)
         graphs = {i: with_refs(made[i], self.refs) for i in sorted(made)}
         self.outer = close(list(graphs.values()))

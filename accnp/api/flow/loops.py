@@ -29,7 +29,7 @@ from accnp.api.flow.bodies import (
     with_refs,
 )
 from accnp.api.flow.remembered import remembered
-from accnp.array import Array, ArrayLike, is_traced, look, wrap
+from accnp.array import Array, ArrayLike, is_traced, look, with_float0, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -443,7 +443,8 @@ class _Scan:
             both = record_body(
                 pair, loop.name, [*avals, *row_avals], spec, of=loop.fn, names=names, refs=True
             )
-            first, self.out_spec = both.spec.children()
+            first, rows_out = both.spec.children()
+            self.out_spec = with_float0(both.avals[first.num_leaves :], rows_out)
             outputs = both.graph.outputs[: first.num_leaves]
             return Body(with_inputs(both.graph, both.graph.inputs, outputs), first), both
 
