@@ -7,10 +7,13 @@ stored; `ACCNP_ORACLE=1` asks it again. Nothing is computed: types are known whe
 from __future__ import annotations
 
 import importlib
+import itertools
 import warnings
 import zlib
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -143,3 +146,56 @@ def test_reshaped_numpy_arrays_stay_known(traced):
         return 0
 
     (accnp.jit(check) if traced else check)()
+
+
+BASES_AND_EXPONENTS: list[Callable[[Any], Any]] = [
+    lambda m: True,
+    lambda m: m.numpy.array(True),
+    lambda m: 3,
+    lambda m: m.numpy.asarray(3),
+    lambda m: m.numpy.int32(3),
+    lambda m: m.numpy.int8(3),
+    lambda m: 2.0,
+    lambda m: m.numpy.asarray(2.5),
+    lambda m: m.numpy.float32(2.5),
+    lambda m: m.numpy.bfloat16(2.5),
+    lambda m: 2j,
+    lambda m: m.numpy.arange(3),
+]
+
+
+@pytest.mark.parametrize("name", ["numpy.power", "numpy.float_power", "lax.pow"])
+def test_types_of_powers(name: str) -> None:
+    """Powers of integers by arrays are strong, and so are those by strong integers."""
+
+    def types(m: Any, base: Callable[[Any], Any], exponent: Callable[[Any], Any]) -> list[Any]:
+        module, function = name.split(".")
+        f = getattr(getattr(m, module), function)
+        found: list[Any] = []
+        for call, args in (
+            (lambda: f(base(m), exponent(m)), ()),
+            (f, (base(m), exponent(m))),
+            (lambda x: f(x, exponent(m)), (base(m),)),
+            (lambda y: f(base(m), y), (exponent(m),)),
+        ):
+            try:
+                (out,) = m.make_jaxpr(call)(*args).out_avals
+            except TypeError:
+                found.append(TypeError)
+            else:
+                found.append((out.shape, out.dtype, out.weak_type))
+        return found
+
+    for base, exponent in itertools.product(BASES_AND_EXPONENTS, repeat=2):
+        found, expected = [types(m, base, exponent) for m in (accnp, jax)]
+        assert found == expected, (base(jax), exponent(jax))
+
+
+def test_values_of_strong_powers() -> None:
+    for m in (accnp, jax):
+        x = m.numpy.asarray(3)
+        for f in (lambda x: 2**x, lambda x: x**x, lambda x: True**x):
+            made = m.jit(f)(x)
+            assert not made.weak_type
+            assert int(made) == f(3)
+        assert (x**2).weak_type

@@ -346,7 +346,12 @@ def _power(x: Any, y: Any) -> Any:
     )
     a, b = [base, exponent] if keeps else numeric("power", x, y)
     a, b = broadcast_nodes("power", [a, b])
-    return wrap_all(rules.integer_power(a, b) if rules.kind(a) in "iu" else o.pow(a, b))
+    if rules.kind(a) in "iu":  # strong, whatever the operands are
+        a, b = [cast(x, x.aval.dtype) for x in (a, b)]
+        return wrap_all(rules.integer_power(a, b))
+    if rules.kind(base) in "fc" and rules.kind(exponent) in "iu" and not exponent.aval.weak_type:
+        a = cast(a, a.aval.dtype)
+    return wrap_all(o.pow(a, b))
 
 
 @api_boundary
