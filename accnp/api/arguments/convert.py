@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.float0_operands import moves_elements
 from accnp.array import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import NARROW, SUB_INTS, float0
@@ -24,6 +23,7 @@ __all__ = [
     "broadcast_nodes",
     "cast",
     "cast_safely",
+    "is_host_value",
     "promote",
     "promote_inexact",
     "to_shape",
@@ -76,6 +76,20 @@ def _check_int(value: int, dtype: np.dtype) -> None:
             "it; pass it as an array of a dtype that holds it, or as a float"
         )
 
+
+# As the functions name themselves when they convert their operands, without the module.
+_MOVES = frozenset(
+    (
+        "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block",
+        "broadcast", "broadcast_arrays", "broadcast_in_dim", "broadcast_to", "column_stack",
+        "concatenate", "cond", "copy", "delete", "device_put", "diag", "dstack", "dsplit",
+        "expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "insert",
+        "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat", "reshape",
+        "rev", "roll", "rollaxis", "rot90", "select", "select_n", "slice", "split",
+        "squeeze", "stack", "swapaxes", "switch", "tile", "transpose", "tri", "tril",
+        "triu", "unstack", "vsplit", "vstack", "where",
+    )
+)  # fmt: skip
 
 # Types of the user's that stand for arrays, and what makes one of such a value.
 canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
@@ -182,11 +196,22 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
             f"{name}: Value '{str(x)[:80]}' with dtype {x.dtype} is not a valid JAX array type; "
             f"only bool, integer, floating and complex dtypes are{_FOREIGN.get(x.dtype.kind, '')}"
         )
-    if given == float0 and moves_elements(name):
+    if given == float0 and _has_numpy_result(name):
         raise Float0Operand(name)
     if given is not dtype and given != dtype:
         return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
     return const_of(x, copy=copy)
+
+
+def _has_numpy_result(name: str) -> bool:
+    """Whether a call of a function with a host array of float0 goes by `float0_operands.served`:
+    nothing is traced, and the function moves elements."""
+    return not state.float0 and state.abstract is None and name.rpartition(".")[2] in _MOVES
+
+
+def is_host_value(x: Any) -> bool:
+    """Whether a leaf is a Python number or a NumPy array, and not an Array."""
+    return isinstance(x, bool | int | float | complex | np.ndarray | np.generic)
 
 
 def as_nodes(name: str, *xs: Any) -> list[Node]:

@@ -17,26 +17,7 @@ from accnp.dtypes.names import float0
 from accnp.ir.trace import state
 from accnp.pytree import map_arrays
 
-__all__ = ["moves_elements", "served"]
-
-# As the functions name themselves when they convert their operands, without the module.
-_MOVING = frozenset(
-    (
-        "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block",
-        "broadcast", "broadcast_arrays", "broadcast_in_dim", "broadcast_to", "column_stack",
-        "concatenate", "cond", "copy", "delete", "device_put", "diag", "dstack", "dsplit",
-        "expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "insert",
-        "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat", "reshape",
-        "rev", "roll", "rollaxis", "rot90", "select", "select_n", "slice", "split",
-        "squeeze", "stack", "swapaxes", "switch", "tile", "transpose", "tri", "tril",
-        "triu", "unstack", "vsplit", "vstack", "where",
-    )
-)  # fmt: skip
-
-
-def moves_elements(name: str) -> bool:
-    """Whether a call of this function outside of traces should go by `served`."""
-    return not state.float0 and state.abstract is None and name.rpartition(".")[2] in _MOVING
+__all__ = ["served"]
 
 
 def served(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.arguments.convert import is_host_value
 from accnp.array import wrap
 from accnp.ir.aval import make_aval
 from accnp.ir.equations import typed
@@ -20,12 +21,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.trace import state
 
-__all__ = ["as_evaluated", "handed_through", "is_host_value"]
-
-
-def is_host_value(x: Any) -> bool:
-    """Whether a leaf is a Python number or a NumPy array, and not an Array."""
-    return isinstance(x, bool | int | float | complex | np.ndarray | np.generic)
+__all__ = ["as_evaluated", "handed_through"]
 
 
 def as_evaluated(x: Any) -> Any:

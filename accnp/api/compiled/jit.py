@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import numpy as np
 
 from accnp import engine, errors
-from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.host_values import is_host_value
+from accnp.api.arguments.convert import as_node, is_host_value
 from accnp.api.compiled import misses
 from accnp.api.compiled.statics import (
     Call,

@@ -11,8 +11,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.host_values import as_evaluated, is_host_value
+from accnp.api.arguments.convert import as_node, is_host_value, wrap
+from accnp.api.arguments.host_values import as_evaluated
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,

@@ -8,8 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.host_values import is_host_value
+from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.values import needs_function
 from accnp.api.differentiation.linear_maps import Pull, Push, as_weak
 from accnp.api.differentiation.linearised import (

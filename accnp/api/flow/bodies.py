@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes, errors, pytree
-from accnp.api.arguments.convert import as_node, cast
-from accnp.api.arguments.host_values import is_host_value
+from accnp.api.arguments.convert import as_node, cast, is_host_value
 from accnp.api.compiled.parameters import argument_names
 from accnp.array import is_traced, wrap
 from accnp.ir.aval import Aval, make_aval

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
-from accnp.api.arguments.host_values import is_host_value
+from accnp.api.arguments.convert import as_node, cast, is_host_value, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
 from accnp.array import Array
 from accnp.docstrings import fill

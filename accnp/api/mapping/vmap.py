@@ -8,8 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from accnp import dtypes, errors
-from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.host_values import is_host_value
+from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
 from accnp.api.flow.bodies import Body, Reference, ref_contents, set_refs, with_refs
 from accnp.array import Array

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, numpy_node, without_float0, wrap
-from accnp.api.arguments.host_values import as_evaluated, is_host_value
+from accnp.api.arguments.convert import (
+    as_node,
+    cast,
+    is_host_value,
+    numpy_node,
+    without_float0,
+    wrap,
+)
+from accnp.api.arguments.host_values import as_evaluated
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.arrays.bits import bits_of, width_of
