@@ -337,3 +337,19 @@ def test_other_places_are_not(key: Any) -> None:
     inside = tuple([np.minimum(k, 3) if type(k) is list else k for k in key])
     np.testing.assert_array_equal(jnp.asarray(x)[key], x[inside])
     np.testing.assert_array_equal(accnp.jit(lambda x: x[key])(x), x[inside])
+
+
+def test_classes_of_refused_slices() -> None:
+    """Several numbers as a bound are a ValueError, and one that is no integer is a TypeError."""
+    for m in (accnp, jax):
+        x = m.numpy.ones(3)
+        several = [m.numpy.ones(2), m.numpy.arange(2), np.ones(2), np.arange(2)]
+        single = [2.0, m.numpy.float32(2), np.float64(2), "a", [1], 2j]
+        single += [np.array([2]), m.random.key(0)]
+        for error, bounds in ((ValueError, several), (TypeError, single)):
+            for bound in bounds:
+                for entry in (slice(0, bound), slice(bound, None), slice(None, None, bound)):
+                    with pytest.raises(error):
+                        x[entry]
+                    with pytest.raises(error):
+                        x.at[entry].set(1)

@@ -216,7 +216,9 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
             try:
                 v = operator.index(v)
             except TypeError:
-                raise IndexError(
+                # As jax: several numbers have no truth value, one of another type is no index.
+                kind = ValueError if getattr(v, "size", 1) != 1 else TypeError
+                raise kind(
                     f"indexing: the entries of a slice must be integers; got {s} for axis {d}; "
                     "convert them with int()"
                 ) from None
