@@ -21,6 +21,7 @@ from accnp.api.arrays.matrices import diag, vander
 from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import run_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.flow.loops import scan
 from accnp.api.folds.sorting import argsort
@@ -260,6 +261,10 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
     """
+    return run_small(_polyval, (p, x), (unroll,))
+
+
+def _polyval(p: ArrayLike, x: ArrayLike, unroll: int) -> Array:
     c, at = [wrap(n) for n in promote("jnp.polyval", p, x)]
     if not c.ndim:
         raise IndexError(

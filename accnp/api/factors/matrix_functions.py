@@ -20,6 +20,7 @@ from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
 from accnp.api.arrays.matrices import diag, triu
+from accnp.api.compiled.small_calls import run_small
 from accnp.api.differentiation.derivatives import jvp
 from accnp.api.elements.parts import power_of_two
 from accnp.api.elements.selecting import where
@@ -135,6 +136,10 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
+    return run_small(_expm_of, (A,), (upper_triangular, max_squarings))
+
+
+def _expm_of(A: ArrayLike, upper_triangular: bool, max_squarings: int) -> Array:
     x = wrap(promote_inexact("linalg.expm", A)[0])
     _square("expm", x)
     if x.dtype.kind not in "fc" or x.dtype.itemsize < 4:

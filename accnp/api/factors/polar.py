@@ -17,6 +17,7 @@ from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import arange, asarray, eye
 from accnp.api.arrays.joining import concatenate
+from accnp.api.compiled.small_calls import run_small
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import logical_and, logical_not
 from accnp.api.factors import lax_linalg, lax_spectra
@@ -250,6 +251,12 @@ def polar(
     Array([[3., 0.],
            [0., 2.]], dtype=float32)
     """
+    return run_small(_polar_of, (a,), (side, method, eps, max_iterations))
+
+
+def _polar_of(
+    a: ArrayLike, side: str, method: str, eps: float | None, max_iterations: int | None
+) -> tuple[Array, Array]:
     x = asarray(a)
     _inexact("linalg.polar", x)
     if x.ndim < 2:
