@@ -3,7 +3,7 @@ columns.
 
 In: the emitter of a kernel of the form map. Out: lines in its writer. A block of threads does a
 patch: a warp does two rows, a lane every 32nd column of them, and asks for all that it loads before
-it waits for any. Where a patch lies is computed once for it and not for each element. Neighbours of
+it waits for any. Where a patch lies is computed once for it and not for each element. Neighbors of
 a stencil are in one patch, so that most of what they share is loaded from memory once.
 """
 

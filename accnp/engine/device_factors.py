@@ -1,4 +1,4 @@
-"""Large factorisations and systems on a GPU as steps that machine code can take: functions of
+"""Large factorizations and systems on a GPU as steps that machine code can take: functions of
 cuSOLVER and cuBLAS by their addresses, kernels of ours around them.
 
 In: an operation (cholesky, triangular_solve, lu, linear_solve, det, slogdet) whose matrices are too

@@ -1,4 +1,4 @@
-"""`accnp.example_libraries`: small optimisers, layers."""
+"""`accnp.example_libraries`: small optimizers, layers."""
 
 from accnp.example_libraries import optimizers, stax
 from accnp.missing import install_getattr as _install_getattr

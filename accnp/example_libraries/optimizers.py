@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.example_libraries.optimizers`: optimisers and schedules, re-exported one by one."""
+"""`accnp.example_libraries.optimizers`: optimizers and schedules, re-exported one by one."""
 
 from accnp.api.networks.optimizers import (
     JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,

@@ -194,7 +194,7 @@ def calls_python(params: dict[str, Any]) -> bool:
 
 
 def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
-    """Record one operation; infer its aval (memoised), join the traces, and return the new node."""
+    """Record one operation; infer its aval (memoized), join the traces, and return the new node."""
     trace = state.abstract
     if trace is not None:
         if not belongs(_getframe()):

@@ -2,7 +2,7 @@
 
 Groups (kernels) are laid out by themselves first; then groups and single boxes are put into layers,
 from top to bottom, with way points where an edge passes a layer, ordered by the mean place of their
-neighbours, and drawn.
+neighbors, and drawn.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Box:
 
 @dataclass(eq=False)
 class Group:
-    """A coloured frame around boxes; `host` frames are grey and dashed."""
+    """A colored frame around boxes; `host` frames are gray and dashed."""
 
     title: str
     host: bool = False
@@ -211,7 +211,7 @@ def _way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
 
 
 def _order(items: Sequence[_Item]) -> list[list[_Item]]:
-    """Sort each layer by the mean place of its neighbours, down and up a few times."""
+    """Sort each layer by the mean place of its neighbors, down and up a few times."""
     rows: list[list[_Item]] = [[] for _ in range(max((i.layer for i in items), default=0) + 1)]
     for item in items:
         rows[item.layer].append(item)
@@ -228,7 +228,7 @@ def _order(items: Sequence[_Item]) -> list[list[_Item]]:
 
 
 def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[float, float]:
-    """Put rows below one another, each item near its neighbours; returns width and bottom."""
+    """Put rows below one another, each item near its neighbors; returns width and bottom."""
     y = top
     for row in rows:
         tall = max((i.height for i in row), default=0.0)

@@ -1,8 +1,8 @@
 """Traces: who is recording, and whether values can be had.
 
 A `Trace` is "jit" (leaves are abstract: jit, vmap, make_jaxpr, control-flow bodies), "linear"
-(tangent placeholders while linearising) or "grad" (leaves are concrete marks; nodes keep their
-graph when materialised). Traces nest like the calls that made them; `current()` is the innermost
+(tangent placeholders while linearizing) or "grad" (leaves are concrete marks; nodes keep their
+graph when materialized). Traces nest like the calls that made them; `current()` is the innermost
 abstract one of this thread: everything recorded while it is active belongs to it.
 """
 

@@ -1,4 +1,4 @@
-"""Triangular systems and factorisations of matrices, as texts of library kernels.
+"""Triangular systems and factorizations of matrices, as texts of library kernels.
 
 In: the type of the elements, a real one. Out: texts in the language of kernels. All work in place
 on contiguous rows. They are blocked, so that most of the work is done by products of matrices:

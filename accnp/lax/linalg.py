@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.lax.linalg`: factorisations of matrices, re-exported one by one.
+"""`accnp.lax.linalg`: factorizations of matrices, re-exported one by one.
 
 >>> import accnp as jax
 >>> jax.lax.linalg.cholesky(4 * jax.numpy.eye(2))

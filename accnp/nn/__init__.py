@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.nn`: activation functions and normalisations, re-exported one by one.
+"""`accnp.nn`: activation functions and normalizations, re-exported one by one.
 
 >>> import accnp as jax
 >>> jax.nn.relu(jax.numpy.array([-1.0, 2.0]))

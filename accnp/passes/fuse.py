@@ -1,7 +1,7 @@
 """Fusion: which values share a kernel. In: a Program. Out: `Cluster`s, and on every Value whether
 it is stored.
 
-Values are visited from the outputs towards the leaves, so every consumer has its place before its
+Values are visited from the outputs toward the leaves, so every consumer has its place before its
 producer is looked at. A
 consumer that stands in a cluster *demands* its operands there, each through the views between them:
 

@@ -1,4 +1,4 @@
-"""Factorisations and systems of small matrices on GPUs: cholesky, triangular_solve, lu,
+"""Factorizations and systems of small matrices on GPUs: cholesky, triangular_solve, lu,
 linear_solve, det, slogdet, qr.
 
 In: how operands lie in memory. Out: `OwnKernel`s in which a block of threads does each matrix, in

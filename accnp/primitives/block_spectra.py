@@ -1,5 +1,5 @@
 """Eigenvalues of small symmetric matrices and singular values of small matrices on GPUs, as
-`block_kernels.py` has factorisations: a block of threads for each matrix, in shared memory.
+`block_kernels.py` has factorizations: a block of threads for each matrix, in shared memory.
 
 In: how operands lie in memory. Out: an `OwnKernel` by Jacobi's method: each round turns the planes
 of n/2 pairs of rows and columns at once, so that one element for each pair becomes 0, and n - 1

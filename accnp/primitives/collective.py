@@ -58,7 +58,7 @@ def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def _merged(x: Node, axis: int) -> Node:
-    """Make one axis of two neighbours."""
+    """Make one axis of two neighbors."""
     s = x.aval.shape
     return _reshaped(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :]))
 

@@ -50,7 +50,8 @@ map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
 def _complex_infer(a: Aval, b: Aval) -> Aval:
     if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
         raise TypeError(
-            f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}"
+            f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}; "
+            "convert both with astype"
         )
     wide = np.dtype(np.complex64 if a.dtype.itemsize == 4 else np.complex128)
     return make_aval(map_shape("complex", (a, b)), wide, a.weak_type and b.weak_type)
@@ -134,7 +135,8 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
     dtype = cases[0].dtype
     if which.dtype != BOOL and which.dtype != np.int32:
         raise TypeError(
-            f"select_n: select `which` must be boolean or int32 type, got {which.dtype.name}"
+            f"select_n: select `which` must be boolean or int32 type, got {which.dtype.name}; "
+            "compare it with a number, or convert it with astype"
         )
     if which.dtype == BOOL and len(cases) > 2:
         raise TypeError(f"select_n: a bool selector takes at most two cases, got {len(cases)}")

@@ -107,7 +107,7 @@ class Copies:
                 text.add(f"{name}[d + p] = {self.code}(a{m.pointer}[{place}])")
 
     def _words(self, text: Text, name: str, m: Matrix, pitch: str) -> None:
-        """Two elements of neighbouring steps in a word; the last one may stand alone."""
+        """Two elements of neighboring steps in a word; the last one may stand alone."""
         given = f"a{m.pointer}"
         if m.columns:
             with text.block("for p in range(even):"):

@@ -1,4 +1,4 @@
-"""Small steps of factorisations: cholesky_update, symmetric_product, lu_pivots_to_permutation.
+"""Small steps of factorizations: cholesky_update, symmetric_product, lu_pivots_to_permutation.
 
 Matrices are the last two axes; leading axes are batches. jax knows no derivatives of these.
 """

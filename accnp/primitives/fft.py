@@ -83,7 +83,7 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
     if n > x.ndim:
         raise ValueError(
             f"FFT input shape {x.shape} must have at least as many input dimensions as "
-            f"fft_lengths {fft_lengths}."
+            f"fft_lengths {fft_lengths}; give one length for each transformed axis"
         )
     outer, inner = x.shape[: x.ndim - n], x.shape[x.ndim - n :]
     dtype, shape = x.dtype, x.shape
@@ -99,7 +99,7 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
         if inner[:-1] != fft_lengths[:-1]:
             raise ValueError(
                 f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the "
-                f"last fft_length, got {fft_lengths=}"
+                f"last fft_length, got {fft_lengths=}; pad or slice the input"
             )
         real = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
         return make_aval((*outer, *fft_lengths), real)
@@ -108,7 +108,7 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
     if inner != fft_lengths:
         raise ValueError(
             f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
-            f"{fft_lengths}"
+            f"{fft_lengths}; pad or slice the input"
         )
     return make_aval(shape, _wide(x.dtype))
 

@@ -1,4 +1,4 @@
-"""What is done on GPUs around factorisations by cuSOLVER: kernels that make of its results what the
+"""What is done on GPUs around factorizations by cuSOLVER: kernels that make of its results what the
 operations say.
 
 In: sizes, and types as codes. Out: `OwnKernel`s; what each of their pointers is, is said there.

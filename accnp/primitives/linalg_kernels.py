@@ -1,4 +1,4 @@
-"""Kernels of triangular systems and factorisations: cholesky, triangular_solve, lu, linear_solve,
+"""Kernels of triangular systems and factorizations: cholesky, triangular_solve, lu, linear_solve,
 det, slogdet, adjugate, adjugate_tangent.
 
 In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch; the
@@ -250,7 +250,7 @@ def adjugate_kernel(a: Operand, result: Aval) -> OwnKernel | None:
 def adjugate_tangent_kernel(a: Operand, t: Operand, result: Aval) -> OwnKernel | None:
     """Return the kernel of `adjugate_tangent`, right for singular matrices, too.
 
-    With complete pivoting, all but two columns of P A Q are factorised, which leaves a matrix S of
+    With complete pivoting, all but two columns of P A Q are factorized, which leaves a matrix S of
     two rows: P A Q = L E R, where E is a unit matrix beside S, and R has the pivots. Then the
     adjugate changes by det(R) inv(R) D inv(L), where D is the change of adj(E) in the direction
     C = inv(L) P T Q inv(R). Its blocks are polynomials: with s = det(S) they are

@@ -1,4 +1,4 @@
-"""Kernels of sorts beyond the small ones: NumPy's vectorised sort, each line a task of its own.
+"""Kernels of sorts beyond the small ones: NumPy's vectorized sort, each line a task of its own.
 
 In: how the operands lie in memory, the axis. Out: `OwnKernel`s. Single long lines that several
 threads sort are in `shared_sorts.py`.

@@ -90,7 +90,7 @@ class Axis(NamedTuple):
 
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """Leave out axes of length 1; join neighbours of one kind that every array walks as one."""
+    """Leave out axes of length 1; join neighbors of one kind that every array walks as one."""
     out: list[Axis] = []
     for axis in axes:
         if axis.size == 1:

@@ -17,7 +17,7 @@ Combine = Callable[[list[Node], list[Node]], list[Node]]
 
 
 def prefixes(combine: Combine, xs: Sequence[Node], axis: int, reverse: bool = False) -> list[Node]:
-    """Fold neighbours, solve the half-sized problem, and fill in the elements between.
+    """Fold neighbors, solve the half-sized problem, and fill in the elements between.
 
     Source: Blelloch, Prefix sums and their applications (1990), section 1.4.
     """

@@ -2,7 +2,7 @@
 
 In: the keys of the operands, the axis. Out: `OwnKernel`s of several steps: limits from a sample of
 the keys, keys of each block dealt to lists by these limits, each list put together and sorted by
-NumPy's vectorised sort (a sample sort: Frazer, McKellar, JACM 17, 1970). Neither the limits nor the
+NumPy's vectorized sort (a sample sort: Frazer, McKellar, JACM 17, 1970). Neither the limits nor the
 number of threads show in the result. For a partition limits lie about the place that is asked for,
 and the list which that is in is sorted alone (Floyd, Rivest, CACM 18, 1975).
 

@@ -1,7 +1,7 @@
 """Kernels of short sorts and top_k.
 
 In: how the operands lie in memory, axes and numbers of keys. Out: their `OwnKernel`s, or None where
-NumPy's vectorised sort is faster.
+NumPy's vectorized sort is faster.
 
 Order is stable, NaN come last, zeros of both signs are equal; complex numbers are compared part by
 part. `top_k` has the total order of bits: -NaN below -inf, -0.0 below 0.0, NaN above inf.

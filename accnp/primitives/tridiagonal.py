@@ -51,7 +51,7 @@ def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
 
 
 def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """Eliminate with exchanges of neighbours, all systems of the batch at once. Pivots that are
+    """Eliminate with exchanges of neighbors, all systems of the batch at once. Pivots that are
     zero or subnormal become eps times the largest element of U, with their sign, as in jax."""
     m, k = b.shape[-2:]
     if not b.size:

@@ -142,7 +142,7 @@ class Kernel:
         self._entry(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
 
     def llvm(self) -> str:
-        """The optimised LLVM IR, made again for looking at it."""
+        """The optimized LLVM IR, made again for looking at it."""
         return _objects().show_llvm(*self._lowered())
 
     def assembly(self) -> str:
@@ -238,7 +238,7 @@ def show_kernel(
     callees: Callees = (),
     what: str,
 ) -> str:
-    """The optimised LLVM IR ("llvm") or the assembly ("assembly") of a source text.
+    """The optimized LLVM IR ("llvm") or the assembly ("assembly") of a source text.
 
     No cache changes.
     """

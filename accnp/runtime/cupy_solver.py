@@ -1,4 +1,4 @@
-"""Factorisations and systems by functions of cuBLAS and cuSOLVER that machine code may call.
+"""Factorizations and systems by functions of cuBLAS and cuSOLVER that machine code may call.
 
 In: the driver of a GPU. Out: addresses and handles of our own on its stream, once a system of two
 unknowns has come out right by each of four of them.

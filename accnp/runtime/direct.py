@@ -81,7 +81,7 @@ def _inside(node: ast.For | ast.While) -> list[ast.AST] | None:
 
 
 def _for_llvm(node: ast.For | ast.While, nodes: Sequence[ast.AST]) -> bool:
-    """Whether LLVM's vectoriser may make something of an innermost loop: not of calls that write,
+    """Whether LLVM's vectorizer may make something of an innermost loop: not of calls that write,
     of folds with vectors of their own, and where each step does the same."""
     calls = [n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
     if any(isinstance(n, ast.Expr) for n in nodes) or any(c.startswith("block_") for c in calls):

@@ -105,7 +105,7 @@ class Entries(NamedTuple):
 
 
 class Solver(Protocol):
-    """Functions of cuBLAS and cuSOLVER for factorisations and systems, on the device's stream."""
+    """Functions of cuBLAS and cuSOLVER for factorizations and systems, on the device's stream."""
 
     def function(self, name: str, letter: str) -> tuple[int, int, int]:
         """The address of one of `CALLS` for a type, its handle, and the bit of its errors."""
@@ -187,7 +187,7 @@ class Driver(Protocol):
         ...
 
     def solver(self) -> Solver | None:
-        """Those for factorisations and systems; None where they are not available."""
+        """Those for factorizations and systems; None where they are not available."""
         ...
 
     def flag(self) -> tuple[int, int, Any]:

@@ -1,7 +1,7 @@
 """Numba as a front end: Python source of a kernel comes in, LLVM IR text with `entry` goes out.
 
 Only this module and its helpers `direct` and `lean` import numba. It stops Numba after lowering:
-nothing is optimised, wrapped or loaded by Numba. It is loaded by name, on the first kernel that no
+nothing is optimized, wrapped or loaded by Numba. It is loaded by name, on the first kernel that no
 cache holds.
 """
 
@@ -58,7 +58,7 @@ _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 
 class TextLibrary(CPUCodeLibrary):
-    """Collects what Numba lowers instead of optimising and loading it."""
+    """Collects what Numba lowers instead of optimizing and loading it."""
 
     def __init__(self, codegen: Any, name: str) -> None:
         self._codegen = codegen

@@ -2,7 +2,7 @@
 under a mask.
 
 In: an innermost loop of a kernel and what `direct` knows about it. Out: LLVM text with vectors of
-as many lanes as fit the machine's, or `NotLanes`, and LLVM's vectoriser does it. That one tries
+as many lanes as fit the machine's, or `NotLanes`, and LLVM's vectorizer does it. That one tries
 several widths and leaves three copies of the body (vectors, the rest in shorter vectors, single
 steps): half of what compiling a kernel costs.
 

@@ -207,7 +207,7 @@ def _emitted(module: Any, level: int) -> bytes:
 def quick(
     text: str, linked: Sequence[str], separate: Sequence[str], around: str
 ) -> tuple[bytes, list[Part]]:
-    """Object files as the code generator writes them without optimising, the first with what
+    """Object files as the code generator writes them without optimizing, the first with what
     stands `around` its module; and the modules, for `whole`. Those of a kernel of several modules
     have only the passes that generating code needs."""
     texts = [text, *separate]
@@ -235,7 +235,7 @@ def quick(
 
 @in_order
 def whole(parts: Sequence[Part]) -> bytes:
-    """The object files of optimised modules, like `build`'s."""
+    """The object files of optimized modules, like `build`'s."""
     found = []
     for bitcode, passes, level in parts:
         with at_work, apart, _target_machine() as machine:
@@ -248,7 +248,7 @@ def whole(parts: Sequence[Part]) -> bytes:
 
 @in_order
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
-    """The optimised module as text."""
+    """The optimized module as text."""
     with _target_machine() as machine:
         return str(_optimised(text, [*separate, *linked], machine))
 

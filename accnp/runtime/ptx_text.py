@@ -232,7 +232,7 @@ def emit(text: str, linked: list[str], cpu: str) -> str:
 
 
 def lowered(module: Any, cpu: str) -> str:
-    """The PTX of an optimised module, which changes."""
+    """The PTX of an optimized module, which changes."""
     return _machine(cpu).emit_assembly(module)
 
 

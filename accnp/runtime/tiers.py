@@ -1,5 +1,5 @@
 """Machine code in two tiers: a kernel whose first call is short starts with code that LLVM's
-generator wrote without looking for better; the whole code, of the same optimised module, comes from
+generator wrote without looking for better; the whole code, of the same optimized module, comes from
 a thread behind it and takes its place.
 
 In: a kernel in its first tier, with its modules as bitcode and the word that says where its next

@@ -361,7 +361,10 @@ def conv_transpose(
     rank = x.aval.ndim - 2
     if dimension_numbers is None:
         if not 0 <= rank <= 3:
-            raise ValueError("No 4+ dimensional dimension_number defaults.")
+            raise ValueError(
+                "conv_transpose: No 4+ dimensional dimension_number defaults; got an operand of "
+                f"shape {x.aval.shape}; pass dimension_numbers"
+            )
         space = _LETTERS[:rank]
         dimension_numbers = (f"N{space}C", f"{space}IO", f"N{space}C")
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)
@@ -556,7 +559,9 @@ def _line(
     same = m // 2, m - m // 2 - 1
     pads = {"full": (m - 1, m - 1), "same": same if early else same[::-1], "valid": (0, 0)}
     if mode not in pads:
-        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+        raise ValueError(
+            f"mode must be one of ['full', 'same', 'valid']; got {mode!r}; pass one of these"
+        )
     if preferred is not None:
         preferred = dtypes.requested_dtype(preferred, f"jnp.{name}")
     x = o.broadcast_in_dim(x, shape=(1, 1, n), broadcast_dimensions=(2,))

@@ -238,7 +238,10 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
         nodes[-1] = expand_node(nodes[-1], (1,))
     shapes = [n.aval.shape for n in nodes]
     if any(len(s) != 2 for s in shapes):
-        raise ValueError("linalg.multi_dot: matrices are needed (vectors at the ends only)")
+        raise ValueError(
+            "linalg.multi_dot: expected matrices, and vectors at the ends only; got shapes "
+            f"{shapes}; reshape the operands"
+        )
     if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
         raise ValueError(
             "linalg.multi_dot: last dimension of each array must match first dimension of "

@@ -165,7 +165,7 @@ Extent = tuple[Any, int, bool]  # where it starts, how many, and whether the axi
 
 
 def extents(shape: tuple[int, ...], idx: Any) -> list[Extent] | None:
-    """What an index takes of each axis, where it takes a run of neighbours of each."""
+    """What an index takes of each axis, where it takes a run of neighbors of each."""
     whole = list(idx) if isinstance(idx, tuple) else [idx]
     dots = [i for i, e in enumerate(whole) if e is ...]
     if len(dots) > 1 or len(whole) - len(dots) > len(shape):

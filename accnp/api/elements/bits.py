@@ -22,7 +22,7 @@ __all__ = ["packbits", "unpackbits"]
 
 
 def _places(bitorder: str, function: str) -> Array:
-    """By how many bits each of eight neighbours is moved."""
+    """By how many bits each of eight neighbors is moved."""
     if bitorder not in ("little", "big"):
         raise not_one_of(function, "bitorder", bitorder, ("little", "big"))
     return array(np.arange(8, dtype=np.uint8)[:: 1 if bitorder == "little" else -1])

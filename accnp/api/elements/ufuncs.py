@@ -437,7 +437,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     See Also
     --------
     rint : Round to the nearest integer, without decimals.
-    floor, ceil, trunc : Round down, up and towards zero.
+    floor, ceil, trunc : Round down, up and toward zero.
 
     Notes
     -----

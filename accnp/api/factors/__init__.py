@@ -1,1 +1,1 @@
-"""Factorisations as `lax.linalg` and SciPy have them, structured matrices, iterative solvers."""
+"""Factorizations as `lax.linalg` and SciPy have them, structured matrices, iterative solvers."""

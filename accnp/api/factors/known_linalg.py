@@ -1,4 +1,4 @@
-"""The primitives of factorisations of matrices, by jax's names.
+"""The primitives of factorizations of matrices, by jax's names.
 
 In: the op table. Out: what equations have as `primitive`, and what `bind` applies.
 """

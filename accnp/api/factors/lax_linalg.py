@@ -27,7 +27,7 @@ __all__ = [
 
 
 def arrays(node: Node) -> tuple[Array, ...]:
-    """The outputs of a factorisation."""
+    """The outputs of a factorization."""
     return tuple([wrap(x) for x in items(node)])
 
 

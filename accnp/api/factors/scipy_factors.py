@@ -480,7 +480,9 @@ def eigh(
     """
     for what, given, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
         if (only is None and given is not None) or (only is not None and given != only):
-            raise NotImplementedError(f"linalg.eigh: only {what}={only} is implemented")
+            raise NotImplementedError(
+                f"linalg.eigh: only {what}={only} is implemented; got {given!r}; leave {what} out"
+            )
     v, w = lax_spectra.eigh(_one("eigh", a), lower=lower)
     return w if eigvals_only else (w, v)
 

@@ -264,15 +264,21 @@ def switch(
     """
     branches = tuple(branches)
     if not all(callable(b) for b in branches):
-        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+        raise TypeError(
+            f"lax.switch: branches argument should be a sequence of callables; got {branches!r}; "
+            "pass a list of functions"
+        )
     operands = _operands("switch", operands, operand)
     node = as_node(index, "switch")
     if node.aval.shape != ():
         raise TypeError(f"Branch index must be scalar, got {index} of shape {node.aval.shape}.")
     if node.aval.dtype.kind not in "iu":
-        raise TypeError(f"Index type must be an integer, got {index} as {node.aval.dtype.name}")
+        raise TypeError(
+            f"switch: Index type must be an integer, got {index} as {node.aval.dtype.name}; "
+            "convert it with astype(int)"
+        )
     if not branches:
-        raise ValueError("Empty branch sequence")
+        raise ValueError("switch: Empty branch sequence; got (); pass at least one function")
     if len(branches) == 1:
         return branches[0](*operands)
     last = len(branches) - 1

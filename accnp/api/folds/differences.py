@@ -1,4 +1,4 @@
-"""Differences of neighbours, slopes, and interpolation between points: arrays in, Arrays out."""
+"""Differences of neighbors, slopes, and interpolation between points: arrays in, Arrays out."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def _beyond(value: Any, side: str) -> bool:
     if isinstance(value, str) and value != "extrapolate":
         raise ValueError(
             f"jnp.interp: the only valid string value of `{side}` is 'extrapolate', "
-            f"but got: {value!r}"
+            f"but got: {value!r}; pass a number or 'extrapolate'"
         )
     return isinstance(value, str)
 

@@ -289,7 +289,7 @@ def var(
     The variance is the mean of the squared differences from the mean, computed in two passes. For
     float32 input, differences and squares are in float64; for float64 input, the differences are
     corrected by their own mean. The result therefore stays accurate when the mean is much larger
-    than the deviations. With an integer `dtype`, the computation is in integers and rounds towards
+    than the deviations. With an integer `dtype`, the computation is in integers and rounds toward
     zero, as in JAX.
 
     Examples

@@ -174,7 +174,7 @@ def _settled(place: Node, q: Node, halves: bool = False) -> Node:
 
 
 def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node:
-    """The values between two neighbours of the sorted array."""
+    """The values between two neighbors of the sorted array."""
     n, rank, count = x.aval.shape[d], x.aval.ndim, q.aval.size
     ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
     kind = q.aval.dtype

@@ -76,7 +76,7 @@ def _given(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:
 
 
 def _differ(left: Node, right: Node, nan: bool) -> Node:
-    """Where neighbours in order are different; NaN may count as one value."""
+    """Where neighbors in order are different; NaN may count as one value."""
     differs = o.ne(left, right)
     if nan and left.aval.dtype.kind in "fcV":
         differs = o.and_(differs, o.not_(o.and_(o.ne(left, left), o.ne(right, right))))

@@ -423,7 +423,7 @@ def _approximate(
     if x.aval.shape[d] < count:
         raise ValueError(
             f"lax.{name}: k must be smaller than the size of reduction_dim {x.aval.shape[d]}, "
-            f"got {count}"
+            f"got {count}; pass a smaller k"
         )
     if not 0 < recall <= 1:
         raise ValueError(

@@ -5,7 +5,7 @@ The inputs are arrays and starts, which are static or dynamic integers; the outp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -26,6 +26,11 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
         whole = as_node(indices, name)
         given = [wrap(_entry(whole, i)) for i in range(_length(whole))]
     else:
+        if not isinstance(indices, Iterable):
+            raise TypeError(
+                f"{name}: expected one start index for each axis of shape {x.aval.shape}; got "
+                f"{indices!r} (start_indices); pass them in a tuple"
+            )
         given = list(indices)
     if len(given) != x.aval.ndim:
         raise ValueError(

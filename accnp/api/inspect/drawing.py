@@ -12,7 +12,7 @@ __all__ = ["draw"]
 
 
 def draw(program: Program, clusters: dict[Cluster, int], title: str) -> str:
-    """Return the graph as SVG: kernels are coloured frames, library calls dashed ones."""
+    """Return the graph as SVG: kernels are colored frames, library calls dashed ones."""
     return _Drawing(program, clusters).run(title)
 
 

@@ -104,7 +104,7 @@ class Inspection:
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """The graph as an SVG picture: kernels are coloured frames around their operations."""
+        """The graph as an SVG picture: kernels are colored frames around their operations."""
         if self.program is None:
             raise ValueError(
                 f"Inspection.svg: there is no graph to draw; got {self.title}, {self.status}; "

@@ -86,7 +86,7 @@ class InspectedKernel:
         get_kernel(source, "kernel", self.signature, fastmath=self.fastmath, callees=callees)
 
     def llvm(self) -> str:
-        """The optimised LLVM IR, made for looking at it; no cache changes."""
+        """The optimized LLVM IR, made for looking at it; no cache changes."""
         return self._shown("llvm")
 
     def assembly(self) -> str:

@@ -2,7 +2,7 @@
 
 The table shows shape, dtype, size, device, whether the value is pending or ready, and a preview of
 ready values. Nothing is computed: a pending array is shown without values, with the operation that
-was recorded last. The page sets no colours of its own, so that it suits light and dark themes.
+was recorded last. The page sets no colors of its own, so that it suits light and dark themes.
 """
 
 from __future__ import annotations

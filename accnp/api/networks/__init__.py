@@ -1,1 +1,1 @@
-"""`nn`: activations, initialisers, attention; optimizers."""
+"""`nn`: activations, initializers, attention; optimizers."""

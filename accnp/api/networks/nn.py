@@ -1,4 +1,4 @@
-"""Normalisations of neural networks, sums of exponentials, and what else looks along axes.
+"""Normalizations of neural networks, sums of exponentials, and what else looks along axes.
 
 In: arrays. Out: lazy Arrays.
 """

@@ -1,6 +1,6 @@
-"""Optimisers of trees of parameters.
+"""Optimizers of trees of parameters.
 
-An optimiser is three functions: parameters -> state; number of the step, gradient, state -> state;
+An optimizer is three functions: parameters -> state; number of the step, gradient, state -> state;
 state -> parameters. Each is written for one array (`optimizer` makes it one for trees).
 """
 

@@ -1,4 +1,4 @@
-"""Schedules: sizes of the steps of an optimiser, as functions of the number of the step.
+"""Schedules: sizes of the steps of an optimizer, as functions of the number of the step.
 
 In: numbers. Out: functions.
 """

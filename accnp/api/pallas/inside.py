@@ -479,7 +479,7 @@ def cdiv(a: int | Array, b: int | Array) -> Any:
     Returns
     -------
     int or Array
-        Quotient, rounded towards infinity.
+        Quotient, rounded toward infinity.
 
     Raises
     ------

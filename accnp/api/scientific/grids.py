@@ -1,7 +1,7 @@
 """Values between the points of a grid: `map_coordinates`, `RegularGridInterpolator`.
 
-In: values on a grid, and places. Out: lazy Arrays. Along each axis a place has one neighbour, or
-two with weights; the result is a sum over all choices of neighbours, gathers of one kernel.
+In: values on a grid, and places. Out: lazy Arrays. Along each axis a place has one neighbor, or
+two with weights; the result is a sum over all choices of neighbors, gathers of one kernel.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def applied(matrix: Array, vectors: Array, back: bool) -> Array:
 
 
 def from_matrix(m: Array) -> Array:
-    """The quaternion of a matrix, from the largest of its elements: nothing is cancelled."""
+    """The quaternion of a matrix, from the largest of its elements: nothing is canceled."""
     e = [[m[..., i, j] for j in range(3)] for i in range(3)]
     trace = e[0][0] + e[1][1] + e[2][2]
     choices = []

@@ -66,7 +66,7 @@ def declare(
         shaped: by function, the names of further arguments whose axes do the same.
         pieces: whether functions have pieces: comparisons with nan would choose one of them.
         positive: whether shape parameters that are not above 0 have nan, as in SciPy.
-        functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
+        functions: by name, of the standardized value and the shape parameters. `pdf`, `pmf`, `cdf`
             and `sf` may be left out where their logarithms are given; None leaves out what would
             follow.
     """

@@ -149,7 +149,10 @@ def padtype_to_pads(
     name = "lax.padtype_to_pads"
     kind = padding.upper() if isinstance(padding, str) else ""
     if kind not in ("VALID", "SAME", "SAME_LOWER"):
-        raise ValueError(f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' got {padding!r}")
+        raise ValueError(
+            f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' got {padding!r}; "
+            "pass one of these"
+        )
     sizes, window, strides = (as_shape(s, name) for s in (in_shape, window_shape, window_strides))
     if not len(sizes) == len(window) == len(strides) or not all(strides):
         raise ValueError(

@@ -67,7 +67,7 @@ def is_finite(x: V) -> V:
 def nextafter(
     x: V, y: V, to_bits: Callable[[V], V] = bits, of_bits: Callable[[V], V] = unbits
 ) -> V:
-    """The next number towards y; of formats whose bits are others than those in registers, too."""
+    """The next number toward y; of formats whose bits are others than those in registers, too."""
     i, j = to_bits(x), to_bits(y)
     top = i.const(-(1 << (i.type.width - 1)))
     away = (i ^ j) < 0

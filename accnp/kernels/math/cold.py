@@ -1,8 +1,8 @@
-"""Lets a loop with a rare scalar call vectorise.
+"""Lets a loop with a rare scalar call vectorize.
 
 In: a pure scalar function of numbers of its own type, called under a condition. Out: the same
 function with masked vector variants attached, each of which tests whether any lane needs the call
-at all. LLVM refuses to vectorise a loop around a call that has no variant, and computes a call
+at all. LLVM refuses to vectorize a loop around a call that has no variant, and computes a call
 without a *masked* variant for every lane.
 """
 
@@ -30,7 +30,7 @@ def masked_variants(fn: Any) -> None:
 
 
 def keep(module: Any, functions: list[Any]) -> None:
-    """Lists functions in llvm.compiler.used: nothing calls the variants before vectorisation."""
+    """Lists functions in llvm.compiler.used: nothing calls the variants before vectorization."""
     name = "llvm.compiler.used"
     g = module.globals.get(name)
     items = list(dict.fromkeys([*(g.initializer.constant if g else ()), *functions]))

@@ -1,4 +1,4 @@
-"""`accnp.scipy.cluster`: vector quantisation.
+"""`accnp.scipy.cluster`: vector quantization.
 
 >>> import accnp as jax
 >>> points, codes = jax.numpy.array([[0.0], [9.0]]), jax.numpy.array([[1.0], [8.0]])

@@ -1,4 +1,4 @@
-"""`accnp.scipy.cluster.vq`: vector quantisation, re-exported."""
+"""`accnp.scipy.cluster.vq`: vector quantization, re-exported."""
 
 from accnp.api.scientific.vector_codes import vq
 from accnp.missing import install_getattr as _install_getattr
