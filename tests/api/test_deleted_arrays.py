@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax as oracle
 import numpy as np
 import pytest
 
@@ -141,3 +142,61 @@ def test_compiled_stages_take_donated_arrays() -> None:
         assert y.is_deleted()
         with pytest.raises(RuntimeError, match="donated to <lambda>"):
             call(y)
+
+
+UNUSED = {
+    "jit": lambda m, x: m.jit(lambda a, b: b + 1)(x, m.numpy.ones(3)),
+    "removed operation": lambda m, x: m.jit(lambda a, b: (a + 1, b)[1])(x, m.numpy.ones(3)),
+    "shape": lambda m, x: m.jit(lambda a: m.numpy.zeros_like(a) + a.shape[0])(x),
+    "pytree": lambda m, x: m.jit(lambda t: t["b"] * 2)({"a": x, "b": m.numpy.ones(3)}),
+    "keyword": lambda m, x: m.jit(lambda a, b: b * 2)(b=m.numpy.ones(3), a=x),
+    "donated": lambda m, x: m.jit(lambda a, b: b + 1, donate_argnums=0)(x, m.numpy.ones(3)),
+    "static": lambda m, x: m.jit(lambda a, n: n * 1.0, static_argnums=1)(x, 2),
+    "jit in jit": lambda m, x: m.jit(lambda a, b: m.jit(lambda a, b: b)(a, b))(x, m.numpy.ones(3)),
+    "compiled": lambda m, x: (
+        m.jit(lambda a, b: b + 1)
+        .lower(m.numpy.ones(3), m.numpy.ones(3))
+        .compile()(x, m.numpy.ones(3))
+    ),
+    "vmap": lambda m, x: m.vmap(lambda a, b: b + 1)(x, m.numpy.ones(3)),
+    "vmap, shared": lambda m, x: m.vmap(lambda a, b: b + 1, (None, 0))(x, m.numpy.ones(3)),
+    "jit of vmap": lambda m, x: m.jit(m.vmap(lambda a, b: b + 1))(x, m.numpy.ones(3)),
+    "jit of grad": lambda m, x: m.jit(m.grad(lambda a, b: b.sum(), 1))(x, m.numpy.ones(3)),
+    "jit of a linear function's grad": lambda m, x: m.jit(m.grad(lambda a: a.sum()))(x),
+    "grad of jit": lambda m, x: m.grad(m.jit(lambda a, b: b.sum()), 1)(x, m.numpy.ones(3)),
+    "checkpoint": lambda m, x: m.checkpoint(lambda a, b: b + 1)(x, m.numpy.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_unused_arguments_may_be_deleted(name: str) -> None:
+    x = oracle.numpy.arange(3.0)
+    x.delete()
+    np.testing.assert_array_equal(UNUSED[name](jax, deleted()), UNUSED[name](oracle, x))
+
+
+@pytest.mark.parametrize("calls", [1, 200])
+def test_cached_calls_with_unused_deleted_arguments(calls: int) -> None:
+    f = jax.jit(lambda a, b: b + 1)
+    for _ in range(calls):
+        f(jnp.ones(3), jnp.ones(3))
+    assert f(deleted(), jnp.ones(3)).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        f(jnp.ones(3), deleted())
+
+
+def test_keep_unused_refuses_deleted_arrays() -> None:
+    for m in (jax, oracle):
+        x = m.numpy.arange(3.0)
+        x.delete()
+        f = m.jit(lambda a, b: b + 1, keep_unused=True)
+        with pytest.raises(RuntimeError, match="deleted"):
+            f(x, m.numpy.ones(3))
+
+
+def test_transformations_keep_donated_arguments() -> None:
+    f = jax.jit(lambda a: a * 2, donate_argnums=0)
+    for call in (jax.vmap(f), jax.grad(lambda x: f(x).sum()), jax.checkpoint(f)):
+        x = jnp.ones(3) * 2
+        call(x)
+        assert x.tolist() == [2, 2, 2]

@@ -13,8 +13,10 @@ from typing import Any
 from accnp.array import Array
 from accnp.errors import JaxRuntimeError
 from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.primitives.kinds import zeros_like_aval
 
-__all__ = ["donated_inputs", "taken"]
+__all__ = ["donated_inputs", "taken", "without_deleted"]
 
 
 def taken(entry: Any, call: Any) -> Sequence[int]:
@@ -74,12 +76,31 @@ def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
     return sorted(out)
 
 
+def without_deleted(entry: Any, call: Any, nodes: list[Node]) -> list[Node]:
+    """Put zeros in the places of deleted arrays that a program does not use.
+
+    Raises:
+        RuntimeError: it uses one, or its options keep unused arguments.
+    """
+    n, used = len(entry.consts), set(_used(entry.graph))
+    found = [*nodes]
+    for i, node in call.deleted:
+        if n + i in used or call.function._options.keep_unused:
+            raise node.trace.error()
+        found[i] = zeros_like_aval(node.aval)
+    return found
+
+
 def _used(graph: Graph) -> list[int]:
     """The positions of the inputs that results or effects need."""
     found = graph.extra.get("used")
     if found is None:
         seen = {id(x) for x in graph.outputs}
-        seen |= {id(x) for node in graph.nodes for x in node.inputs}
+        for node in graph.nodes:
+            inputs = node.inputs
+            if node.op.name == "jit":  # may not use all of its operands either
+                inputs = tuple([inputs[i] for i in _used(node.params["jaxpr"])])
+            seen |= {id(x) for x in inputs}
         found = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]
     return found
 

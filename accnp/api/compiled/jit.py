@@ -372,6 +372,8 @@ class JitFunction(Generic[P, R]):
                 _enter(self._cache, key, entry, began)
         elif entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
+        if call.deleted:
+            nodes = imported("accnp.api.compiled.donated").without_deleted(entry, call, nodes)
         call.check_refs(entry.closed, self._name)
         return call, entry, [*entry.consts, *nodes, *ref_contents(entry.closed, "jit")]
 
@@ -652,8 +654,9 @@ def jit(
     donate_argnames : str or iterable of str, optional
         Names of arguments to donate.
     keep_unused : bool, optional
-        If True, arguments that the function does not use can be donated, too. Has no other effect:
-        kernels only get the arguments that they use. The default is False.
+        If True, arguments that the function does not use can be donated, too, and must not be
+        deleted arrays. Has no other effect: kernels only get the arguments that they use. The
+        default is False.
     device : Device, optional
         Device on which the function runs. The default is that of the arguments.
     backend : str, optional

@@ -13,7 +13,7 @@ from typing import Any
 from accnp import engine
 from accnp.api.arguments.convert import cast
 from accnp.api.arrays.placement import put_node
-from accnp.api.compiled.donated import donated_inputs, taken
+from accnp.api.compiled.donated import donated_inputs, taken, without_deleted
 from accnp.api.compiled.jit import run_donating
 from accnp.api.compiled.statics import unknown_compiler_options, unknown_option_error
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
@@ -442,6 +442,8 @@ class Compiled(_Stage):
                     f"computation was compiled; compiled for {said[0]}; called with {said[1]}; "
                     "compile for these types, or call the jitted function"
                 )
+        if call.deleted:
+            nodes = without_deleted(entry, call, nodes)
         moved = devices_module.reach and default_device() is not self._home
         donated = taken(entry, call) if traced._function._options.donates else ()
         with scope("default_device", self._home) if moved else nullcontext():

@@ -21,7 +21,7 @@ from accnp.config import warn_once
 from accnp.errors import JaxRuntimeError
 from accnp.ir.node import Node
 from accnp.ir.op import static_key
-from accnp.ir.trace import DEAD
+from accnp.ir.trace import DEAD, Deleted
 from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
@@ -56,7 +56,7 @@ class Options:
         self.apart = static_argnums is not None and static_argnames is not None
         self.donate_apart = donate_argnums is not None and donate_argnames is not None
         self.fastmath = bool(fastmath)
-        self.keep_unused = self.donates and bool(keep_unused)  # they are donated, too
+        self.keep_unused = bool(keep_unused)  # they are donated, too, and must not be deleted
 
     @property
     def donates(self) -> bool:
@@ -295,6 +295,7 @@ class Call:
 
     __slots__ = (
         "args",
+        "deleted",
         "dynamic",
         "dynamic_kw",
         "function",
@@ -320,6 +321,8 @@ class Call:
         self.static = static
         self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
         self.refs: Sequence[Any] = ()  # the leaves that are references, once there are nodes
+        # The nodes that are deleted arrays, with their places among the nodes.
+        self.deleted: Sequence[tuple[int, Node]] = ()
 
     def static_keys(self) -> tuple[Any, ...]:
         """The static values' places and keys, as a part of the key of a signature."""
@@ -333,12 +336,14 @@ class Call:
             OverflowError: a Python int is beyond the default integers; so has this.
         """
         out = []
-        self.refs = ()
+        self.refs = self.deleted = ()
         name = f"{self.function.transform}({name})"
         for i, x in enumerate(self.leaves):
             if type(x) is Array:
                 node = x._node
-                if isinstance(node.trace, DEAD):
+                if isinstance(node.trace, Deleted):
+                    self.deleted = [*self.deleted, (len(out), node)]
+                elif isinstance(node.trace, DEAD):
                     raise node.trace.error()
                 out.append(node)
                 continue

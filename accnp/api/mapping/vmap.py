@@ -17,9 +17,9 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node
+from accnp.ir.node import Node, const
 from accnp.ir.op import o
-from accnp.ir.trace import state
+from accnp.ir.trace import Deleted, state
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps
@@ -114,7 +114,8 @@ class _Leaf:
         if isinstance(value, Reference):
             value = wrap(ref_contents([value], transform)[0])
         try:
-            self.node = as_node(value, transform)
+            deleted = type(value) is Array and isinstance(value._node.trace, Deleted)
+            self.node = value._node if deleted else as_node(value, transform)
         except TypeError:
             raise errors.not_an_array_error(transform, name, value) from None
         # The words of a key are an axis that nobody sees.
@@ -136,6 +137,10 @@ class _Leaf:
         """What the function sees of one example."""
         if isinstance(self.given, Reference):
             return self.given.here(wrap(example))
+        if isinstance(self.node.trace, Deleted):  # what uses it raises, as outside
+            deleted = const(self.node.value, example.aval)
+            deleted.trace = self.node.trace
+            return wrap(deleted)
         return _like(self.given, example)
 
     def __str__(self) -> str:
@@ -393,8 +398,6 @@ class Mapping:
         return _Arguments(every, structures, tuple(kwargs), mapped)
 
     def _result(self, x: Any, i: int, out: Any, structure: PyTreeDef) -> Node:
-        if type(x) is Array:
-            return x._node
         try:
             return as_node(x._base if _is_key(x) else x, self.transform)
         except TypeError:
