@@ -1,5 +1,7 @@
 """Shapes of results where sizes of arguments are symbols."""
 
+import operator
+
 import jax
 import numpy as np
 import pytest
@@ -253,3 +255,22 @@ def test_what_follows_no_rule_is_refused(f):
     (d,) = export.symbolic_shape("d")
     with pytest.raises(InconclusiveDimensionOperation):
         export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))
+
+
+def test_symbols_of_several_scopes() -> None:
+    """Arithmetic and comparisons of them raise; equality is False."""
+    for m in (accnp, jax):
+        (a,), (b,) = m.export.symbolic_shape("a"), m.export.symbolic_shape("b")
+        (again,) = m.export.symbolic_shape("a")
+        for x, y in ((a, b), (a, again)):
+            for f in (
+                operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+                operator.lt, operator.ge,
+            ):  # fmt: skip
+                with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
+                    f(x, y)
+            assert x != y
+        with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
+            m.export.export(m.jit(lambda x, y: (x, y)))(
+                m.ShapeDtypeStruct((a,), "float32"), m.ShapeDtypeStruct((b,), "float32")
+            )

@@ -48,6 +48,11 @@ class Dim:
 
     def _other(self, x: Any) -> Dim | None:
         if isinstance(x, Dim):
+            if x.scope is not self.scope:
+                raise ValueError(
+                    f"Invalid mixing of symbolic scopes: got {self} and {x}, which symbolic_shape "
+                    "made in different scopes; pass scope= to symbolic_shape"
+                )
             return x
         if isinstance(x, int | np.integer):
             return Dim({(): int(x)}, self.scope)
@@ -217,8 +222,10 @@ class Dim:
         return self._decide(x, "<", False)
 
     def __eq__(self, x: object) -> bool:
+        if isinstance(x, Dim) and x.scope is not self.scope:
+            return False
         y = self._other(x)
-        return y is not None and self.scope is y.scope and self.terms == y.terms
+        return y is not None and self.terms == y.terms
 
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))

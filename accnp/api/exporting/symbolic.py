@@ -60,10 +60,12 @@ def symbols_of(leaves: Sequence[Any]) -> tuple[list[str], SymbolicScope]:
     """
     dims = [n for x in leaves for n in getattr(x, "shape", ()) if isinstance(n, Dim)]
     scope = dims[0].scope if dims else SymbolicScope()
-    if any(n.scope is not scope for n in dims):
+    other = next((n for n in dims if n.scope is not scope), None)
+    if other is not None:
         raise ValueError(
             "Invalid mixing of symbolic scopes: all symbols must be of one scope; "
-            "pass scope= to symbolic_shape"
+            f"got {dims[0]} and {other}, which symbolic_shape made in different scopes; pass "
+            "scope= to symbolic_shape"
         )
     return sorted({s for n in dims for s in n.symbols()}), scope
 
