@@ -65,6 +65,8 @@ CALLS = [
     ("lax.sort", (X,), "dimension", 0),
     ("lax.top_k", (X, 2), "axis", 0),
     ("lax.linalg.qr", (X,), "full_matrices", True),
+    ("numpy.intersect1d", (X, X), "size", 3),
+    ("numpy.setxor1d", (X, X), "size", 3),
     ("nn.softmax", (X,), "axis", 0),
     ("nn.standardize", (X,), "axis", 0),
     ("random.choice", (KEY, X), "axis", 0),

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scalar_node
-from accnp.api.arguments.shapes import as_axis, as_int, as_size
+from accnp.api.arguments.shapes import as_axis, as_int, as_size, as_static
 from accnp.api.arguments.values import node_of, number_node
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.arrays.placement import beside
@@ -600,7 +600,7 @@ def intersect1d(
     name = "jnp.intersect1d"
     if size is None:
         return _set_operation("intersect1d", ar1, ar2, assume_unique, return_indices)
-    count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
+    count, runs = as_int(as_static(size, name), name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
         values = wrap(fillers(runs, count, fill_value))
         none = wrap(broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,)))
@@ -739,7 +739,7 @@ def setxor1d(
     name = "jnp.setxor1d"
     if size is None:
         return _set_operation("setxor1d", ar1, ar2, assume_unique)
-    count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
+    count, runs = as_int(as_static(size, name), name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
         return wrap(fillers(runs, count, fill_value))
     if assume_unique:  # a repeat counts as being in both arrays, as without `size`
