@@ -21,6 +21,15 @@ CALLS = {
     "polyval of integers": lambda m: m.numpy.polyval(np.arange(3), 2),
     "polyval in a loop": lambda m: m.numpy.polyval(V, V, unroll=2),
     "cross": lambda m: m.numpy.cross(M, M[0]),
+    "det": lambda m: m.numpy.linalg.det(M),
+    "det of a stack": lambda m: m.numpy.linalg.det(np.stack([M[:2, :2]] * 3)),
+    "large det": lambda m: m.numpy.linalg.det(np.eye(5, dtype=np.float32) + V[:5]),
+    "unwrap": lambda m: m.numpy.unwrap(V * 4, axis=0),
+    "unwrap of integers": lambda m: m.numpy.unwrap(np.array([0, 3, 6, 1]), period=8),
+    "unwrap with a jump": lambda m: m.numpy.unwrap(M * 5, 4, 0, 5.0),
+    "cov": lambda m: m.numpy.cov(M),
+    "cov of columns": lambda m: m.numpy.cov(M, rowvar=False, ddof=0),
+    "cov of two": lambda m: m.numpy.cov(V, V * V, bias=True),
 }
 
 

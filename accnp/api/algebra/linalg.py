@@ -27,6 +27,7 @@ from accnp.api.arrays.manipulation import expand_node
 from accnp.api.arrays.matrices import diagonal as _diagonal
 from accnp.api.arrays.reversing import flip as _flip
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import run_small
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import sign
 from accnp.api.factors import lax_linalg, lax_spectra
@@ -828,6 +829,10 @@ def det(a: ArrayLike) -> Array:
     >>> jnp.linalg.det(2 * jnp.eye(2))
     Array(4., dtype=float32)
     """
+    return run_small(_det, (a,), ())
+
+
+def _det(a: ArrayLike) -> Array:
     x = matrices(a, "linalg.det", True, ValueError)
     n = x.aval.shape[-1]
     return wrap(_written_out(x) if n in (1, 2, 3) else o.det(x))

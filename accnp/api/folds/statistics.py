@@ -21,6 +21,7 @@ from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_2d, moveaxis
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import run_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
@@ -116,6 +117,21 @@ def cov(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    if fweights is None and aweights is None and y is None:
+        return run_small(_cov, (m,), (None, rowvar, bias, ddof, None, None, dtype))
+    return _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _cov(
+    m: ArrayLike,
+    y: ArrayLike | None,
+    rowvar: bool,
+    bias: bool,
+    ddof: float | None,
+    fweights: ArrayLike | None,
+    aweights: ArrayLike | None,
+    dtype: DTypeLike | None,
+) -> Array:
     name = "jnp.cov"
     given = [wrap(n) for n in promote_inexact(name, *([m] if y is None else [m, y]))]
     if dtype is not None:
@@ -340,6 +356,10 @@ def unwrap(
     >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
     Array([0, 3, 6, 9], dtype=int32)
     """
+    return run_small(_unwrap, (p, period), (discont, axis))
+
+
+def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: int) -> Array:
     x = wrap(as_node(p, "jnp.unwrap"))
     if x.dtype.kind == "c":
         raise ValueError("jnp.unwrap: complex numbers have no order; got complex; take jnp.angle")
