@@ -82,8 +82,8 @@ class Claim(Task):
     def wait(self) -> None:
         if self.owner == get_ident():
             raise RuntimeError(
-                "a value is asked for by what computes it: a callback looks at the array that is "
-                "made of its own result; pass the array to the callback instead"
+                "a callback uses an array that is computed from the result of the callback; pass "
+                "an array that does not depend on it"
             )
         with self.lock:
             return

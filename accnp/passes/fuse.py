@@ -319,7 +319,7 @@ class _Fusion:
                 return self.no(other_space(home, v, d))
             mine = {a for a in axes if home.shape[a] != 1}
             if wanted not in (None, mine):
-                return self.no("its reader wants it broadcast along different axes")
+                return self.no("its reader broadcasts it along different axes")
             wanted = mine
         if home.form == "map" and not home.cuts and wanted:
             home.form, home.axes = "row", tuple(sorted(wanted))

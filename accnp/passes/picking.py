@@ -39,7 +39,7 @@ def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
     """Let each reader take what it needs from the operands."""
     demands, name = distinct(v.demands), v.op.name
     if any(d.context != "full" or d.how not in ("same", "view") for d in demands):
-        return f.no(f"a reader wants {name} otherwise than element by element")
+        return f.no(f"a reader does not read {name} element by element")
     if not all(not_expanding(d, v) for d in demands):
         return f.no(f"a reader takes each element of {name} more than once")
     if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:

@@ -190,7 +190,7 @@ class Exported:
             if len(later) == len(waiting):
                 raise ValueError(
                     f"Exported.call: cannot tell the symbols from {', '.join(map(str, later))}; "
-                    "give each one an axis of its own"
+                    "give each one a separate axis"
                 )
             waiting = later
         for place, n, m in pairs:

@@ -111,7 +111,7 @@ def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Insp
     if known:
         status += "this signature is in the jit cache"
     else:
-        status += "this signature is not in the jit cache (and looking does not put it there)"
+        status += "this signature is not in the jit cache (inspect does not add it)"
     device = None
     if devices.reach:
         arrays = [x._node for x in call.leaves if isinstance(x, Array)]

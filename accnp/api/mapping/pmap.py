@@ -46,7 +46,7 @@ class _Rows(Mapping):
         """
         if size > len(self.devices):
             raise ValueError(
-                f"pmap: every row of the mapped axis needs a device of its own; got {size} rows "
+                f"pmap: every row of the mapped axis needs a separate device; got {size} rows "
                 f"for {len(self.devices)} devices; map fewer rows, use vmap for the rest, or set "
                 "ACCNP_NUM_CPU_DEVICES"
             )

@@ -128,7 +128,7 @@ class _Grid:
         if len(set(names)) != len(names) or None in names:
             raise ValueError(
                 f"{what}: names must differ and not be None; got axis_names {names}; "
-                "give each axis a name of its own"
+                "give each axis a different name"
             )
         if types is None:
             types = (AxisType.Auto,) * len(names)
