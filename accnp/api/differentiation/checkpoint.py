@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.host_values import handed_through
 from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.jit import JitFunction
@@ -602,7 +602,8 @@ def checkpoint(
             "policy": policy,
         }
         results = items(record(OPS["remat2"], tuple(leaves), params))
-        if call.refs or entry.closed:
+        on_host = entry.constants or any(map(is_host_value, call.leaves))
+        if not on_host or call.refs or entry.closed:
             return entry.put_together(results, call)
         given = dict(enumerate(call.leaves, len(entry.consts)))
         outs = handed_through(entry.graph, given, entry.constants, results)

@@ -341,15 +341,14 @@ def _power(x: Any, y: Any) -> Any:
             )
         return wrap_all(o.integer_pow(node, y=y))
     base, exponent = as_node(x, "power"), as_node(y, "power")
-    keeps = (
-        rules.kind(base) in "fc" and rules.kind(exponent) in "iu" and exponent.op.name != "literal"
-    )
+    mixed = rules.kind(base) in "fc" and rules.kind(exponent) in "iu"
+    keeps = mixed and exponent.op.name != "literal"
     a, b = [base, exponent] if keeps else numeric("power", x, y)
     a, b = broadcast_nodes("power", [a, b])
     if rules.kind(a) in "iu":  # strong, whatever the operands are
         a, b = [cast(x, x.aval.dtype) for x in (a, b)]
         return wrap_all(rules.integer_power(a, b))
-    if rules.kind(base) in "fc" and rules.kind(exponent) in "iu" and not exponent.aval.weak_type:
+    if mixed and not exponent.aval.weak_type:
         a = cast(a, a.aval.dtype)
     return wrap_all(o.pow(a, b))
 
