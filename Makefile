@@ -116,7 +116,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One pattern for .demo, .test, .bench and .docs: the extra has the stamp's name.
-$(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.%: pyproject.toml setup.py $(wildcard accnp/_native/*.[ch]) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@
 

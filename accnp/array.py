@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 import numpy as np
 
 from accnp import engine
+from accnp._native import ArrayBase, install_arrays, wrap
 from accnp.dtypes import canonicalize_dtype, float0
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
@@ -64,7 +65,7 @@ if TYPE_CHECKING:  # `Array.at`: the classes of api/indexes/at.py as type checke
         ) -> Array: ...  # fmt: skip
 
 
-class Array:
+class Array(ArrayBase):
     """Immutable array of a known shape and dtype, whose values are computed on demand.
 
     Arrays are made by `array`, `asarray`, `zeros` and other functions, never by calling the class.
@@ -97,7 +98,7 @@ class Array:
     Array([0, 2, 4], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_node")
+    __slots__ = ()
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
     _node: Node
@@ -507,6 +508,8 @@ class Array:
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    _values = __array__  # what the buffer protocol exports
+
     @api_boundary
     def to_numpy(self) -> np.ndarray:
         """Return the values as a read-only NumPy array, like `numpy.asarray`.
@@ -826,11 +829,7 @@ _new = Array.__new__
 LEAVES.add(Array)
 
 
-def wrap(node: Node) -> Array:
-    """Return a handle on a node."""
-    a = _new(Array)
-    a._node = node
-    return a
+install_arrays(Array)
 
 
 class Float0Leaf:

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "accnp"
 RANKS = {
-    "missing": 0, "errors": 0, "error_texts": 0, "docstrings": 0, "dtypes": 0,
+    "_native": 0, "missing": 0, "errors": 0, "error_texts": 0, "docstrings": 0, "dtypes": 0,
     "config": 0, "forks": 0, "pytree": 0,
     "ir": 1,
     "primitives": 2,

@@ -123,7 +123,7 @@ def test_clear_caches_gives_free_memory_back() -> None:
     x.block_until_ready()
     del x
     jnp.clear_caches()
-    assert not any(blocks for n, blocks in buffer._pool.free.items() if n > buffer.SMALL)
+    assert not any(blocks for blocks in buffer._pool.sizes() if blocks.size > buffer.SMALL)
 
 
 def test_slopes_of_a_known_branch_are_those_of_a_traced_one() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp._native import Record, repeat
 from accnp.config import config, epoch
 from accnp.engine import execute, values, watch
 from accnp.engine.execute import brought
@@ -66,7 +67,7 @@ BEHIND = 1 << 26
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # What computes nodes of a form in machine code, and its records (see `repeated.py`).
-_repeats: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
+_repeats: dict[Any, tuple[Record, ...]] = {}
 counters = {"plans": 0, "plan_hits": 0}
 
 
@@ -169,10 +170,9 @@ def _remember(node: Node, plan: Plan) -> None:
 
 def _again(node: Node) -> bool:
     """Compute a node as it was often computed before, in machine code; whether that was so."""
-    found = _repeats.get(node.form)
-    if found is None:
+    records = _repeats.get(node.form)
+    if records is None:
         return False
-    repeat, records = found
     with looking:  # unless somebody has claimed or computed it meanwhile
         return node.value is None and repeat(records, node)
 

@@ -81,7 +81,7 @@ class Memory:
         """What gives the i-th part of so many bytes of a buffer."""
         # One array over all bytes: a row is a slice of it, which keeps the whole alive.
         whole = x.view((x.nbytes,), np.uint8)
-        return lambda i: Buffer(x.ptr + i * nbytes, nbytes, whole[i * nbytes : (i + 1) * nbytes], 0)
+        return lambda i: Buffer(x.ptr + i * nbytes, nbytes, whole[i * nbytes : (i + 1) * nbytes])
 
 
 _HOST = Memory()

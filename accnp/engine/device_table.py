@@ -22,13 +22,13 @@ from contextlib import nullcontext
 from operator import attrgetter
 from typing import Any
 
+from accnp._native import FREE, walker
 from accnp.engine.device_ahead import NEVER, ahead
 from accnp.engine.device_slots import is_table, makers_of, roots, rounded, sizes
 from accnp.engine.device_steps import AddressStep, LibraryStep, origin
 from accnp.engine.device_words import Calls, Guard, Place
 from accnp.engine.steps import ControlStep, Plan, used_slots
 from accnp.forks import renewed
-from accnp.runtime.compile import walkers
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import copy, empty
 from accnp.runtime.device_calls import CHOICE, LOOP
@@ -442,7 +442,7 @@ class _Table:
         self.nbytes = sum(n for n, _ in self.fresh)
         self.origins = [origin(step) for _, step in self.fresh]
         self.table = self.calls.words([found.widest, found.count, found.count, *found.words])
-        self.walk = walkers()[1]
+        self.walk = walker(FREE, self.table)
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """Launch everything; the buffers of the outputs."""
@@ -462,7 +462,7 @@ class _Table:
                 raise
         driver.enter()
         with _one if self.calls.alone else nullcontext():
-            self.walk(self.table, *map(_address, buffers))
+            self.walk(*map(_address, buffers))
         if self.calls.error.value:
             code, self.calls.error.value = self.calls.error.value, 0
             raise driver.failure(code)

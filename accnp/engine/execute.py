@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp._native import SPREAD
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import Part, parts_of, walk_of
@@ -24,7 +25,7 @@ from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
 from accnp.runtime.blas import follow
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.compile import library_module, sharer
+from accnp.runtime.compile import library_module
 from accnp.runtime.device import Device
 from accnp.runtime.helpers import in_parallel
 from accnp.runtime.stream import Stream, default_stream
@@ -83,7 +84,7 @@ def launch(step: KernelStep, slots: Any, fastmath: bool) -> None:
             ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]
     if step.text.shares:
-        team = (sharer(), *call_helpers(step.text.shares - 1))
+        team = (SPREAD, *call_helpers(step.text.shares - 1))
         kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team)
     elif step.holds:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)

@@ -1,4 +1,4 @@
-"""Which pending graphs are computed by machine code when they are met again.
+"""Which pending graphs the extension computes when they are met again.
 
 In: a graph that was found to have a plan, several times. Out: a record of its structure
 (`runtime/records.py`); or nothing, where Python has a part in it.
@@ -6,52 +6,25 @@ In: a graph that was found to have a plan, several times. Out: a record of its s
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from accnp._native import ALONE, COMPILED, Record
 from accnp.config import epoch, scoped
 from accnp.engine import watch
 from accnp.engine.pending import Pending, is_kept
 from accnp.engine.steps import Plan
-from accnp.ir.node import CONST, EMPTY, Form, Node
-from accnp.ir.trace import Trace
+from accnp.ir.node import Form
 from accnp.runtime import device as devices
-from accnp.runtime.buffer import Buffer
-from accnp.runtime.launch import ALONE
-from accnp.runtime.records import Repeat, install
+from accnp.runtime.records import Repeat
 from accnp.runtime.stream import default_stream
 
-__all__ = ["arm", "repeat", "switches"]
+__all__ = ["arm", "switches"]
 
 HELD = 2  # of a node: any way
 MOST = 4  # records of a form: each is looked at for graphs that fit the ones behind it
 FORMS = 1024
 ROOM = 4096  # nodes and leaves: machine code lists them on the stack
-
-
-@functools.cache
-def repeat() -> Callable[[tuple, Node], bool] | None:
-    """The function in machine code that computes a node by records, and says whether it did; None
-    where there is none."""
-    where = {
-        "aval": (Node, "aval"),
-        "value": (Node, "value"),
-        "trace": (Node, "trace"),
-        "form": (Node, "form"),
-        "inputs": (Node, "inputs"),
-        "depth": (Node, "depth"),
-        "active": (Trace, "active"),
-        "ptr": (Buffer, "ptr"),
-        "nbytes": (Buffer, "nbytes"),
-        "memory": (Buffer, "_memory"),
-        "class": (Buffer, "_class"),
-    }
-    leaf = {
-        "op": CONST, "inputs": (), "params": EMPTY, "trace": None, "depth": 0, "site": None,
-        "form": None,
-    }  # fmt: skip
-    return install(where, leaf)
 
 
 def switches(now: object) -> tuple[list[Any], list[tuple[Any, str, Any]]]:
@@ -67,26 +40,26 @@ def switches(now: object) -> tuple[list[Any], list[tuple[Any, str, Any]]]:
 
 
 def arm(
-    now: object, found: Pending, places: Sequence[int], plan: Plan, records: dict[Any, Any]
+    now: object,
+    found: Pending,
+    places: Sequence[int],
+    plan: Plan,
+    records: dict[Form, tuple[Record, ...]],
 ) -> None:
     """Put the record of a pending graph that has this plan among the others."""
     form = found.order[0].form
-    function = repeat() if found.asked == 1 and form is not None else None
-    if function is None:
+    if not COMPILED or found.asked != 1 or form is None:
         return
     record = _record(now, found, places, plan)
     if record is None:
         return
     if len(records) >= FORMS:
         records.clear()
-    _, others = records.get(form, (None, ()))
-    others = [r for r in others if r[1].keeps[0] is now and r[1].keeps[1] is not plan]
-    records[form] = function, (record, *others[: MOST - 1])
+    others = [r for r in records.get(form, ()) if r.keeps[0] is now and r.keeps[1] is not plan]
+    records[form] = (record, *others[: MOST - 1])
 
 
-def _record(
-    now: object, found: Pending, places: Sequence[int], plan: Plan
-) -> tuple[Any, ...] | None:
+def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> Record | None:
     """The record of a pending graph with one root, made under these switches; None if it has no
     such plan. `places`: as of `wanted`. Another thread may be computing the graph meanwhile."""
     walk, order = plan.walks, found.order
@@ -120,7 +93,7 @@ def _record(
         same=same,
         keeps=(now, plan, walk, [n.form for n in order]),
     )
-    return made.packed()
+    return made.record()
 
 
 def _held(found: Pending, place: int, stored: bool) -> int:

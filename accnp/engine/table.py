@@ -22,12 +22,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, SPREAD, TOGETHER, walker
 from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
-from accnp.runtime.compile import own_entries, sharer, walkers
-from accnp.runtime.launch import ALONE, BRIEFLY, FREE, TOGETHER
 from accnp.runtime.threads import call_helpers, way
 
 __all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]
@@ -36,7 +35,7 @@ LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
 
 class Walk(NamedTuple):
-    """A table, and how it is run: see `launch.py` for modes."""
+    """A table, and how it is run: see `_native` for modes."""
 
     run: Callable[[Sequence[Buffer]], list[Buffer]]  # leaves' buffers to outputs'
     table: ctypes.Array
@@ -138,23 +137,22 @@ def _walk(plan: Section) -> Walk | None:
     results, outputs, scratch = places.results, places.outputs, places.scratch
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
-    held, released, together, briefly = walkers()
     holds = plan.work < BRIEF and all([step.holds for group in groups for step in group])
-    walk, mode = (held, ALONE) if holds else (released, FREE)
+    mode = (BRIEFLY if brief else TOGETHER) if helpers else ALONE if holds else FREE
+    walk = walker(mode, address)
     empty = pool.empty
     single = len(results) == 1 and outputs == [len(plan.leaves)] and not scratch
     if helpers:
-        together, mode = (briefly, BRIEFLY) if brief else (together, TOGETHER)
 
         def run_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
             buffers = [*leaves, *map(empty, results)]
             inner = empty(scratch)
-            together(address, *call_helpers(helpers), *map(_address, buffers), inner.ptr)
+            walk(*call_helpers(helpers), *map(_address, buffers), inner.ptr)
             return [buffers[i] for i in outputs]
 
         def run_one_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
             out = empty(results[0])
-            together(address, *call_helpers(helpers), *map(_address, leaves), out.ptr)
+            walk(*call_helpers(helpers), *map(_address, leaves), out.ptr)
             return [out]
 
         run = run_one_together if single else run_together
@@ -164,7 +162,7 @@ def _walk(plan: Section) -> Walk | None:
 
         def run_one(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
             out = empty(size)
-            walk(address, *map(_address, leaves), out.ptr)
+            walk(*map(_address, leaves), out.ptr)
             return [out]
 
         return Walk(run_one, table.words, mode, 0, results, outputs, scratch)
@@ -172,7 +170,7 @@ def _walk(plan: Section) -> Walk | None:
     def run_all(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
         buffers = [*leaves, *map(empty, results)]
         inner = empty(scratch)
-        walk(address, *map(_address, buffers), inner.ptr)
+        walk(*map(_address, buffers), inner.ptr)
         return [buffers[i] for i in outputs]
 
     return Walk(run_all, table.words, mode, 0, results, outputs, scratch)
@@ -234,13 +232,12 @@ class _Table:
         self.fastmath = plan.fastmath
         self.places = places
         self.widest = 3
-        copy, group_entry = own_entries()
         count, words = len(groups), []
         self.parts: list[ctypes.Array] = []
         for group in groups:
             for slot, source, nbytes, over in group[0].takes:
                 if not over:
-                    words += [copy, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
+                    words += [COPY, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
                     count += 1
             several = helpers and _chunks(group, AWAKE) > 1
             if len(group) == 1:
@@ -251,7 +248,7 @@ class _Table:
             index = _words([ctypes.addressof(record) for record in records])
             self.parts += [*records, index]
             widest = max([record[3] for record in records])
-            words += [group_entry, len(group), 1 if several else len(group), 3]
+            words += [GROUP, len(group), 1 if several else len(group), 3]
             words += [1, 0, 0, ctypes.addressof(index), 0, widest]
         self.words = _words([self.widest, count, len(groups), *words])
 
@@ -270,7 +267,7 @@ class _Table:
         shares = step.text.shares
         for number in step.ints[:-3] if shares else step.ints:
             words += [0, number]
-        return [*words, 0, sharer(), 2, 0, 3, 0] if shares else words
+        return [*words, 0, SPREAD, 2, 0, 3, 0] if shares else words
 
 
 def _words(values: Sequence[int]) -> ctypes.Array:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp._native import set_pending_limit
 from accnp.config import config, listeners
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
@@ -44,6 +45,7 @@ def _refresh() -> None:
     on = one_by_one or _observers > 0
     # While somebody searches, operations run once they are recorded: errors come up at the line.
     nodes.PENDING_LIMIT = 0 if searching else _PENDING
+    set_pending_limit(nodes.PENDING_LIMIT)
 
 
 def observe(more: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp._native import Form, Node, install_recording, set_pending_limit
 from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval, result_devices
@@ -49,7 +50,6 @@ __all__ = [
     "mark",
     "perform",
     "record",
-    "record_known",
     "refuse_float0",
     "site_text",
     "value_of",
@@ -70,67 +70,9 @@ _values: list[Callable[[Node], Any]] = []
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 
-class Form:
-    """What is remembered of an operation on operands of certain types: one for each combination of
-    op, types of the operands and parameters, so that it stands for them in keys.
-
-    `wide` if an operand has 64 bits: arrays outlive the switch of those types, and functions may
-    narrow them then, so who remembers such a form asks the switch before using it.
-    """
-
-    __slots__ = ("aval", "op", "takes", "wide")
-
-    def __init__(self, op: Op, avals: Sequence[Any], aval: Any) -> None:
-        self.op = op
-        self.takes = op.takes
-        self.aval: Any = aval
-        self.wide = any([x.dtype in NARROW for x in avals])
-
-
-class Node:
-    """One recorded operation, or a leaf.
-
-    Immutable but for `value`, and `inputs`, which are dropped once computed. Operations whose type
-    depends on nothing but their parameters and the types of the operands have a `form`.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "aval",
-        "depth",
-        "form",
-        "inputs",
-        "op",
-        "params",
-        "site",
-        "trace",
-        "value",
-    )
-
-    def __init__(
-        self,
-        op: Op,
-        inputs: tuple[Node, ...],
-        params: dict[str, Any],
-        aval: Any,
-        value: Any,
-        trace: Trace | None,
-        depth: int,
-        site: Any,
-        form: Form | None = None,
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.params = params
-        self.aval: Any = aval
-        self.value: Any = value
-        self.trace = trace
-        self.depth = depth
-        self.site = site
-        self.form = form
-
-    def __repr__(self) -> str:
-        return f"<{self.op.name} {self.aval}>"
+def _form(op: Op, avals: Sequence[Any], aval: Any) -> Form:
+    """What is remembered of an operation on operands of these types; see `Form`."""
+    return Form(op, op.takes, aval, any([x.dtype in NARROW for x in avals]))
 
 
 def _leaf_infer(*_: Any, **__: Any) -> Aval:
@@ -150,7 +92,6 @@ ITEM = register(
 )
 
 _getframe = sys._getframe
-_new = Node.__new__
 
 
 def user_site() -> tuple[Any, int] | None:
@@ -234,7 +175,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             if not known and params.get("new_dtype") != float0:
                 refuse_float0(op.name, avals)
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
-            form = op.memo[key] = Form(op, avals, aval)
+            form = op.memo[key] = _form(op, avals, aval)
         aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
@@ -355,33 +296,18 @@ def value_of(node: Node) -> Any:
     return _values[0](node)
 
 
-def record_known(form: Form, inputs: tuple[Node, ...]) -> Node:
-    """Like `record`, for a map op without parameters of which the caller knows the form.
-
-    Called by functions that users call: everything that they do for each operation is here.
-    """
-    a, b = inputs[0], inputs[-1]
-    if a.trace is not None or b.trace is not None or (tracing and state.abstract is not None):
-        return record(form.op, inputs)
-    depth, other = a.depth, b.depth
-    depth = (depth if depth > other else other) + 1
-    node = _new(Node)
-    node.op = form.op
-    node.inputs = inputs
-    node.params = EMPTY
-    node.aval = form.aval
-    node.value = node.trace = None
-    node.depth = depth
-    node.form = form
-    frame = _getframe(2)  # of the user, but for functions that are made of such operations
-    own = OWN.get(frame.f_globals.get("__package__"), True)
-    node.site = _site(frame) if own else (frame.f_code, frame.f_lasti)
-    if depth > PENDING_LIMIT:
-        _on_deep[0](node)
-    return node
-
-
 _recorder.append(record)
+install_recording(
+    const=CONST,
+    params=EMPTY,
+    tracing=tracing,
+    record=record,
+    on_deep=lambda node: _on_deep[0](node),
+    own_packages=OWN,
+    find_site=_site,
+    get_frame=sys._getframe,
+)
+set_pending_limit(PENDING_LIMIT)
 
 _LITERALS: dict[Any, Node] = {}
 

@@ -8,55 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import math
 import mmap
 import os
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from accnp._native import Blocks, BufferBase, Pool, install_buffers
 from accnp.forks import renewed
 
 ALIGN = 64
 SMALL = 4096  # up to here blocks are cut from slabs and have power-of-two sizes
-MIDDLE = 1 << 20  # from here on all free blocks together are limited, not those of one size
 _SLAB = 1 << 18
 _HUGE = 1 << 21  # the size of a huge page
-_MAX_BYTES = 1 << 62
 
-_Memory = tuple[int, Any]  # address and what keeps it mapped (None for slab pieces)
-
-
-class _Pool:
-    """Free blocks by size class, and the figures about them."""
-
-    def __init__(self) -> None:
-        self.free: dict[int, deque[_Memory]] = {}
-        self.limit = _default_limit()
-        self.slabs: list[np.ndarray] = []
-        self.lock = renewed(threading.Lock())
-        self.allocations = 0  # blocks taken from the system
-        self.allocated_bytes = 0
-        self.reuses = itertools.count()  # next() is atomic, so hot paths need no lock
-        self.reuse_base = 0
-        self.native_reuses = ctypes.c_int64(0)
-        self.dropped: deque[int] = deque()  # sizes of blocks given back to the system
-
-    def kept_bytes(self) -> int:
-        """Bytes in free blocks."""
-        return sum(size * len(blocks) for size, blocks in list(self.free.items()))
-
-    def account_dropped(self) -> None:
-        """Fold the sizes of dropped blocks into the total; the caller holds the lock."""
-        while True:
-            try:
-                self.allocated_bytes -= self.dropped.popleft()
-            except IndexError:
-                return
+Memory = tuple[int, Any]  # address and what keeps it mapped (None for slab pieces)
 
 
 def _default_limit() -> int:
@@ -76,7 +45,45 @@ def _default_limit() -> int:
     return max(total // 4, 1 << 28)
 
 
-_pool = _Pool()
+class _Pool(Pool):
+    """Free blocks by size, and where new ones come from."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.slabs: list[np.ndarray] = []
+        self.lock = renewed(threading.Lock())
+        self.allocations = 0  # blocks taken from the system
+        self.allocated_bytes = 0
+
+    def _allocate(self, blocks: Blocks | None, nbytes: int) -> Buffer:
+        """A buffer over a block from the system; small ones are cut from a slab, whose rest goes
+        to the pool."""
+        if blocks is None:
+            raise MemoryError(_too_large(nbytes))
+        size = blocks.size
+        if size <= SMALL:
+            slab = np.empty(_SLAB + ALIGN, np.uint8)
+            first = -(-slab.ctypes.data // ALIGN) * ALIGN
+            with self.lock:
+                self.slabs.append(slab)  # they stay: their pieces only move in and out of the pool
+                self.allocations += 1
+                self.allocated_bytes += _SLAB
+            blocks.fill(first + size, first + _SLAB)
+            return Buffer(first, nbytes, None, blocks)
+        try:
+            ptr, memory = _map(size)
+        except (OSError, MemoryError, OverflowError):
+            trim()
+            try:
+                ptr, memory = _map(size)
+            except (OSError, MemoryError, OverflowError) as error:
+                raise MemoryError(_too_large(nbytes)) from error
+        with self.lock:
+            self.allocations += 1
+            self.allocated_bytes += size
+        return Buffer(ptr, nbytes, memory, blocks)
+
+
 # One ctypes array type per size class: np.ndarray takes its memory from an instance of it.
 _exporters: dict[int, type[ctypes.Array]] = {}
 
@@ -89,24 +96,15 @@ def _exporter(size: int) -> type[ctypes.Array]:
     return kind
 
 
-class Buffer:
+class Buffer(BufferBase):
     """Memory of a known size; `ptr` is its address. Make one by the functions of this module."""
 
-    __slots__ = ("__weakref__", "_class", "_memory", "nbytes", "ptr")
-
-    ptr: int
-    nbytes: int
-
-    def __init__(self, ptr: int, nbytes: int, memory: Any, size_class: int) -> None:
-        self.ptr = ptr
-        self.nbytes = nbytes
-        self._memory = memory
-        self._class = size_class  # 0: not of the pool
+    __slots__ = ()
 
     @property
     def pooled(self) -> bool:
         """Whether the memory is the pool's, and nobody else's."""
-        return self._class != 0
+        return self.size_class != 0
 
     def done(self) -> bool:
         """Whether the values are there: always, in the memory of the host."""
@@ -119,12 +117,12 @@ class Buffer:
         self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
     ) -> np.ndarray:
         """A C-contiguous NumPy array over this memory; it keeps the Buffer alive."""
-        size = self._class
+        size = self.size_class
         if size:
             exporter: Any = _exporter(size).from_address(self.ptr)
             exporter.buffer = self
         else:
-            exporter = self._memory
+            exporter = self.memory
         if writeable:
             return np.ndarray(shape, dtype, exporter)
         # frombuffer, unlike ndarray, keeps the read-only memoryview as the base, so that nobody can
@@ -136,106 +134,18 @@ class Buffer:
             return array
         return np.frombuffer(memoryview(exporter).toreadonly(), dtype, count).reshape(shape)
 
-    def __del__(self) -> None:
-        # May run in any thread and under any lock: only atomic operations, no lock of ours. Machine
-        # code stands in its place once there are jitted functions (`records.py`).
-        try:
-            size = self._class
-        except AttributeError:  # an exception came between the making of the object and __init__
-            return
-        if size and SMALL is not None:  # None: the interpreter is taking the module apart
-            if size <= SMALL or _has_room(size):
-                _pool.free[size].append((self.ptr, self._memory))
-            else:
-                _pool.dropped.append(size)
-
     def __repr__(self) -> str:
         return f"Buffer(ptr={self.ptr:#x}, nbytes={self.nbytes})"
 
 
-_drop = Buffer.__del__
+install_buffers(Buffer)
+_pool = _Pool(_default_limit())
+empty = _pool.empty
 
 
-def blocks(nbytes: int) -> tuple[deque[_Memory], int]:
-    """The free blocks for a request, and their size."""
-    size = size_class(nbytes)
-    with _pool.lock:
-        return _pool.free.setdefault(size, deque()), size
-
-
-def parts() -> dict[str, Any]:
-    """What `calls.py` knows of the pool: its blocks, where its limit stands, what drops buffers
-    that it leaves to Python."""
-    return {"free": _pool.free, "limits": vars(_pool), "limit": "limit", "large": _drop}
-
-
-def count_reuses(word: ctypes.c_int64) -> None:
-    """Blocks that machine code takes are counted there."""
-    _pool.native_reuses = word
-
-
-def _has_room(size: int) -> bool:
-    if size < MIDDLE:
-        return len(_pool.free[size]) * size < _pool.limit >> 4
-    return _pool.kept_bytes() + size <= _pool.limit
-
-
-def size_class(nbytes: int) -> int:
-    """The block size used for a request: a power of two, or 1.25, 1.5, 1.75 times one."""
-    if nbytes <= ALIGN:
-        return ALIGN
-    if nbytes <= SMALL:
-        return 1 << (nbytes - 1).bit_length()
-    step = 1 << ((nbytes - 1).bit_length() - 3)
-    return -(-nbytes // step) * step
-
-
-def empty(nbytes: int) -> Buffer:
-    """A Buffer with unspecified contents."""
-    if nbytes <= 64:
-        if nbytes < 0:
-            raise ValueError(f"empty: a size cannot be negative; got {nbytes}; pass 0 or more")
-        size = 64
-    elif nbytes <= SMALL:
-        size = 1 << (nbytes - 1).bit_length()
-    else:
-        size = size_class(nbytes)
-    try:
-        ptr, memory = _pool.free[size].pop()
-    except (KeyError, IndexError):
-        ptr, memory = _allocate(size, nbytes)
-    else:
-        next(_pool.reuses)
-    return Buffer(ptr, nbytes, memory, size)
-
-
-def _allocate(size: int, asked: int) -> _Memory:
-    """A block from the system; small ones are cut from a slab, whose rest goes to the pool."""
-    with _pool.lock:
-        _pool.account_dropped()
-        blocks = _pool.free.setdefault(size, deque())
-        if size <= SMALL:
-            slab = np.empty(_SLAB + ALIGN, np.uint8)
-            _pool.slabs.append(slab)  # slabs stay: their pieces only move in and out of the pool
-            first = -(-slab.ctypes.data // ALIGN) * ALIGN
-            _pool.allocations += 1
-            _pool.allocated_bytes += _SLAB
-            blocks.extend(zip(range(first + size, first + _SLAB, size), itertools.repeat(None)))
-            return first, None
-    if size > _MAX_BYTES:
-        raise MemoryError(_too_large(asked))
-    try:
-        block = _map(size)
-    except (OSError, MemoryError, OverflowError):
-        trim()
-        try:
-            block = _map(size)
-        except (OSError, MemoryError, OverflowError) as error:
-            raise MemoryError(_too_large(asked)) from error
-    with _pool.lock:
-        _pool.allocations += 1
-        _pool.allocated_bytes += size
-    return block
+def blocks(nbytes: int) -> Blocks:
+    """The free blocks for a request."""
+    return _pool.blocks(nbytes)
 
 
 def _too_large(asked: int) -> str:
@@ -252,7 +162,7 @@ _OWN: dict[str, int] = (
 )
 
 
-def _map(size: int) -> _Memory:
+def _map(size: int) -> Memory:
     if size < 1 << 18:
         array = np.empty(size + ALIGN, np.uint8)
         return -(-array.ctypes.data // ALIGN) * ALIGN, array
@@ -286,7 +196,7 @@ def wrap(array: np.ndarray) -> Buffer:
     # Dtypes of ml_dtypes do not export the buffer protocol; bytes always do. Their kind is no sign:
     # float8_e5m2 is of kind "f".
     data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
-    return Buffer(_word_at(id(array) + _HEAD).value, array.nbytes, data, 0)
+    return Buffer(_word_at(id(array) + _HEAD).value, array.nbytes, data)
 
 
 def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
@@ -295,7 +205,7 @@ def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
     data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
     begin = array.ctypes.data
     for i, row in enumerate(data.reshape(len(array), -1)):
-        yield Buffer(begin + i * nbytes, nbytes, row, 0)
+        yield Buffer(begin + i * nbytes, nbytes, row)
 
 
 def copy_in(array: np.ndarray) -> Buffer:
@@ -414,15 +324,11 @@ def small_type(name: str) -> np.dtype:
 def pool_stats() -> dict[str, int]:
     """Blocks taken from the system, reuses, and the bytes that are live, kept and allowed."""
     with _pool.lock:
-        _pool.account_dropped()
-        count = next(_pool.reuses)
-        reuses = count - _pool.reuse_base + _pool.native_reuses.value
-        _pool.reuse_base += 1  # this look itself advanced the counter
-        kept = _pool.kept_bytes()
+        kept = _pool.kept
         return {
             "allocations": _pool.allocations,
-            "reuses": reuses,
-            "live_bytes": _pool.allocated_bytes - kept,
+            "reuses": _pool.reuses,
+            "live_bytes": _pool.allocated_bytes - _pool.dropped - kept,
             "kept_bytes": kept,
             "limit_bytes": _pool.limit,
         }
@@ -430,15 +336,7 @@ def pool_stats() -> dict[str, int]:
 
 def trim() -> int:
     """Give free blocks back to the system (slab pieces stay); returns their bytes."""
-    freed = 0
-    for size, blocks in list(_pool.free.items()):
-        if size <= SMALL:
-            continue
-        while True:
-            try:
-                blocks.pop()
-            except IndexError:
-                break
-            _pool.dropped.append(size)
-            freed += size
+    freed = sum([blocks.clear() for blocks in _pool.sizes() if blocks.size > SMALL])
+    with _pool.lock:
+        _pool.allocated_bytes -= freed
     return freed

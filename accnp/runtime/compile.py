@@ -13,17 +13,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from accnp._native import launch_held, launch_released, launches
 from accnp.config import config
 from accnp.forks import aside, at_fork, imported, renewed
-from accnp.runtime import bypass, launch, team
 from accnp.runtime.notes import note
 
 ENTRY = "accnp_entry"
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_Attend = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 class CompileError(RuntimeError):
@@ -34,11 +33,10 @@ class Counters:
     """How often kernels were compiled, found and run; `events` fills in debug mode."""
 
     __slots__ = (
-        "_launches", "_native", "compiles", "disk_hits", "events", "memory_hits", "seconds",
+        "_before", "_launches", "compiles", "disk_hits", "events", "memory_hits", "seconds",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._native: ctypes.c_int64 | None = None  # the count that machine code keeps
         self.reset()
 
     def reset(self) -> None:
@@ -47,15 +45,13 @@ class Counters:
         self.disk_hits = 0
         self.memory_hits = 0
         self.seconds = 0.0  # that making and loading kernels took
-        self._launches = 0
-        if self._native is not None:
-            self._native.value = 0
+        self._launches, self._before = 0, launches()
         self.events: list[tuple[str, str]] = []
 
     @property
     def launches(self) -> int:
         """Kernel launches; a launch on several threads is one."""
-        return self._launches + (0 if self._native is None else self._native.value)
+        return self._launches + launches() - self._before
 
     def launched(self, count: int = 1) -> None:
         """Count launches that did not go through `Kernel.call`; -1 for one that was no kernel's."""
@@ -128,11 +124,10 @@ class Kernel:
 
     def place(self, address: int, code: Any) -> None:
         """Let the kernel's code be that at an address, for launches to come."""
-        launchers = _launchers()
         self._code = (code, *self._code)  # calls under way may be in what it was
         self._entry = _Entry(address)
-        self.call = functools.partial(launchers.released, address)
-        self.call_brief = functools.partial(launchers.held, address)
+        self.call = functools.partial(launch_released, address)
+        self.call_brief = functools.partial(launch_held, address)
         self.address = address
 
     def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
@@ -351,85 +346,6 @@ def native_code(
 ) -> tuple[list[int], Any]:
     """Addresses of what a text in LLVM's form defines, and what keeps it mapped."""
     return _native(identity, lambda: (text, [], []), symbols)[:2]
-
-
-class _Launch(NamedTuple):
-    """The built-in functions that launch kernels, and the entries of those that are no kernels of
-    anybody's: one copies, one does the steps of a group, two write past the caches."""
-
-    released: Callable[..., None]
-    held: Callable[..., None]
-    walk_released: Callable[..., None]
-    walk_held: Callable[..., None]
-    walk_together: Callable[..., None]
-    walk_briefly: Callable[..., None]
-    share: Callable[..., None]
-    attend: Callable[[int, int], None]
-    spread: int
-    copy: int
-    group: int
-    run: int
-    bypass: int
-    stream: int
-    code: Any  # keeps them mapped
-
-
-_launch: list[_Launch] = []
-
-
-def _launchers() -> _Launch:
-    if not _launch:
-        with _lock:
-            if not _launch:
-                addresses, code = native_code(("launch", launch.TEXT), launch.TEXT, launch.SYMBOLS)
-                found = dict(zip(launch.SYMBOLS, addresses, strict=True))
-                counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
-                calls = [launch.builtin(n, found[n]) for n in launch.BUILTINS]
-                attend = _Attend(found[team.ATTEND])
-                own = (team.SPREAD, launch.COPY, launch.GROUP, launch.RUN)
-                own += (bypass.BYPASS, bypass.STREAM)
-                _launch.append(_Launch._make([*calls, attend, *[found[n] for n in own], code]))
-    return _launch[0]
-
-
-Walker = Callable[..., None]
-
-
-def walkers() -> tuple[Walker, Walker, Walker, Walker]:
-    """What walks through tables of kernels, with the interpreter lock held, released, with helpers,
-    and with those of them that are awake."""
-    found = _launchers()
-    return found.walk_held, found.walk_released, found.walk_together, found.walk_briefly
-
-
-def own_entries() -> tuple[int, int]:
-    """Entries for tables of kernels: what copies, and what does the steps of a group."""
-    found = _launchers()
-    return found.copy, found.group
-
-
-def sharers() -> tuple[Callable[..., None], Callable[[int, int], None]]:
-    """For teams of threads: `share(entry, n, chunk, team, tickets, *arguments)`, and
-    `attend(team, place)`; see `team.py`."""
-    found = _launchers()
-    return found.share, found.attend
-
-
-def sharer() -> int:
-    """The address of what kernels call to share another one, see `team.py`."""
-    return _launchers().spread
-
-
-def runner() -> int:
-    """The address of what does the steps of a table, `run(bases, mode)`; see `launch.py`."""
-    return _launchers().run
-
-
-def past_caches() -> tuple[Callable[..., None], int, int]:
-    """What launches on this thread alone, and the entries that write past the caches: for any
-    kernel, and for those with stores that do so."""
-    found = _launchers()
-    return found.released, found.bypass, found.stream
 
 
 def _lower(

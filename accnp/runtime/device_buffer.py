@@ -47,12 +47,13 @@ class DeviceBuffer(Buffer):
         origin: the operation that made the values, and where the user recorded it, if known.
     """
 
-    __slots__ = ("_host", "device", "event", "origin")
+    __slots__ = ("_host", "_own", "device", "event", "origin")
 
     def __init__(
         self, device: Device, ptr: int, nbytes: int, memory: Any, own: bool, made_by: str = ""
     ) -> None:
-        super().__init__(ptr, nbytes, memory, 1 if own else 0)
+        super().__init__(ptr, nbytes, memory)
+        self._own = own
         self.device = device
         self.event: Any = None
         self.origin: tuple[str, Any] | None = None
@@ -62,7 +63,7 @@ class DeviceBuffer(Buffer):
 
     def __del__(self) -> None:
         # The memory goes with the last reference to it; the host's pool has no part in it.
-        if self._class and _live is not None:  # None: the interpreter is going
+        if self._own and _live is not None:  # None: the interpreter is going
             _live.pop(id(self), None)
 
     @property
@@ -86,7 +87,7 @@ class DeviceBuffer(Buffer):
         found = pool.empty(self.nbytes)
         if self.nbytes:
             bytes_ = found.view((self.nbytes,), np.uint8, writeable=True)
-            self.driver.copy_out(self._memory, self.ptr - self._memory.ptr, bytes_, self.event)
+            self.driver.copy_out(self.memory, self.ptr - self.memory.ptr, bytes_, self.event)
         if self.nbytes <= HELD:
             self._host = found
         return found
@@ -103,7 +104,7 @@ class DeviceBuffer(Buffer):
 
     def part(self, offset: int, nbytes: int) -> DeviceBuffer:
         """A part of the memory, which keeps the whole alive."""
-        return DeviceBuffer(self.device, self.ptr + offset, nbytes, self._memory, False)
+        return DeviceBuffer(self.device, self.ptr + offset, nbytes, self.memory, False)
 
     def array(self, shape: Sequence[int], dtype: Any, strides: Any = None, offset: int = 0) -> Any:
         """An array of the driver's library over the memory, of which a byte is the first. It keeps

@@ -1,7 +1,7 @@
 """Launching on a GPU from machine code: LLVM IR of entries that a table of steps holds.
 
 In: a driver's functions in C (`driver.Entries`). Out: entries that `engine/device_table.py` writes
-into tables, which the walkers of `launch.py` go through: a launch, a copy inside the GPU, a loop
+into tables, which walkers (`_native/launch.c`) go through: a launch, a copy inside the GPU, a loop
 and a choice. Like those of kernels they take a block of words, which say all that is to be done.
 
 - LAUNCH: function to launch with, kernel, blocks, threads, stream, where errors go; then the
@@ -31,7 +31,6 @@ After an error, which is the first that a function gave, nothing more is asked o
 
 from __future__ import annotations
 
-from accnp.runtime import launch
 from accnp.runtime.compile import native_code
 from accnp.runtime.driver import CALLS
 
@@ -265,13 +264,38 @@ no:
 }
 """  # noqa: E501
 
-_STEP = launch.STEP.format(
-    name="accnp_gpu_step",
-    more="",
-    value="  %value = call i64 @accnp_gpu_base(i64* %base, i64 %which, i64 %more_by)",
-    run="""  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
-  call void %entry(i64* %argv, i64* null, i64 %n, i64 0)""",
-)
+# One step of a table, as in `_native/launch.c`.
+_STEP = """
+define internal i64* @accnp_gpu_step(i64* %p, i64* %base, i64* %argv) {
+start:
+  %code = load i64, i64* %p
+  %p1 = getelementptr i64, i64* %p, i64 1
+  %n = load i64, i64* %p1
+  %p3 = getelementptr i64, i64* %p, i64 3
+  %count = load i64, i64* %p3
+  %p4 = getelementptr i64, i64* %p, i64 4
+  br label %fill
+fill:
+  %j = phi i64 [0, %start], [%j1, %put]
+  %q = phi i64* [%p4, %start], [%q2, %put]
+  %lacking = icmp slt i64 %j, %count
+  br i1 %lacking, label %put, label %run
+put:
+  %which = load i64, i64* %q
+  %q1 = getelementptr i64, i64* %q, i64 1
+  %more_by = load i64, i64* %q1
+  %value = call i64 @accnp_gpu_base(i64* %base, i64 %which, i64 %more_by)
+  %argument = getelementptr i64, i64* %argv, i64 %j
+  store i64 %value, i64* %argument
+  %j1 = add i64 %j, 1
+  %q2 = getelementptr i64, i64* %q, i64 2
+  br label %fill
+run:
+  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
+  call void %entry(i64* %argv, i64* null, i64 %n, i64 0)
+  ret i64* %q
+}
+"""
 
 _STEPS = """
 define internal i64* @accnp_gpu_steps(i64* %first, i64 %count, i64* %base, i64* %argv) {

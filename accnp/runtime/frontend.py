@@ -35,7 +35,6 @@ from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
 from accnp.forks import at_fork, imported, renewed
-from accnp.runtime.bypass import CLAIM
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
@@ -52,6 +51,20 @@ DRIVER = "accnp.driver"  # of a kernel whose work is done by those that it calls
 # (x86-64 with AVX-512, 2 threads, 2026-11-28).
 MAX_INLINED = 400_000
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
+# How an entry `(argv, counter, n, chunk)` takes its share of 0..n, between a jump to `claim` and
+# the labels `work`, where `%first`..`%end` are to be done, and `out`, where all are taken.
+_CLAIM = """claim:
+  %first = atomicrmw add i64* %counter, i64 %chunk monotonic
+  %over = icmp sge i64 %first, %n
+  br i1 %over, label %out, label %claimed
+claimed:
+  %room = sub nsw i64 %n, %first
+  %less = icmp slt i64 %chunk, %room
+  %size = select i1 %less, i64 %chunk, i64 %room
+  %end = add nsw i64 %first, %size
+  br label %work
+"""
+
 
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
@@ -524,7 +537,7 @@ def _entry(
             "  %alone = icmp ult i64 %word, 2",
             *(asked if past else ()),
             "  br i1 %alone, label %work, label %claim",
-            f"{CLAIM}work:",
+            f"{_CLAIM}work:",
             "  %lo = phi i64 [%chunk, %start], [%first, %claimed]",
             "  %hi = phi i64 [%n, %start], [%end, %claimed]",
             f"  call {function}({', '.join([*slots, *passed])})",

@@ -3,7 +3,7 @@
 All threads call the same machine code with the same counter and take chunks from it, so a thread
 that comes late or is held up by another process does less. The caller works too and never waits for
 a helper that has not begun. A helper that has nothing to do looks for more for a moment before it
-sleeps, all in machine code (`team.py`).
+sleeps, all without the interpreter (`_native/team.c`).
 """
 
 from __future__ import annotations
@@ -15,65 +15,52 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
+from accnp._native import BYPASS, STREAM, Team, launch_released, share
 from accnp.config import config
 from accnp.forks import at_fork
 from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
-from accnp.runtime.compile import Kernel, counters, past_caches, sharers
-from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, WORDS
+from accnp.runtime.compile import Kernel, counters
 
 _LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
 _TURN = 100_000  # nanoseconds after which a helper's turn may end, where others want its processor
 _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # sched_setattr, sched_getattr
-_new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
-_take_lock = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(
-    ("PyThread_acquire_lock", ctypes.pythonapi)
-)
 
 
 class _Team:
-    """The memory that threads share work through, see `team.py`, and its helpers."""
+    """Threads that share the work of kernels with the one that launches them."""
 
     def __init__(self) -> None:
-        self._keep = (ctypes.c_int64 * (WORDS + 8))()
-        # Helpers look at it until the process is gone, longer than this module is there.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._keep))
-        self.address = -(-ctypes.addressof(self._keep) // 64) * 64
-        self._words = (ctypes.c_int64 * WORDS).from_address(self.address)
-        self._words[CPU] = -1
+        self._team = Team()
+        self.address = self._team.address
         self._lock = threading.Lock()
         self.threads = 1  # for so many in all there are helpers
 
     @property
     def helpers(self) -> int:
         """How many there are."""
-        return self._words[COUNT]
+        return self._team.helpers
 
     @property
     def asleep(self) -> int:
         """How many of them sleep."""
-        return sum(self._words[PLACES + 8 * k] for k in range(self.helpers))
+        return self._team.asleep
 
     def prepare(self, threads: int) -> None:
         """Have helpers for so many threads in all, who look for work if each has a processor."""
+        team = self._team
         with self._lock:
-            self._words[LOOKS] = _LOOKS if threads <= _processors() else 0
-            while self.helpers < min(threads - 1, MOST):
-                place = PLACES + 8 * self.helpers
-                lock = self._words[place + 1] = _new_lock()
-                _take_lock(lock, 1)
-                name = f"accnp-helper-{self.helpers + 1}"
-                helper = threading.Thread(target=self._help, args=(place,), name=name, daemon=True)
+            team.looks = _LOOKS if threads <= _processors() else 0
+            while self.helpers < threads - 1:
+                place = team.reserve()
+                if place is None:
+                    break
+                name = f"accnp-helper-{place + 1}"
+                helper = threading.Thread(target=team.attend, args=(place,), name=name, daemon=True)
                 helper.start()
-                self._words[place + 2] = helper.native_id or -1
-                _ask_for_short_turns(helper.native_id or 0)
-                self._words[COUNT] += 1
-            self._words[CPU] = -1  # the new ones are to be kept off as well
+                number = helper.native_id or 0
+                _ask_for_short_turns(number)
+                team.joined(place, number)
             self.threads = threads
-
-    def _help(self, place: int) -> None:
-        """What a helper does, for ever, in machine code."""
-        _, attend = sharers()
-        attend(self.address, self.address + 8 * place)
 
 
 def _ask_for_short_turns(thread: int) -> None:
@@ -113,14 +100,12 @@ def parallel_run(
     `past` are results that go past the caches, and operands that are read like these: which
     argument, and bytes for each of the n.
     """
-    alone, _, _ = past_caches()
     entry, before, chunk = way(kernel.address, len(arguments), chunk, past)
     arguments = [*before, *arguments]
     team, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
-        alone(entry, n, n, *arguments)
+        launch_released(entry, n, n, *arguments)
         return
-    share, _ = sharers()
     share(entry, n, chunk, team, helpers, *arguments)
 
 
@@ -146,7 +131,6 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
 
     entry = _ENTRY(take)
     team, helpers = call_helpers(len(parts) - 1)
-    share, _ = sharers()
     # Not by `ctypes.cast`, which makes a cycle of references: arrays would wait for the collector.
     address = ctypes.c_void_p.from_buffer(entry).value
     share(address, len(parts), 1, team, helpers)
@@ -163,14 +147,13 @@ def way(
     width = sum([size for _, size in past[0]])
     if not width:
         return entry, [], chunk
-    _, bypass, stream = past_caches()
     steps = block_steps(width)
     chunk = max(chunk, RUN // width // max(1, steps) * steps, steps)
     if can_stream(entry):
-        return stream, [entry], chunk
+        return STREAM, [entry], chunk
     if not steps or past[0][0][0] < 0:
         return entry, [], chunk
-    return bypass, [entry, *header(count, steps, *past)], chunk
+    return BYPASS, [entry, *header(count, steps, *past)], chunk
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:

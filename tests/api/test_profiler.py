@@ -99,11 +99,11 @@ def test_results_are_the_same_and_as_lazy(monkeypatch):
 
 
 def test_when_off_the_functions_are_what_they_were():
-    code = node.record.__code__, node.record_known.__code__, engine.materialise.__code__
+    code = node.record.__code__, engine.materialise.__code__
     with profiler.profile(), profiler.profile():
         assert node.record.__code__ is not code[0]
         assert engine.watch.on
-    now = node.record.__code__, node.record_known.__code__, engine.materialise.__code__
+    now = node.record.__code__, engine.materialise.__code__
     assert all(a is b for a, b in zip(code, now, strict=True))
     assert not engine.watch.on
     assert session._open == []

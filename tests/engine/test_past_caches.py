@@ -8,10 +8,11 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import engine
+from accnp._native import BYPASS, STREAM, launch_released
 from accnp.config import threads
 from accnp.engine import traffic
 from accnp.runtime import bypass
-from accnp.runtime.compile import get_kernel, past_caches
+from accnp.runtime.compile import get_kernel
 
 RNG = np.random.default_rng(5)
 
@@ -97,10 +98,9 @@ def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     monkeypatch.setattr(traffic, "LARGE", 1 << 12)
     engine._plans.clear()
     accnp.block_until_ready(f(*make()))
-    _, _, streamed = past_caches()
     (plan,) = engine._plans.values()
     (table,) = plan.quick.__defaults__  # type: ignore
-    assert table.words[3] == streamed
+    assert table.words[3] == STREAM
 
 
 def test_loops_over_elements_and_rows_have_stores_of_their_own():
@@ -138,9 +138,8 @@ def test_rows_at_any_address(length, offset, width, code):
     kernel.call(rows, rows, want.ctypes.data, x.ctypes.data, width)
     raw = np.zeros(want.nbytes + 256, np.uint8)
     start = -raw.ctypes.data % 64 + offset
-    alone, _, streamed = past_caches()
     place = raw.ctypes.data + start
-    alone(streamed, rows, 5, kernel.address, place, x.ctypes.data, width)
+    launch_released(STREAM, rows, 5, kernel.address, place, x.ctypes.data, width)
     assert raw[start : start + want.nbytes].tobytes() == want.tobytes()
     assert not raw[:start].any()
     assert not raw[start + want.nbytes :].any()
@@ -162,9 +161,8 @@ def test_own_stores_at_any_address(length, offset, n):
     kernel.call(n, n, *[a.ctypes.data for a in (*want, x)])
     raw = [np.zeros(size * n + 256, np.uint8) for size in (4, 1)]
     starts = [-r.ctypes.data % 64 + offset for r in raw]
-    alone, _, streamed = past_caches()
     places = [r.ctypes.data + start for r, start in zip(raw, starts, strict=True)]
-    alone(streamed, n, 640, kernel.address, *places, x.ctypes.data)
+    launch_released(STREAM, n, 640, kernel.address, *places, x.ctypes.data)
     for r, start, w in zip(raw, starts, want, strict=True):
         np.testing.assert_array_equal(r[start : start + w.nbytes].view(w.dtype), w)
         assert not r[:start].any()
@@ -182,8 +180,7 @@ def test_results_at_any_address(offset, n):
     place = raw.ctypes.data + start + offset
     pieces = ((0, 4),), ((1, 4),)
     own = [place, x.ctypes.data]
-    alone, entry, _ = past_caches()
-    alone(entry, n, 640, kernel.address, *bypass.header(2, 128, *pieces), *own)
+    launch_released(BYPASS, n, 640, kernel.address, *bypass.header(2, 128, *pieces), *own)
     out = np.ctypeslib.as_array((ctypes.c_float * n).from_address(place))
     np.testing.assert_array_equal(out, 2 * x)
     assert not raw[: start + offset].any()

@@ -16,7 +16,7 @@ def test_blocks_are_aligned_and_large_enough():
         block = buffer.empty(nbytes)
         assert block.ptr % buffer.ALIGN == 0
         assert block.nbytes == nbytes
-        assert buffer.size_class(nbytes) >= nbytes
+        assert buffer.blocks(nbytes).size >= nbytes
         view = block.view((nbytes,), np.uint8, writeable=True)
         view[:] = 7
         assert (view == 7).all()
@@ -103,9 +103,9 @@ def test_what_is_kept_is_bounded(monkeypatch):
     del blocks
     stats = buffer.pool_stats()
     assert stats["live_bytes"] == live - 6 * (4 << 20)
-    assert sum(s * len(b) for s, b in buffer._pool.free.items() if s > 4096) <= 8 << 20
+    assert sum(b.size * len(b) for b in buffer._pool.sizes() if b.size > 4096) <= 8 << 20
     buffer.trim()
-    assert not any(b for s, b in buffer._pool.free.items() if s > 4096)
+    assert not any(b for b in buffer._pool.sizes() if b.size > 4096)
 
 
 def test_statistics_count():

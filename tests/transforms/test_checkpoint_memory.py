@@ -10,43 +10,15 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.runtime.buffer import Buffer
+from accnp.runtime import buffer
 
 
-class Meter:
-    """Bytes in buffers now, and the highest since the last `start`."""
-
-    live = peak = 0
-
-    def high(self, fn: Callable[..., Any], *args: Any) -> int:
-        """The most bytes in buffers while `fn` runs, beyond what was there."""
-        jnp.block_until_ready(fn(*args))
-        base = self.peak = self.live
-        jnp.block_until_ready(fn(*args))
-        return self.peak - base
-
-
-@pytest.fixture
-def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
-    meter = Meter()
-    make, drop = Buffer.__init__, Buffer.__del__
-    known: set[int] = set()
-
-    def init(self: Buffer, ptr: int, nbytes: int, memory: Any, size_class: int) -> None:
-        make(self, ptr, nbytes, memory, size_class)
-        known.add(id(self))
-        meter.live += nbytes
-        meter.peak = max(meter.peak, meter.live)
-
-    def delete(self: Buffer) -> None:
-        if id(self) in known:
-            known.discard(id(self))
-            meter.live -= self.nbytes
-        drop(self)
-
-    monkeypatch.setattr(Buffer, "__init__", init)
-    monkeypatch.setattr(Buffer, "__del__", delete)
-    return meter
+def high(fn: Callable[..., Any], *args: Any) -> int:
+    """The most bytes in blocks while `fn` runs, beyond what was there."""
+    jnp.block_until_ready(fn(*args))
+    before = buffer._pool.peak = buffer._pool.live
+    jnp.block_until_ready(fn(*args))
+    return buffer._pool.peak - before
 
 
 ROWS, WIDTH, DEPTH = 1024, 32, 10  # more than eager records take, whose buffers are not met here
@@ -78,14 +50,14 @@ def scanned(f: Any) -> Any:
 
 @pytest.mark.parametrize("jitted", [True, False], ids=["jit", "eager"])
 @pytest.mark.parametrize("net", [unrolled, scanned])
-def test_memory_falls(net: Any, jitted: bool, meter: Meter) -> None:
+def test_memory_falls(net: Any, jitted: bool) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
     ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)
 
     def units(f: Any) -> float:
         slope = jnp.grad(net(f))
-        return meter.high(jnp.jit(slope) if jitted else slope, ws, x) / UNIT
+        return high(jnp.jit(slope) if jitted else slope, ws, x) / UNIT
 
     policies = jnp.checkpoint_policies
     plain = units(block)
@@ -101,7 +73,7 @@ def test_memory_falls(net: Any, jitted: bool, meter: Meter) -> None:
 
 
 @pytest.mark.parametrize("transform", ["vmap", "nested", "checkpoint of scan"])
-def test_memory_falls_under(transform: str, meter: Meter) -> None:
+def test_memory_falls_under(transform: str) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
     ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)
@@ -128,14 +100,14 @@ def test_memory_falls_under(transform: str, meter: Meter) -> None:
             outer = steps if f is block else jnp.checkpoint(steps)
             return jnp.grad(lambda ws, x: jnp.sum(outer(ws[5:], outer(ws[:5], x)) ** 2), 1)
 
-    plain = meter.high(jnp.jit(of(block)), ws, x) / UNIT
-    less = meter.high(jnp.jit(of(jnp.checkpoint(block))), ws, x) / UNIT
+    plain = high(jnp.jit(of(block)), ws, x) / UNIT
+    less = high(jnp.jit(of(jnp.checkpoint(block))), ws, x) / UNIT
     # Nested: the arguments of two halves, and of five layers of one of them.
     assert less < (DEPTH + 12 if transform == "vmap" else DEPTH / 2 + 16)
     assert plain > 4 * DEPTH
 
 
-def test_without_prevention_common_subexpressions_are_merged(meter: Meter) -> None:
+def test_without_prevention_common_subexpressions_are_merged() -> None:
     x = jnp.linspace(0.0, 1.0, 4096)
 
     def wave(x: Any) -> Any:
@@ -143,9 +115,9 @@ def test_without_prevention_common_subexpressions_are_merged(meter: Meter) -> No
             x = jnp.sin(x) * jnp.exp(-x * x) + jnp.tanh(x)
         return x
 
-    def high(f: Any) -> float:
-        return meter.high(jnp.jit(jnp.grad(lambda x: jnp.sum(f(f(f(f(x))))))), x) / x.nbytes
+    def peak(f: Any) -> float:
+        return high(jnp.jit(jnp.grad(lambda x: jnp.sum(f(f(f(f(x))))))), x) / x.nbytes
 
-    assert high(jnp.checkpoint(wave)) < 7
-    assert high(jnp.checkpoint(wave, prevent_cse=False)) > 20
-    assert high(jnp.checkpoint(wave, prevent_cse=(False,))) > 20
+    assert peak(jnp.checkpoint(wave)) < 7
+    assert peak(jnp.checkpoint(wave, prevent_cse=False)) > 20
+    assert peak(jnp.checkpoint(wave, prevent_cse=(False,))) > 20

@@ -1,4 +1,4 @@
-"""Which calls of a jitted function take the short way in machine code.
+"""Which calls of a jitted function the extension makes when they are met again.
 
 In: a function, an entry of its cache, and the arguments of a call that went well. Out: a record of
 such calls with the function (`runtime/records.py`); or nothing, where Python has a part in them.
@@ -20,19 +20,12 @@ from accnp.engine.table import Walk
 from accnp.ir import trace as traces
 from accnp.pytree.structure import NODES, is_namedtuple
 from accnp.runtime import threads
-from accnp.runtime.calls import ARRAY, DICT, LIST, NUMBER, SAME, TUPLE
-from accnp.runtime.records import Record, install_calls
+from accnp.runtime.records import ARRAY, DICT, LIST, NUMBER, SAME, TUPLE, Call, Objects
 
-__all__ = ["arm", "put_in_place"]
+__all__ = ["arm"]
 
 MOST = 4  # records of a function: each is looked at by calls that fit the ones behind it
 ROOM = 4096  # leaves and results: machine code lists them on the stack
-
-
-def put_in_place(function: type) -> Any:
-    """`__call__` of jitted functions in machine code, None where it cannot be."""
-    where = {"node_of": (Array, "_node"), "fast": (function, "_fast")}
-    return repeated.repeat() and install_calls(function, function._called, where)  # type: ignore[attr-defined]
 
 
 def arm(
@@ -49,7 +42,7 @@ def arm(
         return
     if scoped or key is not config.key:  # this thread may have other switches than the rest
         return
-    words = _Words()
+    words = _Words(Objects())
     try:
         for place in _order(function, args, kwargs):
             words.argument(place, function, args, kwargs)
@@ -61,8 +54,8 @@ def arm(
     record = _record(now, entry, plan, words, len(args), list(kwargs))
     if record is None:
         return
-    others = [r for r in getattr(function, "_fast", ()) if r[1].keeps[0] is not entry]
-    function._fast = (record.packed(), *others[: MOST - 1])
+    others = [r for r in function._records if r.keeps[0] is not entry]
+    function._records = (record.record(), *others[: MOST - 1])
 
 
 def _order(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
@@ -72,13 +65,13 @@ def _order(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> lis
 
 
 class _Words:
-    """What arguments must be, and what a result is, in the words of `calls.py`."""
+    """What arguments must be, and what a result is, in the words of `calls.c`."""
 
-    def __init__(self) -> None:
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
         self.words: list[int] = []
         self.leaves: list[bool] = []  # of the arguments: which are arrays
         self.avals: list[Any] = []  # of the arguments
-        self.keeps: list[Any] = []  # what the words refer to
 
     def argument(
         self, place: int, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -116,11 +109,11 @@ class _Words:
             how = {"f": 1, "i": -1, "b": 0}.get(dtype.kind)
             if how is None or (how and dtype.itemsize not in (4, 8)):
                 raise LookupError(value)
-            self.words += [NUMBER, id(kind), how * dtype.itemsize]
+            self.words += [NUMBER, self.object(kind), how * dtype.itemsize]
             self.avals.append(aval)
             self.leaves.append(False)
         elif value is None:
-            self.words += [SAME, id(None)]
+            self.words += [SAME, self.object(None)]
         elif kind is dict:
             self.words += [DICT, len(value)]
             for k in sorted(value):
@@ -141,7 +134,7 @@ class _Words:
             return
         kind, keys, inner = node
         if kind is type(None):
-            self.words += [SAME, id(None)]
+            self.words += [SAME, self.object(None)]
             return
         if kind not in _KINDS:
             raise LookupError(kind)
@@ -158,9 +151,8 @@ class _Words:
         return self.object(key)
 
     def object(self, x: Any) -> int:
-        """An object that lives as long as the record."""
-        self.keeps.append(x)
-        return id(x)
+        """The number of an object."""
+        return self.objects.number(x)
 
 
 _KINDS = {tuple: TUPLE, list: LIST, dict: DICT}
@@ -169,7 +161,7 @@ _STATIC = (int, float, str, bytes, bool, type(None), type, FunctionType, np.dtyp
 
 def _record(
     now: object, entry: Any, plan: Any, words: _Words, positional: int, names: Sequence[str]
-) -> Record | None:
+) -> Call | None:
     walk: Walk = plan.walks
     empty, same = repeated.switches(now)
     team: tuple[int, ...] = ()
@@ -186,15 +178,16 @@ def _record(
         results.append((which - (which >= known) * len(plan.constants), aval))
     if known + len(plan.constants) + len(results) > ROOM:
         return None
-    made, build = _Words(), None
+    made, build = _Words(words.objects), None
     try:
         made.result(entry.out_spec._node, iter(results))
     except LookupError:
-        made, build = _Words(), entry.out_spec.unflatten
+        made, build = _Words(words.objects), entry.out_spec.unflatten
         made.result((tuple, None, (None,) * len(results)), iter(results))
-    return Record(
+    return Call(
         positional=positional,
         names=names,
+        objects=words.objects,
         arguments=words.words,
         leaves=len(words.leaves),
         nodes=entry.consts,
@@ -207,5 +200,5 @@ def _record(
         team=team,
         empty=[traces.tracing, *empty],
         same=same,
-        keeps=(entry, plan, walk, words.keeps, made.keeps),
+        keeps=(entry, plan, walk),
     )

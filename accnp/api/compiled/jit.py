@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import numpy as np
 
 from accnp import engine, errors
+from accnp._native import COMPILED, Caller, Record
 from accnp.api.arguments.convert import as_node, is_host_value
 from accnp.api.compiled import misses
 from accnp.api.compiled.statics import (
@@ -157,7 +158,7 @@ def _attributes(held: Any) -> dict[str, Any]:
     return {k: v for k, v in held.items() if k[:1] != "_" or k[:2] == "__"}
 
 
-class JitFunction(Generic[P, R]):
+class JitFunction(Caller, Generic[P, R]):
     """Function that is traced and compiled once for each signature of its arguments.
 
     Made by `jit`, for arrays of any shape and dtype. Calling it runs the compiled program; `trace`
@@ -188,14 +189,13 @@ class JitFunction(Generic[P, R]):
     """
 
     transform = "jit"  # in messages
-    __slots__ = ("__dict__", "__weakref__", "_fast")
-    _fast: tuple[Any, ...]  # records of calls that need no Python, see `armed.py`
+    __slots__ = ("__dict__", "__weakref__")
+    _records: tuple[Record, ...]  # of calls that need no Python, see `armed.py`
 
     def __init__(self, fun: Callable[P, R], options: Options) -> None:
         wraps(fun, updated=())(self)
         if held := getattr(fun, "__dict__", None):
             self.__dict__.update(_attributes(held))
-        self._fast = ()
         self.__wrapped__ = fun
         self._fun: Callable[..., R] = fun  # of any arguments: tracing rebuilds them
         self._options = options
@@ -225,7 +225,6 @@ class JitFunction(Generic[P, R]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._fast = ()
         self._cache = _cache_of(self._fun, self._options)
 
     def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -239,7 +238,9 @@ class JitFunction(Generic[P, R]):
             errors.hide_frames(error)
             raise
 
-    __call__ = _called
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def _quick(self, args: tuple, kwargs: dict[str, Any], flat: bool = True) -> tuple[Any] | None:
         """The result of a small known program of concrete arguments; None for anything else.
@@ -543,23 +544,20 @@ def forget(caches: Iterable[dict[Any, Entry]]) -> None:
             cache.clear()
         new_epoch()
         for function in _armed:  # their records serve no longer, and hold programs and arrays
-            function._fast = ()
+            function._records = ()
         _armed.clear()
 
 
 def _arm(
     function: JitFunction, entry: Entry, args: tuple, kwargs: dict[str, Any], key: Any
 ) -> None:
-    """Let calls like this one take the way in machine code from now on."""
-    armed = imported("accnp.api.compiled.armed")  # not in programs that call each function once
-    if JitFunction.__call__ is JitFunction._called:
-        made = armed.put_in_place(JitFunction)
-        if made is None:
-            return
-        JitFunction.__call__ = made
+    """Let the extension make calls like this one from now on."""
+    if not COMPILED:
+        return
     with _entering:
         _armed.add(function)
-    armed.arm(function, entry, args, kwargs, key)
+    # Loaded here: not in programs that call each function once.
+    imported("accnp.api.compiled.armed").arm(function, entry, args, kwargs, key)
 
 
 def _ignored(x: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp._native import operate, wrap
 from accnp.api.arguments.convert import (
     as_nodes,
     broadcast_nodes,
@@ -29,7 +30,7 @@ from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW
 from accnp.errors import KeyArrayError, TypePromotionError, hide_frames, of_keys
-from accnp.ir.node import Form, Node, record_known, refuse_float0
+from accnp.ir.node import Form, Node, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import state
 
@@ -38,7 +39,6 @@ __all__ = [
     "with_parameters", "wrap_all",
 ]  # fmt: skip
 
-_new = Array.__new__
 _REMEMBERED = 8192  # scalars that one function remembers; loops over changing ones must not grow it
 OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 _PAIRS = ("divmod", "frexp", "modf")  # functions of two results
@@ -52,9 +52,7 @@ def wrap_all(out: Any) -> Any:
     """Wrap a node, or each of several."""
     if isinstance(out, tuple):
         return tuple([wrap_all(node) for node in out])
-    result = _new(Array)
-    result._node = out
-    return result
+    return wrap(out)
 
 
 def inexact(name: str, *xs: Any) -> list[Node]:
@@ -176,9 +174,7 @@ def make_unary(
             node = x._node
             form = known.get(node.aval)
             if form is not None and (not form.wide or config.x64):
-                result = _new(Array)
-                result._node = record_known(form, (node,))
-                return result
+                return operate(form, (node,))
         try:
             return slow(x)
         except Exception as error:
@@ -327,15 +323,11 @@ def make_binary(
                     b = y._node
                     form = pairs.get((a.aval, b.aval))
                     if form is not None and (not form.wide or config.x64):
-                        result = _new(Array)
-                        result._node = record_known(form, (a, b))
-                        return result
+                        return operate(form, (a, b))
                 elif t is float or t is int:
                     found = right.get((a.aval, t, y if y or t is int else repr(y)))
                     if found is not None and (not found[0].wide or config.x64):
-                        result = _new(Array)
-                        result._node = record_known(found[0], (a, found[1]))
-                        return result
+                        return operate(found[0], (a, found[1]))
             if (
                 accepts is not None
                 and not isinstance(y, accepts)
@@ -360,9 +352,7 @@ def make_binary(
         if t is float or t is int:
             found = left.get((b.aval, t, x if x or t is int else repr(x)))
             if found is not None and (not found[0].wide or config.x64):
-                result = _new(Array)
-                result._node = record_known(found[0], (found[1], b))
-                return result
+                return operate(found[0], (found[1], b))
         if not isinstance(x, OPERANDS) and not hasattr(x, "__jax_array__"):
             return _left_to_other(name, x, y, x)
         try:

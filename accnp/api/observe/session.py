@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from accnp import engine, errors
+from accnp._native import observe_recording
 from accnp.api.compiled import misses
 from accnp.engine import watch
 from accnp.forks import aside, renewed
@@ -135,10 +136,22 @@ def _wants(kind: str) -> bool:
     return any(kind in session.kinds for session in _open)
 
 
+class _Recording:
+    """Lets `record` see the operations that are recorded without it otherwise."""
+
+    def start(self) -> None:
+        """Lead them there."""
+        observe_recording(True)
+
+    def stop(self) -> None:
+        """Record them the short way again."""
+        observe_recording(False)
+
+
 # --- what is led round, and what is noted of it ---
 
 
-def _points() -> list[Detour]:
+def _points() -> list[Detour | _Recording]:
     """The functions to look on at. By name: modules that nobody needs otherwise stay unloaded."""
 
     def point(module: str, name: str, around: Callable[..., Any]) -> Detour:
@@ -149,7 +162,7 @@ def _points() -> list[Detour]:
 
     return [
         point("ir.node", "record", _record),
-        point("ir.node", "record_known", _record),
+        _Recording(),
         point("trace_fn", "trace", _trace),
         point("api.compiled.misses", "tell", _miss),
         point("api.compiled.jit", "JitFunction._called", _call),
@@ -295,7 +308,7 @@ def _who_asks(op: Any) -> tuple[str, bool]:
     frame: Any = errors.own_frame()
     name = frame.f_code.co_qualname if frame is not None else ""
     asks = _SPELLED.get(name, f"{name}()" if name else "a call")
-    if _passes_through("record", "record_known"):
+    if _passes_through("record"):
         if op.kind == "opaque":
             return f"{op.name}: a library call, done as soon as it is recorded", False
         return f"{asks}: a long chain, or a large operand of an update, does not wait", False

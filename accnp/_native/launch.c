@@ -1,0 +1,301 @@
+/* Launching kernels: one at a time, or the steps of a table in a single call.
+ *
+ * A table is an array of words that `engine/table.py` writes: the most arguments that a step has,
+ * the number of steps, that of launches among them; then for each step the address of its entry,
+ * how far it runs, how much of that one thread takes at a time, the number of its arguments and,
+ * for each, a base and what is added to it. Base 0 is zero, base 1 the address of the bases; then
+ * come the team of threads and the number of helpers, where steps are shared, and buffers.
+ */
+
+#include "native.h"
+
+#include <string.h>
+
+/* One step; returns where the next begins. */
+static const int64_t *
+run_step(const int64_t *step, const int64_t *base, int64_t *argv, int64_t team, int64_t helpers)
+{
+    int64_t count = step[3];
+    const int64_t *p = step + 4;
+    for (int64_t i = 0; i < count; i++, p += 2) {
+        argv[i] = base[p[0]] + p[1];
+    }
+    spread(step[0], argv, step[1], step[2], team, helpers);
+    return p;
+}
+
+bool
+run_table(State *state, int64_t *base, int mode)
+{
+    const int64_t *table = (const int64_t *)(intptr_t)base[1];
+    int64_t widest = table[0], steps = table[1];
+    int64_t near[NEAR], *argv = words_for(widest, near);
+    if (argv == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    base[0] = 0;
+    base[1] = (int64_t)(intptr_t)base;
+    state->launches += table[2];
+    int64_t team = 0, helpers = 0;
+    if (mode >= TOGETHER) {
+        team = base[2];
+        helpers = mode == BRIEFLY ? -base[3] : base[3];
+    }
+    PyThreadState *thread = mode == ALONE ? NULL : PyEval_SaveThread();
+    if (mode == TOGETHER) {
+        open_session(team, helpers);
+    }
+    const int64_t *step = table + 3;
+    for (int64_t i = 0; i < steps; i++) {
+        step = run_step(step, base, argv, team, helpers);
+    }
+    if (mode == TOGETHER) {
+        close_session(team);
+    }
+    if (thread != NULL) {
+        PyEval_RestoreThread(thread);
+    }
+    free_words(argv, near);
+    return true;
+}
+
+/* --- entries that are no kernels of anybody's --- */
+
+/* To, from, bytes. */
+void
+copy_entry(int64_t *argv, int64_t *Py_UNUSED(counter), int64_t Py_UNUSED(n), int64_t Py_UNUSED(chunk))
+{
+    memcpy((void *)(intptr_t)argv[0], (const void *)(intptr_t)argv[1], (size_t)argv[2]);
+}
+
+/* Steps that do not depend on each other: bases, addresses of the steps, the most arguments. */
+void
+group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
+{
+    const int64_t *base = (const int64_t *)(intptr_t)argv[0];
+    const int64_t *index = (const int64_t *)(intptr_t)argv[1];
+    int64_t near[NEAR], *own = words_for(argv[2], near);
+    while (own == NULL) { /* the interpreter is not there to be told: wait for memory */
+        own = words_for(argv[2], near);
+    }
+    FOR_EACH_CHUNK(counter, n, chunk, first, end)
+    {
+        for (int64_t i = first; i < end; i++) {
+            run_step((const int64_t *)(intptr_t)index[i], base, own, 0, 0);
+        }
+    }
+    free_words(own, near);
+}
+
+/* --- what Python calls --- */
+
+/* Integers as words, behind `ahead` others; NULL with an error. */
+static int64_t *
+given_words(PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ahead, int64_t *near)
+{
+    int64_t *words = words_for(ahead + nargs, near);
+    if (words == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        words[ahead + i] = PyLong_AsLongLong(args[i]);
+        if (words[ahead + i] == -1 && PyErr_Occurred()) {
+            free_words(words, near);
+            return NULL;
+        }
+    }
+    return words;
+}
+
+static PyObject *
+too_few(const char *name, const char *wanted)
+{
+    return PyErr_Format(PyExc_TypeError, "%s: pass %s", name, wanted);
+}
+
+static PyObject *
+launch(PyObject *module, PyObject *const *args, Py_ssize_t nargs, bool release)
+{
+    if (nargs < 3) {
+        return too_few("launch", "an entry, n, a chunk and arguments");
+    }
+    int64_t near[NEAR], *words = given_words(args, nargs, 0, near);
+    if (words == NULL) {
+        return NULL;
+    }
+    state_of(module)->launches++;
+    int64_t counter = 0;
+    Entry entry = (Entry)(intptr_t)words[0];
+    PyThreadState *thread = release ? PyEval_SaveThread() : NULL;
+    entry(words + 3, &counter, words[1], words[2]);
+    if (release) {
+        PyEval_RestoreThread(thread);
+    }
+    free_words(words, near);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+launch_held(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    return launch(module, args, nargs, false);
+}
+
+static PyObject *
+launch_released(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    return launch(module, args, nargs, true);
+}
+
+static PyObject *
+share(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs < 5) {
+        return too_few("share", "an entry, n, a chunk, a team, helpers and arguments");
+    }
+    int64_t near[NEAR], *words = given_words(args, nargs, 0, near);
+    if (words == NULL) {
+        return NULL;
+    }
+    state_of(module)->launches++;
+    Py_BEGIN_ALLOW_THREADS
+    spread(words[0], words + 5, words[1], words[2], words[3], words[4]);
+    Py_END_ALLOW_THREADS
+    free_words(words, near);
+    Py_RETURN_NONE;
+}
+
+/* --- tables that Python calls --- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *module;
+    int64_t table;
+    int mode;
+} Walker;
+
+static PyObject *
+walker_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Walker *self = (Walker *)callable;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    if ((self->mode >= TOGETHER && nargs < 2) || (names != NULL && PyTuple_GET_SIZE(names))) {
+        return too_few("walker", "a team and helpers if there is one, and buffers, by position");
+    }
+    int64_t near[NEAR], *base = given_words(args, nargs, 2, near);
+    if (base == NULL) {
+        return NULL;
+    }
+    base[1] = self->table;
+    bool done = run_table(state_of(self->module), base, self->mode);
+    free_words(base, near);
+    if (!done) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static int
+walker_traverse(Walker *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->module);
+    return 0;
+}
+
+static void
+walker_dealloc(Walker *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->module);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef walker_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Walker, vectorcall), READONLY},
+    {NULL},
+};
+static PyType_Slot walker_slots[] = {
+    {Py_tp_doc, "Runs a table of kernels; called with the addresses of buffers."},
+    {Py_tp_dealloc, walker_dealloc},
+    {Py_tp_traverse, walker_traverse},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, walker_members},
+    {0, NULL},
+};
+static PyType_Spec walker_spec = {
+    .name = "accnp._native.Walker",
+    .basicsize = sizeof(Walker),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL
+             | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = walker_slots,
+};
+
+static PyObject *
+walker(PyObject *module, PyObject *args)
+{
+    int mode;
+    long long table;
+    if (!PyArg_ParseTuple(args, "iL:walker", &mode, &table)) {
+        return NULL;
+    }
+    State *state = state_of(module);
+    Walker *self = (Walker *)state->walker->tp_alloc(state->walker, 0);
+    if (self != NULL) {
+        self->vectorcall = walker_call;
+        self->module = Py_NewRef(module);
+        self->table = table;
+        self->mode = mode;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *
+launches(PyObject *module, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromLongLong(state_of(module)->launches);
+}
+
+#define FASTCALL(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
+PyMethodDef launch_functions[] = {
+    {"launch_held", FASTCALL(launch_held),
+     "launch_held(entry, n, chunk, *arguments): run a kernel with the interpreter lock held."},
+    {"launch_released", FASTCALL(launch_released),
+     "launch_released(entry, n, chunk, *arguments): run a kernel with the interpreter lock free."},
+    {"share", FASTCALL(share),
+     "share(entry, n, chunk, team, helpers, *arguments): run a kernel on several threads."},
+    {"walker", walker, METH_VARARGS,
+     "walker(mode, table): return a function of the addresses of buffers that runs a table;\n"
+     "before these it takes a team and the number of its helpers, where they are wanted."},
+    {"launches", launches, METH_NOARGS, "How many kernels were launched."},
+    {NULL},
+};
+
+static int
+add_address(PyObject *module, const char *name, void (*function)(void))
+{
+    PyObject *address = PyLong_FromVoidPtr((void *)function);
+    int failed = address == NULL ? -1 : PyModule_AddObjectRef(module, name, address);
+    Py_XDECREF(address);
+    return failed;
+}
+
+int
+add_launch(PyObject *module, State *state)
+{
+    state->walker = add_type(module, &walker_spec);
+    if (state->walker == NULL) {
+        return -1;
+    }
+#define ADDRESS(name, function) add_address(module, name, (void (*)(void))function) < 0
+    return ADDRESS("COPY", copy_entry) || ADDRESS("GROUP", group_entry)
+                   || ADDRESS("BYPASS", bypass_entry) || ADDRESS("STREAM", stream_entry)
+                   || ADDRESS("SPREAD", spread)
+               ? -1
+               : 0;
+}

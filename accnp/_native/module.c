@@ -1,0 +1,166 @@
+/* The module: its state, and what Python's side installs in it. */
+
+#include "native.h"
+
+#define INTERFACE 1 /* raised with each change of what Python's side sees, also in __init__.py */
+
+extern PyMethodDef repeat_functions[];
+
+PyTypeObject *
+add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type != NULL && PyModule_AddType(module, (PyTypeObject *)type) < 0) {
+        Py_CLEAR(type);
+    }
+    return (PyTypeObject *)type;
+}
+
+static PyObject *
+install_buffers(PyObject *module, PyObject *type)
+{
+    State *state = state_of(module);
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, state->buffer_base)) {
+        return PyErr_Format(PyExc_TypeError, "install_buffers: pass a subclass of BufferBase");
+    }
+    Py_XSETREF(state->buffer, (PyTypeObject *)Py_NewRef(type));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+install_arrays(PyObject *module, PyObject *type)
+{
+    State *state = state_of(module);
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, state->array_base)) {
+        return PyErr_Format(PyExc_TypeError, "install_arrays: pass a subclass of ArrayBase");
+    }
+    Py_XSETREF(state->array, (PyTypeObject *)Py_NewRef(type));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+install_recording(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"const",   "params",       "tracing",   "record",
+                            "on_deep", "own_packages", "find_site", "get_frame", NULL};
+    State *state = state_of(module);
+    PyObject *given[8];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OOOO!OO:install_recording", names, &given[0],
+                                     &PyDict_Type, &given[1], &given[2], &given[3], &given[4],
+                                     &PyDict_Type, &given[5], &given[6], &given[7])) {
+        return NULL;
+    }
+    PyObject **places[] = {&state->const_op, &state->empty_params, &state->tracing,
+                           &state->record,   &state->on_deep,      &state->own_packages,
+                           &state->find_site, &state->get_frame};
+    for (int i = 0; i < 8; i++) {
+        Py_XSETREF(*places[i], Py_NewRef(given[i]));
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef module_functions[] = {
+    {"install_buffers", install_buffers, METH_O, "Set the class that buffers are made of."},
+    {"install_arrays", install_arrays, METH_O, "Set the class that arrays are made of."},
+    {"install_recording", (PyCFunction)(void (*)(void))install_recording,
+     METH_VARARGS | METH_KEYWORDS,
+     "Set what recording needs: the operation and the parameters of leaves, the list of open\n"
+     "traces, the function for traced operands, who is told of long chains, packages by name\n"
+     "and whether they are accnp's, what finds the user's line from a frame, sys._getframe."},
+    {NULL},
+};
+
+static int
+native_exec(PyObject *module)
+{
+    State *state = state_of(module);
+    struct {
+        PyObject **place;
+        const char *text;
+    } names[] = {
+        {&state->name_active, "active"},       {&state->name_called, "_called"},
+        {&state->name_allocate, "_allocate"},  {&state->name_view, "_values"},
+        {&state->name_package, "__package__"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        *names[i].place = PyUnicode_InternFromString(names[i].text);
+        if (*names[i].place == NULL) {
+            return -1;
+        }
+    }
+    state->one = PyLong_FromLong(1);
+    state->empty_tuple = PyTuple_New(0);
+    state->limit = PY_SSIZE_T_MAX;
+    if (state->one == NULL || state->empty_tuple == NULL) {
+        return -1;
+    }
+    if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) {
+        return -1;
+    }
+    PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
+                                repeat_functions};
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        if (PyModule_AddFunctions(module, functions[i]) < 0) {
+            return -1;
+        }
+    }
+    return add_memory(module, state) || add_graph(module, state) || add_launch(module, state)
+                   || add_team(module, state) || add_calls(module, state)
+               ? -1
+               : 0;
+}
+
+#define EACH_REFERENCE(DO)                                                                         \
+    DO(blocks) DO(pool) DO(buffer_base) DO(node) DO(form) DO(array_base) DO(caller) DO(record_type)\
+    DO(team) DO(walker) DO(array) DO(buffer) DO(const_op) DO(empty_params) DO(empty_tuple) DO(tracing)        \
+    DO(record) DO(on_deep) DO(own_packages) DO(find_site) DO(get_frame) DO(one) DO(name_active)    \
+    DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)
+
+static int
+native_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    State *state = state_of(module);
+#define VISIT(x) Py_VISIT(state->x);
+    EACH_REFERENCE(VISIT)
+    return 0;
+}
+
+static int
+native_clear(PyObject *module)
+{
+    State *state = state_of(module);
+#define CLEAR(x) Py_CLEAR(state->x);
+    EACH_REFERENCE(CLEAR)
+    return 0;
+}
+
+static void
+native_free(void *module)
+{
+    native_clear((PyObject *)module);
+}
+
+static PyModuleDef_Slot native_slots[] = {
+    {Py_mod_exec, native_exec},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+struct PyModuleDef native_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "accnp._native._core",
+    .m_doc = "The hot path of accnp in C; `accnp._native.fallback` is the same in Python.",
+    .m_size = sizeof(State),
+    .m_slots = native_slots,
+    .m_traverse = native_traverse,
+    .m_clear = native_clear,
+    .m_free = native_free,
+};
+
+PyMODINIT_FUNC
+PyInit__core(void)
+{
+    return PyModuleDef_Init(&native_module);
+}

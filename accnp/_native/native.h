@@ -1,0 +1,169 @@
+/* What the files of the extension share: the state of the module and the objects that they make.
+ *
+ * Only CPython's public API is used. Each module object has a state of its own (multi-phase
+ * initialisation), so that nothing mutable is shared between interpreters.
+ */
+
+#ifndef ACCNP_NATIVE_H
+#define ACCNP_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <structmember.h>
+
+/* An array `(argv, counter, n, chunk)` of kernels: chunks are taken from the counter until n. */
+typedef void (*Entry)(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+
+typedef struct {
+    PyTypeObject *blocks, *pool, *buffer_base, *node, *form, *array_base, *caller, *record_type,
+        *team, *walker;
+    /* What Python's side installs: the classes that it derives, and what leaves have in common. */
+    PyTypeObject *array, *buffer;
+    PyObject *const_op, *empty_params, *empty_tuple;
+    /* For recording: open traces, the slow way, who is told of long chains, packages by name. */
+    PyObject *tracing, *record, *on_deep, *own_packages, *find_site, *get_frame;
+    Py_ssize_t limit;
+    bool observed; /* whether each operation goes the slow way, on which somebody looks */
+    PyObject *one, *name_active, *name_called, *name_allocate, *name_view, *name_package;
+    int64_t launches;
+} State;
+
+extern struct PyModuleDef native_module;
+
+static inline State *
+state_of(PyObject *module)
+{
+    return (State *)PyModule_GetState(module);
+}
+
+/* The state of the module that defines the type of an object, or a base of that type. */
+static inline State *
+state_by_type(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &native_module);
+    return module == NULL ? NULL : state_of(module);
+}
+
+/* --- memory: pool.c --- */
+
+typedef struct {
+    uint64_t ptr;
+    PyObject *memory; /* what keeps it mapped; NULL for a piece of a slab */
+} Block;
+
+typedef struct {
+    PyObject_HEAD
+    int64_t limit, kept, reuses, dropped;
+    int64_t live, peak; /* bytes of blocks in use; the most since `peak` was set */
+    PyObject *sizes[256]; /* Blocks by class, NULL where none was asked for yet */
+} Pool;
+
+typedef struct {
+    PyObject_HEAD
+    Pool *pool;
+    int64_t size;
+    Py_ssize_t count, room;
+    Block *items;
+} Blocks;
+
+typedef struct {
+    PyObject_HEAD
+    uint64_t ptr;
+    Py_ssize_t nbytes;
+    PyObject *memory;
+    Blocks *blocks; /* where it goes back to; NULL if it is not the pool's */
+    PyObject *weakrefs;
+} Buffer;
+
+/* A buffer over a free block of a class; NULL, without an error, where there is none. */
+Buffer *take_block(State *state, Blocks *blocks, Py_ssize_t nbytes);
+
+/* Notes that a block of the pool is in use. */
+static inline void
+count_use(Blocks *blocks)
+{
+    Pool *pool = blocks->pool;
+    if (pool != NULL) {
+        pool->live += blocks->size;
+        pool->peak = pool->live > pool->peak ? pool->live : pool->peak;
+    }
+}
+
+/* --- nodes and arrays: graph.c --- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *op, *inputs, *params, *aval, *value, *trace, *site, *form;
+    Py_ssize_t depth;
+    PyObject *weakrefs;
+} Node;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *op, *takes, *aval;
+    char wide;
+} Form;
+
+typedef struct {
+    PyObject_HEAD
+    Node *node;
+    PyObject *weakrefs;
+} Array;
+
+/* An array over a buffer; NULL with an error. */
+PyObject *array_over(State *state, Buffer *buffer, PyObject *aval);
+/* The buffer of a node whose value is there and may be had, borrowed; NULL, without an error. */
+Buffer *value_of(State *state, Node *node);
+
+/* --- launches: launch.c, team.c, stores.c --- */
+
+enum { ALONE, FREE, TOGETHER, BRIEFLY }; /* how a table is run, see launch.c */
+
+/* Does the steps of a table; false with an error if there is no memory for the arguments. */
+bool run_table(State *state, int64_t *base, int mode);
+/* Words on the stack, or from the heap where they do not fit. */
+#define NEAR 128
+static inline int64_t *
+words_for(Py_ssize_t count, int64_t *near)
+{
+    return count <= NEAR ? near : PyMem_RawMalloc((size_t)count * sizeof(int64_t));
+}
+static inline void
+free_words(int64_t *words, int64_t *near)
+{
+    if (words != near) {
+        PyMem_RawFree(words);
+    }
+}
+
+/* Takes chunks of 0..n from a counter. */
+#define FOR_EACH_CHUNK(counter, n, chunk, first, end)                                              \
+    for (int64_t first, end;                                                                       \
+         (first = __atomic_fetch_add((counter), (chunk), __ATOMIC_RELAXED)) < (n)                  \
+         && (end = (n) - first > (chunk) ? first + (chunk) : (n), true);)
+
+void spread(int64_t entry, int64_t *argv, int64_t n, int64_t chunk, int64_t team, int64_t helpers);
+void open_session(int64_t team, int64_t helpers);
+void close_session(int64_t team);
+void copy_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+void group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+void bypass_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+void stream_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
+
+/* --- what each file adds to the module --- */
+
+int add_memory(PyObject *module, State *state);
+int add_graph(PyObject *module, State *state);
+int add_launch(PyObject *module, State *state);
+int add_team(PyObject *module, State *state);
+int add_calls(PyObject *module, State *state);
+
+
+extern PyMethodDef graph_functions[], launch_functions[];
+
+/* Makes a type of a spec, and puts it into the module. */
+PyTypeObject *add_type(PyObject *module, PyType_Spec *spec);
+
+#endif

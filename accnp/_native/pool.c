@@ -1,0 +1,423 @@
+/* Memory: buffers, the free blocks that they come from and go back to.
+ *
+ * A buffer holds the list of free blocks of its size. When the last reference to it goes, its block
+ * goes back to that list, or to the system where enough is kept.
+ */
+
+#include "native.h"
+
+#define SMALL 4096        /* up to here blocks are pieces of slabs, which are never given back */
+#define MOST ((Py_ssize_t)1 << 62)
+#define MIDDLE (1 << 20)  /* from here on all free blocks together are limited, not those of a size */
+
+/* The class of a request, and its size: powers of two, from `SMALL` on with three steps between. */
+static int
+class_of(uint64_t nbytes, int64_t *size)
+{
+    if (nbytes <= 64) {
+        *size = 64;
+        return 0;
+    }
+    int bits = 64 - __builtin_clzll(nbytes - 1); /* the next power of two is 1 << bits */
+    if (nbytes <= SMALL) {
+        *size = (int64_t)1 << bits;
+        return bits - 6;
+    }
+    int shift = bits - 3;
+    int64_t steps = (int64_t)((nbytes - 1) >> shift) + 1; /* 5 to 8 */
+    *size = steps << shift;
+    return 7 + (bits - 13) * 4 + (int)(steps - 5);
+}
+
+/* --- free blocks of one size --- */
+
+static bool
+push(Blocks *self, uint64_t ptr, PyObject *memory)
+{
+    if (self->count == self->room) {
+        Py_ssize_t room = self->room ? 2 * self->room : 16;
+        Block *items = PyMem_Realloc(self->items, (size_t)room * sizeof(Block));
+        if (items == NULL) {
+            return false;
+        }
+        self->items = items;
+        self->room = room;
+    }
+    self->items[self->count++] = (Block){ptr, Py_XNewRef(memory)};
+    if (self->pool != NULL) {
+        self->pool->kept += self->size;
+    }
+    return true;
+}
+
+/* Whether one more block may be kept. */
+static bool
+has_room(Blocks *self)
+{
+    if (self->size <= SMALL) {
+        return true;
+    }
+    if (self->size < MIDDLE) {
+        return self->count * self->size < self->pool->limit >> 4;
+    }
+    return self->pool->kept + self->size <= self->pool->limit;
+}
+
+static void
+blocks_dealloc(Blocks *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    for (Py_ssize_t i = 0; i < self->count; i++) {
+        Py_XDECREF(self->items[i].memory);
+    }
+    PyMem_Free(self->items);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static Py_ssize_t
+blocks_length(Blocks *self)
+{
+    return self->count;
+}
+
+/* fill(begin, end): add the pieces of a slab between two addresses. */
+static PyObject *
+blocks_fill(Blocks *self, PyObject *args)
+{
+    unsigned long long begin, end;
+    if (!PyArg_ParseTuple(args, "KK:fill", &begin, &end)) {
+        return NULL;
+    }
+    for (; begin + (uint64_t)self->size <= end; begin += (uint64_t)self->size) {
+        if (!push(self, begin, NULL)) {
+            return PyErr_NoMemory();
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+blocks_clear(Blocks *self, PyObject *Py_UNUSED(ignored))
+{
+    int64_t freed = 0;
+    while (self->count) {
+        PyObject *memory = self->items[--self->count].memory;
+        if (self->pool != NULL) {
+            self->pool->kept -= self->size;
+        }
+        freed += self->size;
+        Py_XDECREF(memory); /* may run anything */
+    }
+    return PyLong_FromLongLong(freed);
+}
+
+static PyMethodDef blocks_methods[] = {
+    {"fill", (PyCFunction)blocks_fill, METH_VARARGS,
+     "fill(begin, end): add the pieces of a slab between two addresses."},
+    {"clear", (PyCFunction)blocks_clear, METH_NOARGS, "Let all blocks go; returns their bytes."},
+    {NULL},
+};
+static PyMemberDef blocks_members[] = {
+    {"size", T_LONGLONG, offsetof(Blocks, size), READONLY, "Bytes of a block."},
+    {NULL},
+};
+static PyType_Slot blocks_slots[] = {
+    {Py_tp_doc, "Free blocks of one size."},
+    {Py_tp_dealloc, blocks_dealloc},
+    {Py_sq_length, blocks_length},
+    {Py_tp_methods, blocks_methods},
+    {Py_tp_members, blocks_members},
+    {0, NULL},
+};
+static PyType_Spec blocks_spec = {
+    .name = "accnp._native.Blocks",
+    .basicsize = sizeof(Blocks),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = blocks_slots,
+};
+
+/* --- the pool --- */
+
+static int
+pool_init(Pool *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"limit", NULL};
+    long long limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L:Pool", names, &limit)) {
+        return -1;
+    }
+    self->limit = limit;
+    return 0;
+}
+
+static void
+pool_dealloc(Pool *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    for (size_t i = 0; i < 256; i++) {
+        if (self->sizes[i] != NULL) {
+            ((Blocks *)self->sizes[i])->pool = NULL; /* buffers may still hold the list */
+            Py_DECREF(self->sizes[i]);
+        }
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static Blocks *
+blocks_for(State *state, Pool *self, Py_ssize_t nbytes)
+{
+    int64_t size;
+    int which = class_of((uint64_t)nbytes, &size);
+    Blocks *found = (Blocks *)self->sizes[which];
+    if (found == NULL) {
+        found = PyObject_New(Blocks, state->blocks);
+        if (found == NULL) {
+            return NULL;
+        }
+        found->pool = self; /* until that goes */
+        found->size = size;
+        found->count = found->room = 0;
+        found->items = NULL;
+        self->sizes[which] = (PyObject *)found;
+    }
+    return found;
+}
+
+static bool
+size_given(PyObject *given, Py_ssize_t *nbytes)
+{
+    *nbytes = PyLong_AsSsize_t(given);
+    if (*nbytes == -1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Clear();
+            *nbytes = PY_SSIZE_T_MAX;
+            return true;
+        }
+        return false;
+    }
+    if (*nbytes < 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "empty: a size cannot be negative; got %zd; pass 0 or more", *nbytes);
+        return false;
+    }
+    return true;
+}
+
+static PyObject *
+pool_blocks(Pool *self, PyTypeObject *owner, PyObject *const *args, Py_ssize_t nargs,
+            PyObject *Py_UNUSED(names))
+{
+    Py_ssize_t nbytes;
+    if (nargs != 1 || !size_given(args[0], &nbytes)) {
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "blocks: pass a size");
+    }
+    if (nbytes > MOST) {
+        return PyErr_Format(PyExc_MemoryError, "blocks: no block has %zd bytes", nbytes);
+    }
+    return Py_XNewRef((PyObject *)blocks_for(PyType_GetModuleState(owner), self, nbytes));
+}
+
+Buffer *
+take_block(State *state, Blocks *blocks, Py_ssize_t nbytes)
+{
+    if (blocks->count == 0) {
+        return NULL;
+    }
+    Buffer *made = (Buffer *)state->buffer->tp_alloc(state->buffer, 0);
+    if (made == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (blocks->count == 0) { /* allocating may have collected garbage, and that run anything */
+        Py_DECREF(made);
+        return NULL;
+    }
+    Block block = blocks->items[--blocks->count];
+    blocks->pool->kept -= blocks->size;
+    blocks->pool->reuses++;
+    made->ptr = block.ptr;
+    made->memory = block.memory;
+    made->nbytes = nbytes;
+    made->blocks = (Blocks *)Py_NewRef(blocks);
+    count_use(blocks);
+    return made;
+}
+
+static PyObject *
+pool_empty(Pool *self, PyTypeObject *owner, PyObject *const *args, Py_ssize_t nargs,
+           PyObject *Py_UNUSED(names))
+{
+    State *state = PyType_GetModuleState(owner);
+    Py_ssize_t nbytes;
+    if (nargs != 1 || !size_given(args[0], &nbytes)) {
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "empty: pass a size");
+    }
+    PyObject *blocks = Py_None;
+    if (nbytes <= MOST) {
+        blocks = (PyObject *)blocks_for(state, self, nbytes);
+        if (blocks == NULL) {
+            return NULL;
+        }
+        Buffer *made = take_block(state, (Blocks *)blocks, nbytes);
+        if (made != NULL) {
+            return (PyObject *)made;
+        }
+    }
+    PyObject *vector[] = {(PyObject *)self, blocks, args[0]};
+    return PyObject_VectorcallMethod(state->name_allocate, vector, 3, NULL);
+}
+
+static PyObject *
+pool_sizes(Pool *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *found = PyList_New(0);
+    for (size_t i = 0; found != NULL && i < 256; i++) {
+        if (self->sizes[i] != NULL && PyList_Append(found, self->sizes[i]) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+static PyMethodDef pool_methods[] = {
+    {"blocks", (PyCFunction)(void (*)(void))pool_blocks,
+     METH_METHOD | METH_FASTCALL | METH_KEYWORDS, "The free blocks for a request of so many bytes."},
+    {"empty", (PyCFunction)(void (*)(void))pool_empty,
+     METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
+     "A buffer of so many bytes, with unspecified contents. New ones are made by the method\n"
+     "`_allocate(blocks, nbytes)`, where blocks is None for sizes beyond all classes."},
+    {"sizes", (PyCFunction)pool_sizes, METH_NOARGS, "The lists of free blocks, by size."},
+    {NULL},
+};
+static PyMemberDef pool_members[] = {
+    {"limit", T_LONGLONG, offsetof(Pool, limit), 0, "Bytes that are kept at most."},
+    {"kept", T_LONGLONG, offsetof(Pool, kept), READONLY, "Bytes in free blocks."},
+    {"reuses", T_LONGLONG, offsetof(Pool, reuses), READONLY, "Blocks that were used again."},
+    {"live", T_LONGLONG, offsetof(Pool, live), READONLY, "Bytes of blocks in use."},
+    {"peak", T_LONGLONG, offsetof(Pool, peak), 0, "The most bytes in use; may be set."},
+    {"dropped", T_LONGLONG, offsetof(Pool, dropped), READONLY, "Bytes given back to the system."},
+    {NULL},
+};
+static PyType_Slot pool_slots[] = {
+    {Py_tp_doc, "Free blocks of all sizes."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_init, pool_init},
+    {Py_tp_dealloc, pool_dealloc},
+    {Py_tp_methods, pool_methods},
+    {Py_tp_members, pool_members},
+    {0, NULL},
+};
+static PyType_Spec pool_spec = {
+    .name = "accnp._native.Pool",
+    .basicsize = sizeof(Pool),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = pool_slots,
+};
+
+/* --- buffers --- */
+
+static int
+buffer_init(Buffer *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"ptr", "nbytes", "memory", "blocks", NULL};
+    unsigned long long ptr;
+    Py_ssize_t nbytes;
+    PyObject *memory, *blocks = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnO|O:Buffer", names, &ptr, &nbytes, &memory,
+                                     &blocks)) {
+        return -1;
+    }
+    State *state = state_by_type(Py_TYPE(self));
+    if (state == NULL) {
+        return -1;
+    }
+    if (blocks != Py_None && Py_TYPE(blocks) != state->blocks) {
+        PyErr_SetString(PyExc_TypeError, "Buffer: blocks are those of a pool, or None");
+        return -1;
+    }
+    self->ptr = ptr;
+    self->nbytes = nbytes;
+    Py_XSETREF(self->memory, memory == Py_None ? NULL : Py_NewRef(memory));
+    if (blocks != Py_None && self->blocks == NULL) {
+        self->blocks = (Blocks *)Py_NewRef(blocks);
+        count_use(self->blocks);
+    }
+    return 0;
+}
+
+static int
+buffer_traverse(Buffer *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->memory);
+    return 0;
+}
+
+static void
+buffer_dealloc(Buffer *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs != NULL) {
+        PyObject_ClearWeakRefs((PyObject *)self);
+    }
+    Blocks *blocks = self->blocks;
+    if (blocks != NULL) {
+        Pool *pool = blocks->pool;
+        if (pool != NULL) {
+            pool->live -= blocks->size;
+            if (!has_room(blocks) || !push(blocks, self->ptr, self->memory)) {
+                pool->dropped += blocks->size;
+            }
+        }
+        Py_DECREF(blocks);
+    }
+    Py_XDECREF(self->memory);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+buffer_size_class(Buffer *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLongLong(self->blocks == NULL ? 0 : self->blocks->size);
+}
+
+static PyGetSetDef buffer_getset[] = {
+    {"size_class", (getter)buffer_size_class, NULL, "Bytes of its block; 0: not of the pool.", NULL},
+    {NULL},
+};
+static PyMemberDef buffer_members[] = {
+    {"ptr", T_ULONGLONG, offsetof(Buffer, ptr), READONLY, "Address."},
+    {"nbytes", T_PYSSIZET, offsetof(Buffer, nbytes), READONLY, "Size in bytes."},
+    {"memory", T_OBJECT, offsetof(Buffer, memory), READONLY, "What keeps the memory mapped."},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Buffer, weakrefs), READONLY},
+    {NULL},
+};
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_doc, "Memory of a known size, which goes back to its pool."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_init, buffer_init},
+    {Py_tp_dealloc, buffer_dealloc},
+    {Py_tp_traverse, buffer_traverse},
+    {Py_tp_members, buffer_members},
+    {Py_tp_getset, buffer_getset},
+    {0, NULL},
+};
+static PyType_Spec buffer_spec = {
+    .name = "accnp._native.BufferBase",
+    .basicsize = sizeof(Buffer),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = buffer_slots,
+};
+
+int
+add_memory(PyObject *module, State *state)
+{
+    state->blocks = add_type(module, &blocks_spec);
+    state->pool = add_type(module, &pool_spec);
+    state->buffer_base = add_type(module, &buffer_spec);
+    return state->blocks && state->pool && state->buffer_base ? 0 : -1;
+}
