@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "ALONE", "BRIEFLY", "BYPASS", "COMPILED", "COPY", "FREE", "GROUP", "SPREAD", "STREAM",
@@ -31,17 +33,14 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
     )
 
 
-try:
-    from accnp._native import _core
-except ModuleNotFoundError:
-    _core = None
-if os.environ.get("ACCNP_NATIVE") == "0":
-    _core = None
-elif _core is not None and _core.INTERFACE != INTERFACE:
-    raise ImportError(
-        f"accnp: the extension {_core.__file__} was built for another version of the package; "
-        "install accnp again, or set ACCNP_NATIVE=0 to do without it"
-    )
+_core: Any = None
+if os.environ.get("ACCNP_NATIVE") != "0" and find_spec("accnp._native._core") is not None:
+    _core = import_module("accnp._native._core")
+    if _core.INTERFACE != INTERFACE:
+        raise ImportError(
+            f"accnp: the extension {_core.__file__} was built for another version of the package; "
+            "install accnp again, or set ACCNP_NATIVE=0 to do without it"
+        )
 COMPILED = _core is not None
 
 if COMPILED and not TYPE_CHECKING:
