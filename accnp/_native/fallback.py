@@ -11,6 +11,7 @@ import ctypes
 import functools
 import itertools
 import queue
+import struct
 import sys
 from _thread import allocate_lock
 from collections import deque
@@ -35,10 +36,10 @@ MOST = 1 << 62
 class Blocks:
     """Free blocks of one size."""
 
-    __slots__ = ("_items", "_pool", "size")
+    __slots__ = ("_items", "pool", "size")
 
     def __init__(self, pool: Pool, size: int) -> None:
-        self._pool, self.size = pool, size
+        self.pool, self.size = pool, size
         self._items: deque[tuple[int, Any]] = deque()
 
     def __len__(self) -> int:
@@ -50,8 +51,8 @@ class Blocks:
         if self.size <= SMALL:
             return True
         if self.size < MIDDLE:
-            return len(self._items) * self.size < self._pool.limit >> 4
-        return self._pool.kept + self.size <= self._pool.limit
+            return len(self._items) * self.size < self.pool.limit >> 4
+        return self.pool.kept + self.size <= self.pool.limit
 
     def fill(self, begin: int, end: int) -> None:
         """Add the pieces of a slab between two addresses."""
@@ -153,7 +154,7 @@ class BufferBase:
         self.memory = memory
         self._blocks = blocks
         if blocks is not None:
-            pool = blocks._pool
+            pool = blocks.pool
             pool.live += blocks.size
             if pool.live > pool.peak:
                 pool.peak = pool.live
@@ -170,11 +171,11 @@ class BufferBase:
         except AttributeError:  # an exception came between the making of the object and __init__
             return
         if blocks is not None:
-            blocks._pool.live -= blocks.size
+            blocks.pool.live -= blocks.size
             if blocks.has_room:
                 blocks._items.append((self.ptr, self.memory))
             else:
-                blocks._pool._dropped.append(blocks.size)
+                blocks.pool._dropped.append(blocks.size)
 
 
 # --- nodes and arrays ---
@@ -185,6 +186,7 @@ class _State:
 
     buffer: ClassVar[Any] = None
     array: ClassVar[Any] = None
+    const: ClassVar[Any] = None
     params: ClassVar[dict[str, Any]] = {}
     tracing: ClassVar[list[Any]] = []
     record: ClassVar[Any] = None
@@ -221,7 +223,7 @@ def install_recording(
     """Set what recording needs: the operation and the parameters of leaves, the list of open
     traces, the function for traced operands, who is told of long chains, packages by name and
     whether they are accnp's, what finds the user's line from a frame, `sys._getframe`."""
-    _State.params, _State.tracing, _State.record = params, tracing, record
+    _State.const, _State.params, _State.tracing, _State.record = const, params, tracing, record
     _State.on_deep, _State.own_packages, _State.find_site = on_deep, own_packages, find_site
 
 
@@ -327,18 +329,160 @@ def observe_recording(on: bool) -> None:
     _State.observed = on
 
 
-# --- calls and graphs that were seen before: the extension alone has records of these ---
+# --- calls and graphs that were seen before ---
 
 
 class Record:
-    """What calls of one signature, or graphs of one structure, do."""
+    """What calls of one signature do, see `calls.c`; of graphs, the extension alone has records."""
 
     def __init__(self, words: Sequence[int], objects: tuple[Any, ...], keeps: Any) -> None:
         self.keeps = keeps
+        self._words, self._objects = words, objects
+
+    @functools.cached_property
+    def call(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+        """A function of the arguments of a call, which returns the result; `MISS` where they are
+        not as the record says."""
+        return _Writer(self._words, self._objects).function()
+
+
+MISS = object()
+_ARRAY, _TUPLE, _LIST, _DICT, _SAME, _NUMBER = range(6)
+_NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
+
+
+class _Writer:
+    """Writes a record of calls as a Python function."""
+
+    def __init__(self, words: Sequence[int], objects: tuple[Any, ...]) -> None:
+        self.words = iter(words)
+        self.lines: list[str] = []
+        self.buffers: list[str] = []  # of the leaves, and those that are made
+        self.addresses: list[str] = []
+        self.count = 0
+        self.scope: dict[str, Any] = {f"o{i}": x for i, x in enumerate(objects)}
+        self.scope |= {
+            "MISS": MISS, "Array": _State.array, "Buffer": _State.buffer, "Node": Node,
+            "const": _State.const, "params": _State.params, "wrap": wrap,
+            "address": ctypes.addressof, "float32": ctypes.c_float, "float64": ctypes.c_double,
+            "int64": ctypes.c_int64,
+        }  # fmt: skip
+
+    def function(self) -> Callable[..., Any]:
+        """The function of `args` and `kwargs`."""
+        positional, by_name, empties, names = [next(self.words) for _ in range(4)]
+        closed, leaves, fixed, fresh, _, mode, build, table, team, helpers = [
+            next(self.words) for _ in range(10)
+        ]
+        self.miss(f"len(args) != {positional} or len(kwargs) != {by_name}")
+        keys = [self.object() for _ in range(by_name)]
+        if keys:
+            self.miss(f"(*kwargs,) != ({', '.join(keys)},)")
+        for _ in range(empties):
+            self.miss(self.object())
+        for _ in range(names):
+            where, name, wanted = self.object(), self.object(), self.object()
+            self.miss(f"{where}.get({name}) is not {wanted}")
+        for _ in range(closed):
+            self.node(self.object())
+        for _ in range(positional + by_name):
+            place = next(self.words)
+            given = (
+                f"args[{place}]" if place < positional else f"kwargs[{keys[place - positional]}]"
+            )
+            self.argument(given)
+        assert len(self.buffers) == closed + leaves
+        self.addresses += [str(next(self.words)) for _ in range(fixed)]
+        for _ in range(fresh):
+            blocks, nbytes = self.object(), next(self.words)
+            self.buffers.append(self.name(f"{blocks}.pool.empty({nbytes})"))
+            self.addresses.append(f"{self.buffers[-1]}.ptr")
+        self.scope["run"] = walker(mode, table)
+        before = [str(team), str(helpers)] if mode >= _TOGETHER else []
+        self.lines.append(f"run({', '.join(before + self.addresses)})")
+        result = self.result()
+        self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
+        body = "\n".join(["def call(args, kwargs):", *[f"    {line}" for line in self.lines]])
+        exec(compile(body, "<accnp call>", "exec"), self.scope)
+        return self.scope["call"]
+
+    def miss(self, condition: str) -> None:
+        self.lines += [f"if {condition}:", "    return MISS"]
+
+    def name(self, value: str) -> str:
+        """A new name for a value."""
+        self.count += 1
+        self.lines.append(f"x{self.count} = {value}")
+        return f"x{self.count}"
+
+    def object(self) -> str:
+        """The object that the next word refers to."""
+        return f"o{next(self.words)}"
+
+    def node(self, node: str) -> None:
+        """A leaf whose value must be there."""
+        self.miss(f"{node}.trace is not None and {node}.trace.active")
+        value = self.name(f"{node}.value")
+        self.miss(f"type({value}) is not Buffer")
+        self.buffers.append(value)
+        self.addresses.append(f"{value}.ptr")
+
+    def argument(self, given: str) -> None:
+        """What an argument, or an item of one, must be."""
+        kind = next(self.words)
+        if kind == _SAME:
+            self.miss(f"{given} is not {self.object()}")
+            return
+        x = self.name(given)
+        if kind == _ARRAY:
+            self.miss(f"type({x}) is not Array")
+            node = self.name(f"{x}._node")
+            self.miss(f"{node}.aval is not {self.object()}")
+            self.node(node)
+        elif kind == _NUMBER:
+            self.miss(f"type({x}) is not {self.object()}")
+            how = next(self.words)
+            if how < 0:
+                bits = -8 * how - 1
+                self.miss(f"not {-(1 << bits)} <= {x} < {1 << bits}")
+            self.buffers.append(self.name(f"{_NUMBERS[how]}({x})"))
+            self.addresses.append(f"address({self.buffers[-1]})")
+        elif kind == _DICT:
+            count = next(self.words)
+            self.miss(f"type({x}) is not dict or len({x}) != {count}")
+            for _ in range(count):
+                key = self.object()
+                item = self.name(f"{x}.get({key}, MISS)")
+                self.miss(f"{item} is MISS")
+                self.argument(item)
+        else:
+            class_, count = self.object(), next(self.words)
+            self.miss(f"type({x}) is not {class_} or len({x}) != {count}")
+            items = self.name(f"(*{x},)")  # a list may change meanwhile
+            self.miss(f"len({items}) != {count}")
+            for i in range(count):
+                self.argument(f"{items}[{i}]")
+
+    def result(self) -> str:
+        """What the result is, as an expression."""
+        kind = next(self.words)
+        if kind == _ARRAY:
+            buffer = self.buffers[next(self.words)]
+            return f"wrap(Node(const, (), params, {self.object()}, {buffer}, None, 0, None))"
+        if kind == _SAME:
+            return self.object()
+        items = []
+        for _ in range(next(self.words)):
+            key = f"{self.object()}: " if kind == _DICT else ""
+            items.append(key + self.result())
+        inside = ", ".join(items)
+        if kind == _DICT:
+            return f"{{{inside}}}"
+        return f"[{inside}]" if kind == _LIST else f"({inside}{',' if items else ''})"
 
 
 class Caller:
-    """Calls its method `_called`."""
+    """Calls by records where one fits, and its method `_called` where none does."""
 
     __slots__ = ("_records",)
     _records: tuple[Record, ...]
@@ -349,6 +493,10 @@ class Caller:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for record in self._records:
+            found = record.call(args, kwargs)
+            if found is not MISS:
+                return found
         return self._called(*args, **kwargs)
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
@@ -356,7 +504,7 @@ class Caller:
 
 
 def repeat(records: tuple[Record, ...], node: Node) -> bool:
-    """Compute a pending node by one of some records; returns whether one fits."""
+    """Compute a pending node by one of some records; returns whether one fits: never."""
     return False
 
 
@@ -395,7 +543,8 @@ def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
 def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: int) -> None:
     """Run a kernel on several threads."""
     _count()
-    _share(entry, ctypes.addressof(_Words(len(arguments))(*arguments)), n, chunk, team, helpers)
+    argv = _Words(len(arguments))(*arguments)
+    _share(entry, ctypes.addressof(argv), n, chunk, team, helpers)
 
 
 def _read(address: int, count: int) -> list[int]:
@@ -405,51 +554,106 @@ def _read(address: int, count: int) -> list[int]:
 class _Step:
     """One step of a table, see `engine/table.py`."""
 
-    __slots__ = ("chunk", "end", "entry", "n", "places")
+    __slots__ = ("_count", "_first", "_pack", "_places", "_spare", "chunk", "end", "entry", "n")
 
     def __init__(self, address: int) -> None:
         self.entry, self.n, self.chunk, count = _read(address, 4)
         words = _read(address + 32, 2 * count)
-        self.places = list(zip(words[::2], words[1::2], strict=True))
+        places = [*zip(words[::2], words[1::2], strict=True)]
         self.end = address + 32 + 16 * count
+        # What is always the same comes last, and stands in the blocks of arguments.
+        changing = max([i + 1 for i, (which, _) in enumerate(places) if which], default=0)
+        self._count, self._first = count, [more for _, more in places]
+        self._places = places[:changing]
+        self._pack = struct.Struct(f"{changing}q").pack_into
+        # Blocks that no thread uses just now.
+        self._spare: list[ctypes.Array[ctypes.c_int64]] = []
 
-    def arguments(self, base: Any) -> ctypes.Array[ctypes.c_int64]:
-        return _Words(len(self.places))(*[base[which] + more for which, more in self.places])
+    @property
+    def simple(self) -> bool:
+        """Whether what changes are addresses of buffers."""
+        return all([which > 1 and not more for which, more in self._places])
+
+    def runs(self, made: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
+        """A function of these addresses that does the step on this thread."""
+        entry, n, pack, spare, new = made(self.entry), self.n, self._pack, self._spare, self.new
+        pick = [which - 2 for which, _ in self._places]
+
+        def run(*buffers: int) -> None:
+            next(_State.launches)
+            try:
+                argv = spare.pop()
+            except IndexError:
+                argv = new()
+            pack(argv, 0, *[buffers[i] for i in pick])
+            entry(argv, None, n, 0)  # without a counter: from 0 to n
+            spare.append(argv)
+
+        def run_in_order(*buffers: int) -> None:
+            next(_State.launches)
+            try:
+                argv = spare.pop()
+            except IndexError:
+                argv = new()
+            pack(argv, 0, *buffers)
+            entry(argv, None, n, 0)
+            spare.append(argv)
+
+        return run_in_order if pick == [*range(len(pick))] else run
+
+    def new(self) -> ctypes.Array[ctypes.c_int64]:
+        """A block of arguments."""
+        return _Words(self._count)(*self._first)
+
+    def run(self, base: Sequence[int], entry: Callable[..., None]) -> None:
+        """Do the step on this thread, with these bases."""
+        try:
+            argv = self._spare.pop()
+        except IndexError:
+            argv = self.new()
+        self._pack(argv, 0, *[base[which] + more for which, more in self._places])
+        entry(argv, None, self.n, 0)
+        self._spare.append(argv)
+
+    def run_together(self, base: Sequence[int], team: int, helpers: int) -> None:
+        """Do the step on several threads."""
+        argv = self.new()
+        self._pack(argv, 0, *[base[which] + more for which, more in self._places])
+        _share(self.entry, ctypes.addressof(argv), self.n, self.chunk, team, helpers)
+
+
+def _steps(table: int) -> list[_Step]:
+    """The steps of a table; those of groups one by one."""
+    found: list[_Step] = []
+    at = table + 24
+    for _ in range(_read(table + 8, 1)[0]):
+        step = _Step(at)
+        at = step.end
+        if step.entry == GROUP:
+            found += [_Step(address) for address in _read(step._first[1], step.n)]
+        else:
+            found.append(step)
+    return found
 
 
 def walker(mode: int, table: int) -> Callable[..., None]:
     """Return what runs a table in a mode: a function of the addresses of buffers; behind a team and
     the number of its helpers, where these are wanted."""
-    _, count, launched = _read(table, 3)
-    steps = []
-    at = table + 24
-    for _ in range(count):
-        steps.append(_Step(at))
-        at = steps[-1].end
+    launched, steps = _read(table + 16, 1)[0], _steps(table)
     made = _released if mode != _ALONE else _held
-    if count == 1 and mode < _TOGETHER and all(which != 1 for which, _ in steps[0].places):
-        (step,) = steps
-        entry, n, words = made(step.entry), step.n, _Words(len(step.places))
-        places, counter = step.places, _Words(1)
-
-        def run_one(*buffers: int) -> None:
-            _count()
-            base = (0, 0, *buffers)
-            entry(words(*[base[which] + more for which, more in places]), counter(), n, n)
-
-        return run_one
+    if len(steps) == 1 == launched and mode < _TOGETHER and steps[0].simple:
+        return steps[0].runs(made)
+    all_steps = [(step, made(step.entry), step.n > step.chunk) for step in steps]
 
     def run(*buffers: int) -> None:
         _count(launched)
-        base = _Words(2 + len(buffers))(0, 0, *buffers)
-        base[1] = ctypes.addressof(base)
+        base = (0, 0, *buffers)
         team, helpers = buffers[:2] if mode == _TOGETHER else (0, 0)
-        for step in steps:
-            argv = step.arguments(base)
-            if helpers and step.n > step.chunk:
-                _share(step.entry, ctypes.addressof(argv), step.n, step.chunk, team, helpers)
+        for step, entry, several in all_steps:
+            if helpers and several:
+                step.run_together(base, team, helpers)
             else:
-                made(step.entry)(argv, _Words(1)(), step.n, step.n)
+                step.run(base, entry)
 
     return run
 
@@ -544,8 +748,6 @@ def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -
 
 # --- entries that are no kernels of anybody's; see `launch.c` and `stores.c` ---
 
-_taking = allocate_lock()
-
 
 def _copy(argv: int, counter: int, n: int, chunk: int) -> None:
     to, source, nbytes = _read(argv, 3)
@@ -553,18 +755,7 @@ def _copy(argv: int, counter: int, n: int, chunk: int) -> None:
 
 
 def _group(argv: int, counter: int, n: int, chunk: int) -> None:
-    base_, index, _ = _read(argv, 3)
-    base = _Words(1 << 40).from_address(base_)
-    taken = ctypes.c_int64.from_address(counter)
-    while True:
-        with _taking:
-            first = taken.value
-            taken.value += chunk
-        if first >= n:
-            return
-        for address in _read(index + 8 * first, min(chunk, n - first)):
-            step = _Step(address)
-            _released(step.entry)(step.arguments(base), _Words(1)(), step.n, step.n)
+    raise AssertionError("the steps of a group are run one by one")
 
 
 def _stream(argv: int, counter: int, n: int, chunk: int) -> None:

@@ -351,7 +351,11 @@ static int
 buffer_traverse(Buffer *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->memory);
+    /* A block of the pool outlives the buffer: were it visited, the collector would take it apart
+     * with a cycle of garbage that the buffer is in. It refers to nothing. */
+    if (self->blocks == NULL) {
+        Py_VISIT(self->memory);
+    }
     return 0;
 }
 

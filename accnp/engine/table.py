@@ -167,13 +167,19 @@ def _walk(plan: Section) -> Walk | None:
 
         return Walk(run_one, table.words, mode, 0, results, outputs, scratch)
 
+    def run_without_scratch(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+        buffers = [*leaves, *map(empty, results)]
+        walk(*map(_address, buffers))
+        return [buffers[i] for i in outputs]
+
     def run_all(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
         buffers = [*leaves, *map(empty, results)]
         inner = empty(scratch)
         walk(*map(_address, buffers), inner.ptr)
         return [buffers[i] for i in outputs]
 
-    return Walk(run_all, table.words, mode, 0, results, outputs, scratch)
+    run = run_all if scratch else run_without_scratch
+    return Walk(run, table.words, mode, 0, results, outputs, scratch)
 
 
 def groups_of(plan: Plan) -> list[list[KernelStep]] | None:

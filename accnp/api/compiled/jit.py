@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import numpy as np
 
 from accnp import engine, errors
-from accnp._native import COMPILED, Caller, Record
+from accnp._native import Caller, Record
 from accnp.api.arguments.convert import as_node, is_host_value
 from accnp.api.compiled import misses
 from accnp.api.compiled.statics import (
@@ -552,8 +552,6 @@ def _arm(
     function: JitFunction, entry: Entry, args: tuple, kwargs: dict[str, Any], key: Any
 ) -> None:
     """Let the extension make calls like this one from now on."""
-    if not COMPILED:
-        return
     with _entering:
         _armed.add(function)
     # Loaded here: not in programs that call each function once.
