@@ -24,6 +24,7 @@ import numpy as np
 import threadpoolctl
 
 import accnp
+from accnp._native import COMPILED
 from accnp.config import OPTIONS, config
 from accnp.engine.describe import bytes_text
 from accnp.runtime import compile as kernels
@@ -73,6 +74,7 @@ def _machine() -> dict[str, Any]:
         "threads": f"{config.threads}, of kernels and BLAS (ACCNP_THREADS)",
         "vectors": f"{_vector_bits(objects)} bits",
         "memory": _memory(),
+        "hot path": "C extension" if COMPILED else "Python (no extension, or ACCNP_NATIVE=0)",
         "devices": _devices(None),
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import os
 import threading
 import warnings
@@ -105,11 +106,51 @@ def _default_cache_dir() -> str:
 
 
 def default_threads() -> int:
-    """The CPUs that this process may use."""
+    """The CPUs that this process may use, as many as its control groups give it time for."""
+    quota = _quota()
+    return usable_cpus() if quota is None else max(1, min(usable_cpus(), math.ceil(quota)))
+
+
+def usable_cpus() -> int:
+    """The CPUs that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
+
+
+def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> float | None:
+    """How many CPUs the control groups of this process allow (Linux), None for no limit: of all
+    groups around it, the least."""
+    found = []
+    try:
+        with open(groups) as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        # In a container the paths are those of the host, and the root is its own group.
+        for folder in {f"{path[:i]}" for i, c in enumerate(f"{path}/") if c == "/"} | {""}:
+            if controllers:  # version 1
+                base = f"{root}/{controllers}{folder}"
+                limit = [_words(f"{base}/cpu.cfs_{x}_us") for x in ("quota", "period")]
+                words = [x[0] for x in limit if x]
+            else:
+                words = _words(f"{root}{folder}/cpu.max")
+            if len(words) == 2 and words[0].isdecimal() and int(words[1]):
+                found.append(int(words[0]) / int(words[1]))
+    return min(found, default=None)
+
+
+def _words(path: str) -> list[str]:
+    try:
+        with open(path) as file:
+            return file.read().split()
+    except OSError:
+        return []
 
 
 MATMUL = (
@@ -162,6 +203,7 @@ _OPTIONS = [
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
     Option("threads", int, None, ours=True, least=1),
     Option("background_compilation", bool, True, ours=True),  # see runtime/tiers.py
+    Option("code_symbols", bool, False, ours=True),  # see runtime/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # see passes/fuse.py
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
@@ -379,6 +421,7 @@ class Config(threading.local):
     threads: int
     cache_dir: str
     background_compilation: bool
+    code_symbols: bool
     fastmath: bool
     fusion_limit: int
     user_contexts: Any

@@ -20,10 +20,34 @@ from types import FrameType
 from typing import Any, ClassVar
 
 __all__ = [
-    "BYPASS", "COPY", "GROUP", "SPREAD", "STREAM", "ArrayBase", "Blocks", "BufferBase", "Caller",
-    "Form", "Node", "Pool", "Record", "Team", "install_arrays", "install_buffers",
-    "install_recording", "launch_held", "launch_released", "launches", "observe_recording",
-    "operate", "repeat", "set_pending_limit", "share", "walker", "wrap",
+    "BYPASS",
+    "COPY",
+    "GROUP",
+    "SPREAD",
+    "STREAM",
+    "ArrayBase",
+    "Blocks",
+    "BufferBase",
+    "Caller",
+    "Form",
+    "Node",
+    "Pool",
+    "Record",
+    "Team",
+    "install_arrays",
+    "install_buffers",
+    "install_recording",
+    "launch_held",
+    "launch_released",
+    "launches",
+    "observe_recording",
+    "operate",
+    "register_code",
+    "repeat",
+    "set_pending_limit",
+    "share",
+    "walker",
+    "wrap",
 ]  # fmt: skip
 
 # --- memory ---
@@ -784,3 +808,7 @@ GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _group)
 STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _stream)
 BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _bypass)
 SPREAD = _address(_SPREAD, _share)
+
+
+def register_code(file: bytes) -> None:
+    """Make an object file in memory known to gdb: the extension alone can."""

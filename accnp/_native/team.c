@@ -340,6 +340,9 @@ close_session(int64_t where)
     __atomic_fetch_sub(&team->sessions, 1, __ATOMIC_RELAXED);
 }
 
+/* By this threadpoolctl knows the library that has our threads. */
+__attribute__((visibility("default"), used)) const char accnp_threads[] = "accnp";
+
 /* --- the team as an object --- */
 
 typedef struct {

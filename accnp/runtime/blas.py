@@ -12,14 +12,14 @@ import sys
 import threading
 from typing import Any
 
-from accnp.config import config, default_threads, listeners
+from accnp.config import config, listeners, usable_cpus
 from accnp.forks import renewed
 
 __all__ = ["follow"]
 
 # What the libraries have. They start with all CPUs, or with what the user's environment says (e.g.
 # OPENBLAS_NUM_THREADS): nothing is touched until somebody wants another number.
-_applied = default_threads()
+_applied = usable_cpus()
 _wanted: int | None = None  # by the user's threads, once one has changed a switch
 _controller: Any = None
 _SCIPYS = "scipy.linalg.cython_blas"  # a module that comes with a library of SciPy's own

@@ -308,17 +308,17 @@ def _native(
         data = disk.get(key)
         if data is not None:
             try:
-                return *loader.load(data, *symbols), "disk"
+                return *loader.load(data, *symbols, kernel=identity[0]), "disk"
             except RuntimeError:
                 disk.drop(key)
     lowered = aside(text)  # in typing contexts that are not to be left half made
     try:
         if upgrades is not None and _tiers().room():
-            addresses, code, parts = _tiers().first(*lowered)
+            addresses, code, parts = _tiers().first(*lowered, kernel=identity[0])
             upgrades.append((addresses.pop(), parts, disk, key))
             return addresses, code, "compiled"
         data = _objects().build(*lowered)
-        loaded = loader.load(data, *symbols)
+        loaded = loader.load(data, *symbols, kernel=identity[0])
     except RuntimeError as error:
         # LLVM refuses the text, or the code calls a function that no loaded library has.
         raise CompileError(

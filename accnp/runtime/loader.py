@@ -14,6 +14,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accnp.config import config
 from accnp.forks import imported
 from accnp.runtime.library import called_in
 
@@ -28,6 +29,7 @@ _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
 _X86_64, _RELOCATABLE = 62, 1
 _TABLE, _RELA, _ZEROS, _REL, _UNWIND = 2, 4, 8, 9, 0x70000001  # kinds of sections
 _WRITE, _LOADED = 1, 2  # flags of sections
+_FUNCTION = 2  # kind of symbols
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2  # sections of symbols that have none
 # Kinds of references: absolute and relative, of 64 and 32 bits; through a table of addresses.
 _ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
@@ -49,12 +51,16 @@ def _images(data: bytes) -> list[bytes]:
     return found
 
 
-def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
-    """Load object files; returns the addresses of symbols, and kernels that they call."""
+def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
+    """Load object files of a kernel; returns the addresses of symbols, and kernels that they
+    call."""
     images = _images(data)
     outer, kernels = called_in(data)
     try:
-        found = _Image(images, outer).addresses
+        image = _Image(images, outer)
+        if config.code_symbols:
+            imported("accnp.runtime.code_symbols").publish(kernel, image.functions())
+        found = image.addresses
         return [found[symbol] for symbol in symbols], kernels
     except (_UnknownError, KeyError, struct.error):
         objects = imported("accnp.runtime.objects")
@@ -73,7 +79,7 @@ class _Image:
         self.outer = outer
         self.process = ctypes.CDLL(None)
         self.addresses: dict[str, int] = {}
-        files = [_File(image) for image in images]
+        self.files = files = [_File(image) for image in images]
         code = [s for f in files for s in f.sections if s.loaded and not s.writable]
         data = [s for f in files for s in f.sections if s.loaded and s.writable]
         self.slots: dict[Any, int] = {}
@@ -96,6 +102,15 @@ class _Image:
             for section, place, kind, symbol, addend in f.references:
                 self._refer(f, section.place + place, kind, f.symbols[symbol], addend)
         self._executable(edge)
+
+    def functions(self) -> list[tuple[str, int, int]]:
+        """The functions in the code: symbol, address and size of each."""
+        return [
+            (x.name, address, x.size)
+            for f in self.files
+            for x in f.symbols
+            if x.is_function and (address := f.address(x, self.base)) is not None
+        ]
 
     def _mapped(self, size: int) -> int:
         take = self.process.mmap
@@ -175,12 +190,13 @@ def _laid_out(sections: Sequence[_Section], at: int) -> int:
 
 
 class _Symbol:
-    __slots__ = ("common", "name", "section", "shared", "size", "value")
+    __slots__ = ("common", "is_function", "name", "section", "shared", "size", "value")
 
     def __init__(self, name: str, entry: tuple[int, ...]) -> None:
         _, info, _, self.section, self.value, self.size = entry
         self.name = name
         self.shared = bool(info >> 4)  # not local
+        self.is_function = info & 15 == _FUNCTION and self.section != _UNDEFINED
         self.common = -1
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from accnp._native import BYPASS, STREAM, Team, launch_released, share
 from accnp.config import config
-from accnp.forks import at_fork
+from accnp.forks import at_fork, imported
 from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
 from accnp.runtime.compile import Kernel, counters
 
@@ -48,6 +48,7 @@ class _Team:
     def prepare(self, threads: int) -> None:
         """Have helpers for so many threads in all, who look for work if each has a processor."""
         team = self._team
+        _be_found()
         with self._lock:
             team.looks = _LOOKS if threads <= _processors() else 0
             while self.helpers < threads - 1:
@@ -86,6 +87,23 @@ def _processors() -> int:
 
 
 _team = _Team()
+_limit: int | None = None  # of threadpoolctl
+
+
+def most() -> int:
+    """On how many threads a kernel runs at most."""
+    return config.threads if _limit is None else min(config.threads, _limit)
+
+
+def limit(threads: int) -> None:
+    """Let kernels run on so many threads at most, whatever `config.threads` says."""
+    global _limit
+    _limit = max(1, threads) if threads < config.threads else None
+
+
+def _be_found() -> None:
+    """Let threadpoolctl know of the threads."""
+    imported("accnp.runtime.thread_control")
 
 
 def parallel_run(
@@ -158,7 +176,7 @@ def way(
 
 def call_helpers(wanted: int) -> tuple[int, int]:
     """Helpers, as many as are wanted and allowed: the address of the team, and how many."""
-    threads = config.threads
+    threads = most()
     if wanted > 0 and threads != _team.threads:
         _team.prepare(threads)
     return _team.address, min(threads - 1, wanted)
@@ -171,3 +189,5 @@ def _forget() -> None:
 
 
 at_fork(_forget)
+if "threadpoolctl" in sys.modules:
+    _be_found()

@@ -65,7 +65,7 @@ class _Upgrade(NamedTuple):
     def make(self) -> None:
         begin = time.perf_counter()
         data = objects.whole(self.parts)
-        (address,), code = loader.load(data, compile.ENTRY)
+        (address,), code = loader.load(data, compile.ENTRY, kernel=self.kernel.name)
         self.kernel.place(address, code)
         ctypes.c_int64.from_address(self.slot).value = address
         if self.disk is not None:
@@ -81,14 +81,14 @@ _held = False  # while the process forks
 
 
 def first(
-    text: str, linked: list[str], separate: list[str]
+    text: str, linked: list[str], separate: list[str], kernel: str
 ) -> tuple[list[int], Any, list[objects.Part]]:
     """Code of the first tier: addresses of the entry and of the word for the next one, what keeps
     them; and the modules for the whole code."""
     past = int("prefix i64 1 {" in text)
     around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
     data, parts = objects.quick(text, linked, separate, around)
-    return *loader.load(data, FIRST, SLOT), parts
+    return *loader.load(data, FIRST, SLOT, kernel=kernel), parts
 
 
 def room() -> bool:

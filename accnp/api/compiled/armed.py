@@ -167,7 +167,7 @@ def _record(
     team: tuple[int, ...] = ()
     if walk.helpers:
         team = threads.call_helpers(walk.helpers)
-        same.append((vars(threads), "_team", threads._team))
+        same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
     closed, known = len(entry.consts), len(words.leaves) + len(entry.consts)
     results = []
     for which, aval in zip(walk.outputs, entry.out_avals, strict=True):

@@ -1,0 +1,71 @@
+/* Machine code made known to gdb, by the interface for compilers at run time that gdb documents: a
+ * list of object files in memory, and a function in which gdb has a breakpoint.
+ *
+ * The list is one for the process, whatever interpreter adds to it, since gdb looks for it by name.
+ */
+
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Entry_ {
+    struct Entry_ *next, *previous;
+    const char *file;
+    uint64_t size;
+} CodeEntry;
+
+enum { NOTHING, REGISTER };
+
+typedef struct {
+    uint32_t version, action;
+    CodeEntry *relevant, *first;
+} Descriptor;
+
+#define SEEN __attribute__((visibility("default"), used))
+
+SEEN Descriptor __jit_debug_descriptor = {1, NOTHING, NULL, NULL};
+
+SEEN __attribute__((noinline)) void
+__jit_debug_register_code(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+static char lock; /* of the list */
+
+static PyObject *
+register_code(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(given, &bytes, &size) < 0) {
+        return NULL;
+    }
+    CodeEntry *entry = malloc(sizeof(CodeEntry));
+    char *file = malloc((size_t)size);
+    if (entry == NULL || file == NULL) {
+        free(entry);
+        free(file);
+        return PyErr_NoMemory();
+    }
+    memcpy(file, bytes, (size_t)size);
+    while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE)) {
+    }
+    *entry = (CodeEntry){__jit_debug_descriptor.first, NULL, file, (uint64_t)size};
+    if (entry->next != NULL) {
+        entry->next->previous = entry;
+    }
+    __jit_debug_descriptor.first = __jit_debug_descriptor.relevant = entry;
+    __jit_debug_descriptor.action = REGISTER;
+    __jit_debug_register_code();
+    __jit_debug_descriptor.action = NOTHING;
+    __atomic_clear(&lock, __ATOMIC_RELEASE);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef debugger_functions[] = {
+    {"register_code", register_code, METH_O,
+     "Make an object file in memory, which is copied, known to gdb."},
+    {NULL},
+};

@@ -1,0 +1,84 @@
+"""Names of machine code for profilers and debuggers, while the option `code_symbols` is on.
+
+In: a kernel's name, and the functions in its machine code. Out: lines of the file that Linux's
+`perf` reads, `perf-PID.map` in the temporary folder, and an object file in memory that gdb is told
+of (by the extension alone).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from accnp._native import register_code
+
+__all__ = ["Function", "publish"]
+
+
+class Function(NamedTuple):
+    """A function in machine code."""
+
+    symbol: str
+    address: int
+    size: int
+
+
+def publish(kernel: str, functions: Sequence[tuple[str, int, int]]) -> None:
+    """Make the functions of a kernel known, each by its symbol, address and size."""
+    named = [Function(_label(kernel, s), at, size) for s, at, size in functions if size]
+    if not named:
+        return
+    lines = "".join([f"{f.address:x} {f.size:x} {f.symbol}\n" for f in named])
+    path = os.path.join(tempfile.gettempdir(), f"perf-{os.getpid()}.map")
+    try:
+        with open(path, "a") as file:
+            file.write(lines)
+    except OSError:
+        pass  # a full or read-only folder only costs the names
+    register_code(_object_file(named))
+
+
+def _label(kernel: str, symbol: str) -> str:
+    return f"accnp:{kernel}" if symbol == "accnp_entry" else f"accnp:{kernel}.{symbol[:80]}"
+
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_IDENT = b"\x7fELF\x02\x01\x01" + bytes(9)  # 64 bits, little-endian
+_MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
+_EXECUTABLE, _SYMTAB, _STRTAB, _NOBITS = 2, 2, 3, 8
+_ALLOCATED_CODE = 6
+_GLOBAL_FUNCTION = 0x12
+
+
+def _object_file(functions: Sequence[Function]) -> bytes:
+    """An ELF file with the symbols of functions in memory, and no contents."""
+    begin = min(f.address for f in functions)
+    end = max(f.address + f.size for f in functions)
+    names, symbols = b"\0", [_SYMBOL.pack(0, 0, 0, 0, 0, 0)]
+    for f in functions:
+        symbols.append(_SYMBOL.pack(len(names), _GLOBAL_FUNCTION, 0, 1, f.address, f.size))
+        names += f.symbol.encode() + b"\0"
+    table = b"".join(symbols)
+    titles = b"\0.text\0.symtab\0.strtab\0.shstrtab\0"
+    at = _HEADER.size
+    sections = [
+        _SECTION.pack(*[0] * 10),
+        _SECTION.pack(1, _NOBITS, _ALLOCATED_CODE, begin, at, end - begin, 0, 0, 16, 0),
+        _SECTION.pack(7, _SYMTAB, 0, 0, at, len(table), 3, 1, 8, _SYMBOL.size),
+        _SECTION.pack(15, _STRTAB, 0, 0, at + len(table), len(names), 0, 0, 1, 0),
+        _SECTION.pack(
+            23, _STRTAB, 0, 0, at + len(table) + len(names), len(titles), 0, 0, 1, 0
+        ),
+    ]  # fmt: skip
+    body = table + names + titles
+    machine = _MACHINES.get(os.uname().machine if hasattr(os, "uname") else "AMD64", 0)
+    header = _HEADER.pack(
+        _IDENT, _EXECUTABLE, machine, 1, 0, 0, at + len(body), 0, at, 0, 0, _SECTION.size,
+        len(sections), len(sections) - 1,
+    )  # fmt: skip
+    return header + body + b"".join(sections)

@@ -1,0 +1,428 @@
+"""The hot path in C and in Python: the two behave alike, and neither loses or keeps anything."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import accnp as jnp
+from accnp import _native
+from accnp._native import COMPILED, fallback
+from accnp.config import _quota
+from accnp.config import threads as on_threads
+from accnp.runtime import buffer, threads
+
+NATIVE = [fallback, importlib.import_module("accnp._native._core")] if COMPILED else [fallback]
+NAMES = ["Python", "C"]
+
+
+@pytest.fixture(params=NATIVE, ids=NAMES[: len(NATIVE)])
+def native(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def run(text: str, *options: str, **environment: str) -> str:
+    """What a process prints; it has to end well and quietly."""
+    done = subprocess.run(
+        [sys.executable, *options, "-c", text],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# --- the two implementations ---
+
+
+def test_both_have_the_same_names() -> None:
+    for name in _native.__all__:
+        if name not in ("ALONE", "BRIEFLY", "COMPILED", "FREE", "TOGETHER"):
+            assert all(hasattr(module, name) for module in NATIVE), name
+
+
+def test_size_classes_are_alike(native: Any) -> None:
+    pool, wanted = native.Pool(1 << 30), fallback.Pool(1 << 30)
+    sizes = [0, 1, *[(1 << k) + d for k in range(5, 62) for d in (-1, 0, 1)], 3 << 20, 5 << 30]
+    for n in sizes:
+        found = pool.blocks(n)
+        assert found.size == wanted.blocks(n).size >= n
+        assert found is pool.blocks(n)
+    listed = [b.size for b in pool.sizes()]
+    assert listed == sorted({b.size for b in wanted.sizes()})
+
+
+@pytest.mark.parametrize("nbytes", [-1, 1 << 63])
+def test_impossible_sizes(native: Any, nbytes: int) -> None:
+    class Pool(native.Pool):
+        def _allocate(self, blocks: Any, nbytes: int) -> Any:
+            assert blocks is None
+            raise MemoryError(nbytes)
+
+    with pytest.raises(ValueError if nbytes < 0 else MemoryError, match=str(nbytes)):
+        Pool(1 << 20).empty(nbytes)
+
+
+def test_a_pool_counts_what_it_gives_and_takes() -> None:
+    pool = buffer._pool
+    first = pool.empty(1000)
+    live, reuses = pool.live, pool.reuses
+    size = first.size_class
+    assert size >= 1000
+    second = pool.empty(1000)
+    pool.peak = 0
+    assert pool.live == live + size
+    del second
+    kept = pool.kept
+    third = pool.empty(999)
+    assert (third.nbytes, third.size_class) == (999, size)
+    assert pool.kept == kept - size
+    assert pool.peak >= pool.live == live + size
+    assert pool.reuses > reuses
+
+
+def test_nodes_hold_what_they_are_given(native: Any) -> None:
+    node = native.Node("op", (), {}, "aval", None, None, 3, None)
+    assert (node.op, node.inputs, node.params, node.aval) == ("op", (), {}, "aval")
+    assert (node.value, node.trace, node.depth, node.site, node.form) == (None, None, 3, None, None)
+    node.depth, node.value = 7, "value"
+    assert (node.depth, node.value) == (7, "value")
+    del node.value
+    with pytest.raises(AttributeError):
+        node.value  # noqa: B018
+    with pytest.raises(TypeError):
+        native.Node("op")
+    seen = weakref.ref(node)
+    node.inputs = (node,)
+    del node
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_long_chain_of_nodes_goes_away(native: Any) -> None:
+    node = native.Node("op", (), {}, None, None, None, 0, None)
+    for _ in range(300_000):
+        node = native.Node("op", (node,), {}, None, None, None, 0, None)
+    del node
+
+
+def test_the_extension_loads_in_another_interpreter() -> None:
+    if not COMPILED:
+        pytest.skip("there is no extension")
+    interpreters: Any = importlib.import_module(
+        "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    )
+    text = f"""
+import importlib.util
+spec = importlib.util.spec_from_file_location("accnp._native._core", {NATIVE[1].__file__!r})
+core = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(core)
+pool = core.Pool(1000)
+assert pool.limit == 1000 and core.launches() == 0
+"""
+    before = _native.launches()
+    for _ in range(3):
+        other = interpreters.create()
+        assert not interpreters.run_string(other, text)
+        interpreters.destroy(other)
+    assert _native.launches() == before
+
+
+# --- the buffer protocol ---
+
+HAS_BUFFERS = COMPILED or sys.version_info >= (3, 12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bool", "complex64", "uint8"])
+def test_arrays_export_their_memory(dtype: str) -> None:
+    x = jnp.arange(6).reshape(2, 3).astype(dtype) * 1
+    if not HAS_BUFFERS:
+        with pytest.raises(TypeError, match="bytes-like object is required, not 'Array'"):
+            memoryview(x)
+        return
+    view = memoryview(x)
+    wanted = memoryview(np.asarray(x))
+    assert (view.shape, view.format, view.readonly) == (wanted.shape, wanted.format, True)
+    assert bytes(view) == np.asarray(x).tobytes()
+    assert np.shares_memory(np.frombuffer(view, np.uint8), np.asarray(x))
+
+
+def test_a_view_outlives_its_array() -> None:
+    if not HAS_BUFFERS:
+        return
+    x = jnp.arange(1000.0) + 1
+    view = memoryview(x)
+    del x
+    others = [jnp.zeros(1000) + k for k in range(5)]
+    jnp.stack(others).block_until_ready()
+    assert view[999] == 1000.0
+
+
+def test_values_that_cannot_be_exported() -> None:
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        memoryview(jnp.ones(3, "bfloat16"))
+
+    def f(x: Any) -> Any:
+        memoryview(x)
+        return x
+
+    with pytest.raises(TypeError):
+        jnp.jit(f)(1.0)
+    x = jnp.ones(3)
+    x.delete()
+    with pytest.raises((RuntimeError, TypeError), match=r"deleted|bytes-like"):
+        memoryview(x)
+
+
+# --- nothing is lost, nothing is kept ---
+
+PROGRAMS = {
+    "call": lambda f, x: f(x, {"a": x, "b": [x, 2.0]}),
+    "misfit": lambda f, x: f(x, {"a": 1.0, "b": [x, 2]}),
+    "eager": lambda f, x: (x + 1) * x,
+    "reading": lambda f, x: memoryview(np.asarray(x * 2)),
+    "error": lambda f, x: refused(f, x, {"a": x, "b": [x, "text"]}),
+}
+
+
+def refused(f: Any, *args: Any) -> None:
+    with pytest.raises(TypeError):
+        f(*args)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_references_balance(name: str) -> None:
+    f = jnp.jit(lambda x, tree: {"sum": x + tree["a"] * tree["b"][1], "same": [x, tree["b"][0]]})
+    x = jnp.arange(4.0)
+    program = PROGRAMS[name]
+    for _ in range(60):
+        jnp.block_until_ready(program(f, x))
+    known = (None, True, (), x, x._node, x._node.aval, type(x._node), jnp.Array)
+    lost = []
+    for _ in range(3):
+        gc.collect()
+        before = [sys.getrefcount(k) for k in known]
+        for _ in range(300):
+            jnp.block_until_ready(program(f, x))
+        gc.collect()
+        lost.append(max(abs(sys.getrefcount(k) - n) for k, n in zip(known, before, strict=True)))
+    assert min(lost) < 150  # a fault loses 300 each time
+
+
+def test_memory_in_cycles_of_garbage_goes_back_whole() -> None:
+    """The collector may take apart what is in a cycle with a buffer, but not its memory."""
+    for _ in range(30):
+        x = jnp.zeros(100_000) + 1
+        node: Any = x._node
+        jnp.block_until_ready(x)
+        cycle: list[Any] = [node.value]
+        cycle.append(cycle)
+        del x, node, cycle
+        gc.collect()
+        assert float((jnp.zeros(100_000) + 2).sum()) == 200_000
+
+
+def test_hostile_classes_are_left_to_python() -> None:
+    f = jnp.jit(lambda tree: tree["a"] + 1)
+    x = jnp.arange(3.0)
+
+    class Angry(dict[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            raise ZeroDivisionError
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+    for _ in range(40):
+        f({"a": x})
+    with pytest.raises((ZeroDivisionError, TypeError)):
+        f(Angry(a=x))
+    with pytest.raises((ZeroDivisionError, TypeError, KeyError)):
+        f({Name("a"): x})
+    np.testing.assert_array_equal(f({"a": x}), [1, 2, 3])
+
+
+def test_arguments_that_are_deleted_by_another_thread() -> None:
+    f = jnp.jit(lambda x: x * 2 + 1)
+    stop = threading.Event()
+    holder = [jnp.ones(50_000)]
+
+    def delete() -> None:
+        while not stop.is_set():
+            old, holder[0] = holder[0], jnp.ones(50_000)
+            old.delete()
+
+    other = threading.Thread(target=delete)
+    other.start()
+    try:
+        for _ in range(300):
+            try:
+                y = f(holder[0])
+            except RuntimeError as error:
+                if "deleted" not in str(error):
+                    raise
+                continue
+            assert np.asarray(y)[-1] == 3.0
+    finally:
+        stop.set()
+        other.join()
+
+
+STRESS = """
+import gc, os, threading
+import numpy as np
+import accnp as jnp
+f = jnp.jit(lambda x, k: {"y": x * k["a"] + 1, "z": (x @ x, k["a"])})
+x = jnp.arange(64.0)
+k = {"a": jnp.asarray(2.0)}
+wrong = []
+f(x, k), float(((x + 1) * x)[2]), float((x + 1)[0])  # compiled before anybody forks
+def work():
+    for i in range(200):
+        r = f(x, k)
+        y = (x + 1) * x
+        if float(r["y"][3]) != 7 or float(y[2]) != 6:
+            wrong.append(i)
+        if i % 50 == 0:
+            gc.collect()
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+children = []
+for _ in range(4):
+    pid = os.fork()
+    if pid == 0:
+        good = float(f(x, k)["y"][1]) == 3 and float((x + 1)[0]) == 1
+        os._exit(0 if good else 1)
+    children.append(pid)
+[t.join() for t in threads]
+print(wrong, [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+def test_threads_and_forks_in_development_mode(tmp_path: Path) -> None:
+    options = ("-X", "dev", "-W", "ignore::DeprecationWarning", "-W", "ignore::ResourceWarning")
+    assert run(STRESS, *options, ACCNP_CACHE_DIR=str(tmp_path)) == "[] [0, 0, 0, 0]\n"
+
+
+def test_the_fallback_is_chosen_by_the_environment(tmp_path: Path) -> None:
+    text = "import accnp, accnp._native as n; print(n.COMPILED, float((accnp.ones(3) * 2).sum()))"
+    assert run(text, ACCNP_NATIVE="0", ACCNP_CACHE_DIR=str(tmp_path)) == "False 6.0\n"
+    if COMPILED:
+        assert run(text, ACCNP_NATIVE="", ACCNP_CACHE_DIR=str(tmp_path)) == "True 6.0\n"
+
+
+# --- machine code by name, threads as others see them ---
+
+NAMED = """
+import ctypes, os
+import accnp.numpy as jnp
+from accnp import _native
+jnp.cos(jnp.arange(5.0)).sum().block_until_ready()
+class Entry(ctypes.Structure):
+    _fields_ = [("next", ctypes.c_void_p), ("previous", ctypes.c_void_p),
+                ("file", ctypes.c_void_p), ("size", ctypes.c_uint64)]
+class Descriptor(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("action", ctypes.c_uint32),
+                ("relevant", ctypes.c_void_p), ("first", ctypes.POINTER(Entry))]
+print(os.getpid())
+if _native.COMPILED:
+    library = ctypes.CDLL(__import__("accnp._native._core")._native._core.__file__)
+    first = Descriptor.in_dll(library, "__jit_debug_descriptor").first.contents
+    data = ctypes.string_at(first.file, first.size)
+    print(data[:4] == b"\\x7fELF" and b"accnp:" in data)
+else:
+    print(True)
+"""
+
+
+def test_perf_and_gdb_see_names(tmp_path: Path) -> None:
+    printed = run(
+        NAMED, ACCNP_CODE_SYMBOLS="1", TMPDIR=str(tmp_path), ACCNP_CACHE_DIR=str(tmp_path / "c")
+    )
+    pid, told = printed.split()
+    assert told == "True"
+    lines = (tmp_path / f"perf-{pid}.map").read_text().splitlines()
+    rows = [line.split(" ", 2) for line in lines]
+    assert all(int(at, 16) and int(size, 16) for at, size, _ in rows)
+    assert any(name == "accnp:kernel" for _, _, name in rows)
+    assert tempfile.gettempdir() != str(tmp_path)
+
+
+def test_threadpoolctl_limits_our_threads() -> None:
+    def ours() -> list[int]:
+        found = threadpoolctl.threadpool_info()
+        return [x["num_threads"] for x in found if x["user_api"] == "accnp"]
+
+    with on_threads(3):
+        jnp.ones(3_000_000).sum().block_until_ready()  # there are threads
+        assert ours() == ([3] if COMPILED else [])
+        with threadpoolctl.threadpool_limits(1):
+            assert ours() == ([1] if COMPILED else [])
+            assert threads.call_helpers(5)[1] == (0 if COMPILED else 2)
+        assert threads.call_helpers(5)[1] == 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "cpus"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "150000 100000"}, 1.5),
+        ("0::/", {"cpu.max": "400000 100000"}, 4.0),
+        ("0::/gone", {"cpu.max": "50000 100000"}, 0.5),
+        ("0::/", {"cpu.max": "max 100000"}, None),
+        (
+            "3:cpu,cpuacct:/x\n1:memory:/x",
+            {"cpu,cpuacct/x/cpu.cfs_quota_us": "200000", "cpu,cpuacct/x/cpu.cfs_period_us": "1000"},
+            200.0,
+        ),
+        (
+            "3:cpu:/",
+            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
+            None,
+        ),
+        ("", {}, None),
+    ],
+)
+def test_quotas_of_control_groups(
+    tmp_path: Path, groups: str, files: dict[str, str], cpus: float | None
+) -> None:
+    (tmp_path / "groups").write_text(groups)
+    for name, text in files.items():
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    assert _quota(str(tmp_path / "root"), str(tmp_path / "groups")) == cpus
+
+
+def test_a_team_grows_and_works() -> None:
+    for module in NATIVE:
+        team = module.Team()
+        place = team.reserve()
+        helper = threading.Thread(target=team.attend, args=(place,), daemon=True)
+        helper.start()
+        team.joined(place, helper.native_id or 0)
+        assert team.helpers == 1
+        argv = (ctypes.c_int64 * 3)(0, 0, 0)
+        source, target = np.arange(8), np.zeros(8, np.int64)
+        argv[:] = [target.ctypes.data, source.ctypes.data, 64]
+        module.share(module.COPY, 1, 1, team.address, 1, *argv)
+        np.testing.assert_array_equal(target, source)
