@@ -8,7 +8,7 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo test test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
+.PHONY: demo test test-fallback test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -88,6 +88,21 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The tests of the hot path without the extension, and with one that checks its memory.
+NATIVE_TESTS = tests/runtime tests/engine tests/test_counts.py tests/test_pytree.py $(wildcard tests/api/test_short_call*.py)
+test-fallback: $(VENV)/.test
+	ACCNP_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(NATIVE_TESTS)
+
+# Built apart with gcc's AddressSanitizer. What the interpreter never frees is no leak of ours.
+ASAN = build/asan
+test-asan: $(VENV)/.test
+	CFLAGS="-O1 -g -fsanitize=address -fno-omit-frame-pointer" \
+		$(BIN)/python setup.py -q build_ext --build-lib $(ASAN) --build-temp $(ASAN)/objects
+	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+		ACCNP_NATIVE=$$(ls $(ASAN)/accnp/_native/_core*) $(BIN)/python -m pytest -q \
+		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_team.py \
+		tests/engine/test_repeats.py $(wildcard tests/api/test_short_call*.py)
 
 tiny: $(VENV)/.test
 	$(BIN)/python -m pytest -q tests/test_tiny.py
