@@ -6,7 +6,9 @@ Without a compiler the package is installed without it, and does in Python what 
 from setuptools import Extension, setup
 
 FOLDER = "accnp/_native"
-SOURCES = ("module", "pool", "graph", "launch", "team", "stores", "calls", "repeats", "debugger")
+SOURCES = (
+    "module", "pool", "graph", "launch", "team", "stores", "calls", "repeats", "debugger", "objects",
+)  # fmt: skip
 HEADERS = ("native", "records")
 
 setup(

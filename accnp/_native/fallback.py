@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, ClassVar
+from weakref import ReferenceType
 
 __all__ = [
     "BYPASS",
@@ -43,7 +44,7 @@ __all__ = [
     "observe_recording",
     "operate",
     "register_code",
-    "repeat",
+    "repeat", "select",
     "set_pending_limit",
     "share",
     "walker",
@@ -812,3 +813,16 @@ SPREAD = _address(_SPREAD, _share)
 
 def register_code(file: bytes) -> None:
     """Make an object file in memory known to gdb: the extension alone can."""
+
+
+# --- looking through many objects ---
+
+
+def select(objects: list[Any], is_wanted: Callable[[type], bool]) -> list[Any]:
+    """Return the objects of a list whose type is wanted, without weak references that have no
+    callback; the function that says so is asked once for each type."""
+    wanted = {kind for kind in set(map(type, objects)) if is_wanted(kind)}
+    return [
+        x for x in objects
+        if type(x) in wanted and not (isinstance(x, ReferenceType) and x.__callback__ is None)
+    ]  # fmt: skip

@@ -3,9 +3,10 @@
 The compiler leaves some 50,000 objects, and CPython looks through all of them in each of the four
 garbage collections with which it ends, then takes them apart one by one: a third of a second. At
 exit, this module moves what is there to the permanent generation (`gc.freeze`), which collections
-leave alone. It does not do so if an object has something to do when it is collected, such as a
-`__del__` method, a callback of a weak reference, a suspended generator or an open file. Objects
-outside of reference cycles are finalized as always.
+leave alone, and keeps what is in the modules of accnp and of the compiler, which would be taken
+apart object by object. It does not do so if an object has something to do when it is collected,
+such as a `__del__` method, a callback of a weak reference, a suspended generator or an open file.
+Objects outside of reference cycles are finalized as always.
 
 `watch_exit` is called when the compiler is loaded.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import io
 import sys
@@ -22,6 +24,8 @@ import types
 import weakref
 from collections.abc import Callable
 from typing import Any
+
+from accnp._native import select
 
 __all__ = ["watch_exit"]
 
@@ -48,14 +52,22 @@ def _at_exit() -> None:
         return
     with contextlib.suppress(Exception):  # of the user's objects, which are asked: they are kept
         if not _has_finalizers():
+            _keep([vars(m).copy() for name, m in sys.modules.copy().items() if _ours(name)])
             gc.freeze()
+
+
+def _ours(name: str) -> bool:
+    return name.partition(".")[0] in _PACKAGES
+
+
+def _keep(x: object) -> None:
+    """Let an object live until the process is gone."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 
 
 def _has_finalizers() -> bool:
     """Whether an object has something to do when it is collected."""
-    objects = gc.get_objects()
-    kinds = {kind for kind in set(map(type, objects)) if _is_of_interest(kind)}
-    return any(_finalizes(x) for x in objects if type(x) in kinds)
+    return any(map(_finalizes, select(gc.get_objects(), _is_of_interest)))
 
 
 def _is_of_interest(kind: type) -> bool:
@@ -71,7 +83,7 @@ def _package(of: Any) -> str:
 
 def _finalizes(x: Any) -> bool:
     if isinstance(x, weakref.ReferenceType):
-        return x.__callback__ is not None and not _is_harmless(x.__callback__)
+        return not _is_harmless(x.__callback__)
     frame_name = _SUSPENDED.get(type(x))
     if frame_name is not None:
         frame = getattr(x, frame_name)
