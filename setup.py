@@ -7,7 +7,8 @@ from setuptools import Extension, setup
 
 FOLDER = "accnp/_native"
 SOURCES = (
-    "module", "pool", "graph", "launch", "team", "stores", "calls", "repeats", "debugger", "objects",
+    "module", "pool", "graph", "launch", "team", "stores", "calls", "repeats", "debugger",
+    "objects",
 )  # fmt: skip
 HEADERS = ("native", "records")
 
