@@ -8,9 +8,9 @@ of memory, asks for that.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
@@ -42,7 +42,8 @@ __all__ = [
     "observe_recording",
     "operate",
     "register_code",
-    "repeat", "select",
+    "repeat",
+    "select",
     "set_pending_limit",
     "share",
     "walker",
@@ -60,28 +61,26 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "-X gil=1 or PYTHON_GIL=1"
     )
 
+_wanted = os.environ.get("ACCNP_NATIVE", "")
+_core: Any = None
+if _wanted not in ("", "0"):
+    from importlib.util import module_from_spec, spec_from_file_location
 
-def _extension() -> Any:
-    """The extension, None where it was not built or is not wanted."""
-    wanted = os.environ.get("ACCNP_NATIVE", "")
-    if wanted == "0":
-        return None
-    spec = find_spec(_NAME) if not wanted else spec_from_file_location(_NAME, wanted)
-    if spec is None or spec.loader is None:
-        return None
-    core = module_from_spec(spec)
-    sys.modules[_NAME] = core
-    spec.loader.exec_module(core)
-    if core.INTERFACE != INTERFACE:
+    _spec = spec_from_file_location("accnp._native._core", _wanted)
+    if _spec is None or _spec.loader is None:
         raise ImportError(
-            f"accnp: the extension {core.__file__} was built for another version of the package; "
-            "install accnp again, or set ACCNP_NATIVE=0 to do without it"
+            f"accnp: ACCNP_NATIVE must be 0 or the path of an extension; got {_wanted!r}"
         )
-    return core
-
-
-_NAME = "accnp._native._core"
-_core = _extension()
+    _core = sys.modules["accnp._native._core"] = module_from_spec(_spec)
+    _spec.loader.exec_module(_core)
+elif _wanted != "0":
+    with contextlib.suppress(ModuleNotFoundError):  # it was not built
+        import accnp._native._core as _core  # type: ignore[no-redef]
+if _core is not None and _core.INTERFACE != INTERFACE:
+    raise ImportError(
+        f"accnp: the extension {_core.__file__} was built for another version of the package; "
+        "install accnp again, or set ACCNP_NATIVE=0 to do without it"
+    )
 COMPILED = _core is not None
 
 if COMPILED and not TYPE_CHECKING:

@@ -67,6 +67,11 @@ class DeviceBuffer(Buffer):
             _live.pop(id(self), None)
 
     @property
+    def pooled(self) -> bool:
+        """Whether the memory is the driver's pool's, and nobody else's."""
+        return self._own
+
+    @property
     def driver(self) -> Driver:
         """The driver of its device."""
         return driver_of(self.device)

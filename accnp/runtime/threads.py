@@ -150,7 +150,7 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
     entry = _ENTRY(take)
     team, helpers = call_helpers(len(parts) - 1)
     # Not by `ctypes.cast`, which makes a cycle of references: arrays would wait for the collector.
-    address = ctypes.c_void_p.from_buffer(entry).value
+    address = ctypes.c_size_t.from_buffer(entry).value
     share(address, len(parts), 1, team, helpers)
     counters.launched(-1)
     if errors:

@@ -363,7 +363,7 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
     x = wrap(as_node(p, "jnp.unwrap"))
     if x.dtype.kind == "c":
         raise ValueError("jnp.unwrap: complex numbers have no order; got complex; take jnp.angle")
-    x, period = (wrap(n) for n in promote("jnp.unwrap", x, period))
+    x, each = (wrap(n) for n in promote("jnp.unwrap", x, period))
     whole = dtype_kind(x.dtype) in "iu"
     if not x.shape[as_axis(axis, x.ndim, "jnp.unwrap")]:
         return x
@@ -371,12 +371,12 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
     if dtype_kind(given) == "f" and given.itemsize < 4:  # 16 bits would not hold the periods
         x = x.astype(np.float32)
     x = moveaxis(x, axis, -1)
-    half = period // 2 if whole else period / 2
+    half = each // 2 if whole else each / 2
     step = x[..., 1:] - x[..., :-1]
-    wrapped = (step + half) % period - half
+    wrapped = (step + half) % each - half
     # exactly half a period up stays half a period up
     edge = (wrapped == -half) & (step > 0)
-    wrapped = where(edge & (period % 2 == 0) if whole else edge, half, wrapped)
+    wrapped = where(edge & (each % 2 == 0) if whole else edge, half, wrapped)
     correction = wrapped - step
     if discont is not None:
         correction = where(uf.abs(step) < discont, 0, correction)

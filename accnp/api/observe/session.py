@@ -57,7 +57,7 @@ class Event:
 
 
 _open: list[Session] = []
-_detours: list[Detour] = []
+_detours: list[Detour | _Recording] = []
 _lock = renewed(threading.RLock())
 # How deep a thread is in plans that run: loops on the host run the plans of their bodies.
 _inside = threading.local()
