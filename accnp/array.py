@@ -819,9 +819,9 @@ if TYPE_CHECKING:
         "ArrayLike | Convertible | ConvertsItself | memoryview | Sequence[ArrayData]"
     )
     # What functions take for the place of a result, and for how indices out of bounds are treated.
-    ShardingLike = Placed | None
-    DeviceLike = Device | Placed | None
-    IndexMode = str | GatherScatterMode | None
+    ShardingLike: TypeAlias = "Placed | None"
+    DeviceLike: TypeAlias = "Device | Placed | None"
+    IndexMode: TypeAlias = "str | GatherScatterMode | None"
 else:
     ArrayData = SupportsShapeDtype = ShardingLike = DeviceLike = IndexMode = object
 
