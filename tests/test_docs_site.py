@@ -12,6 +12,7 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from urllib.parse import urlsplit
@@ -100,6 +101,30 @@ def test_external_links_are_well_formed() -> None:
         parts = urlsplit(link)
         assert parts.scheme == "https", f"{page}.md: {link}"
         assert re.fullmatch(r"[\w-]+(\.[\w-]+)+", parts.netloc), f"{page}.md: {link}"
+
+
+def named_files(text: str) -> Iterator[tuple[str, str]]:
+    """The folders and files that a page names in backquotes, as pairs (place, name).
+
+    A file in a row of a table is in the folder of that row, or of an earlier one; others have "".
+    """
+    folder = ""
+    for line in FENCE.sub("", text).splitlines():
+        names = re.findall(r"`([\w.*/-]*\w(?:\*?\.(?:py|c|h|md)|/))`", line)
+        folders = [name for name in names if name.endswith("/")]
+        folder = (folders[0] if folders else folder) if line.startswith("|") else ""
+        yield from (("" if name in folders else folder, name) for name in names)
+
+
+@pytest.mark.parametrize("page", ["architecture", "decisions"])
+def test_files_that_pages_name_exist(page: str) -> None:
+    package = ROOT / "accnp"
+    missing = []
+    for folder, name in named_files(TEXTS[page]):
+        here = [*ROOT.glob(name), *package.glob(name)]
+        if not here and not any(package.rglob(folder + name)):
+            missing.append(folder + name)
+    assert not missing
 
 
 @pytest.mark.parametrize("page", EXECUTED)
