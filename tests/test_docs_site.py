@@ -149,17 +149,28 @@ from jax.experimental import pallas
 
 assert jax is accnp and jnp is accnp.numpy and lax is accnp.lax
 assert accnp.numpy.__spec__.name == "accnp.numpy"
-try:
-    import jax.nosuch
-except ImportError:
-    print("done")
+
+# Private names that libraries use
+import jax._src.dispatch
+from jax._src import core, traceback_util
+from jax._src.dtypes import TypePromotionError
+
+assert jax._src.dispatch.wait_for_tokens is accnp.effects_barrier
+assert core.ShapedArray((2,), "int32").shape == (2,)
+assert traceback_util.api_boundary(len) is len
+assert TypePromotionError is accnp.errors.TypePromotionError
+for name in ("jax.nosuch", "jax._src.nosuch"):
+    try:
+        __import__(name)
+    except ImportError:
+        print(name)
 """
     (tmp_path / "program.py").write_text(use + more, encoding="utf-8")
     command = [sys.executable, str(tmp_path / "program.py")]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == ["done"], done.stderr
+    assert done.stdout.split() == ["jax.nosuch", "jax._src.nosuch"], done.stderr
 
 
 @pytest.mark.parametrize("page", SESSIONS)
