@@ -173,6 +173,8 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (cumulative, "Total", "nansum nanprod"),
         (ufuncs, "OfOne", "i0 trunc"),
         (ufuncs, "OfTwo", "fmax fmin gcd lcm"),
+        (ufuncs, "UfuncOfOne", "negative"),
+        (ufuncs, "UfuncOfTwo", "add logical_or maximum"),
         (lax, "OfOne", "abs floor neg"),
         (lax, "OfOneAccurate", "exp sin tanh"),
         (lax, "OfTwo", "add atan2 lt"),
@@ -199,6 +201,23 @@ def test_types_of_made_functions_are_their_signatures(module, name, made):
         assert [(p.name, p.kind, p.default) for p in given] == [
             (p.name, p.kind, p.default) for p in real
         ], function
+
+
+def test_the_ufuncs_are_declared_as_they_are():
+    shared, attributes = declared(ufuncs, "Ufunc")
+    of_two, _ = declared(ufuncs, "UfuncOfTwo")
+    methods = shared | of_two
+    del methods["__call__"]
+    names = {name for name in dir(accnp.numpy.ufunc) if name[0] != "_"}
+    assert {*methods, *attributes} == names
+    for name, signature in methods.items():
+        assert shape_of(signature) == shape_of(inspect.signature(getattr(accnp.numpy.ufunc, name)))
+    made = set(
+        re.findall(
+            r'"(\w+)"', inspect.getsource(ufuncs).partition("UfuncName = ")[2].partition("]")[0]
+        )
+    )
+    assert made == {name for name in ufuncs.BINARY if hasattr(getattr(accnp, name), "reduce")}
 
 
 def test_the_stub_of_the_distributions_has_their_signatures():

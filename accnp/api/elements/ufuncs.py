@@ -17,7 +17,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp import dtypes
-from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.shapes import AxesLike, as_int
 from accnp.api.arguments.values import no_out
 from accnp.api.arguments.convert import (
     as_node, broadcast_nodes, cast, promote, wrap,
@@ -31,6 +31,7 @@ from accnp.api.elements.elementwise import (
 )  # fmt: skip
 from accnp.api.elements.ufunc_rules import constant, like
 from accnp.array import Array, ArrayLike
+from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, alias, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -51,7 +52,52 @@ if TYPE_CHECKING:
 
         def __call__(self, x1: ArrayLike, x2: ArrayLike) -> Array: ...
 
+    class Ufunc(Protocol):
+        """What `ufunc_objects` adds to the functions that are ufuncs in JAX."""
 
+        nin: int
+        nout: int
+        nargs: int
+        identity: int | float | bool | None
+
+        def at(
+            self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *,
+            inplace: bool = True,
+        ) -> Array: ...  # fmt: skip
+
+    class UfuncOfOne(Ufunc, Protocol):
+        """A ufunc of one operand."""
+
+        def __call__(self, x: ArrayLike, /) -> Array: ...
+
+    class UfuncOfTwo(Ufunc, Protocol):
+        """A ufunc of two operands."""
+
+        def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array: ...
+        def reduce(
+            self, a: ArrayLike, axis: AxesLike | None = 0, dtype: DTypeLike | None = None,
+            out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+            where: ArrayLike | None = None,
+        ) -> Array: ...  # fmt: skip
+        def accumulate(
+            self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None,
+        ) -> Array: ...  # fmt: skip
+        def reduceat(
+            self, a: ArrayLike, indices: ArrayLike, axis: int = 0,
+            dtype: DTypeLike | None = None, out: None = None,
+        ) -> Array: ...  # fmt: skip
+        def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array: ...
+
+    UfuncName = Literal[
+        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
+        "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "subtract",
+    ]  # fmt: skip
+
+
+@overload
+def unary(
+    name: Literal["negative"], rule: Any, prepare: Any, example: str = "", shown: str = "",
+) -> UfuncOfOne: ...  # fmt: skip
 @overload
 def unary(
     name: Literal["frexp", "modf"], rule: Any, prepare: Any, example: str = "",
@@ -81,6 +127,10 @@ def unary(
     return function
 
 
+@overload
+def binary(
+    name: UfuncName, rule: Any, prepare: Any, example: str = "", shown: str = "",
+) -> UfuncOfTwo: ...  # fmt: skip
 @overload
 def binary(
     name: Literal["divmod"], rule: Any, prepare: Any, example: str = "",
