@@ -12,6 +12,7 @@ import inspect
 import os
 import platform
 import pydoc
+import re
 import shutil
 import subprocess
 import sys
@@ -235,7 +236,7 @@ def _docs(names: Sequence[str]) -> int:
         return 0 if place else 1
     for name in names:
         found: Any = accnp
-        path = name.removeprefix("accnp.")
+        path = re.sub(r"^(accnp|jnp|jax)\.", "", name)  # as programs and errors write it
         try:
             for part in path.split("."):
                 found = getattr(found, part)
@@ -259,6 +260,18 @@ def _error_page(path: str, error: type[BaseException]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command (by default that of the process's arguments); returns the exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # by `accnp docs lax.scan | head`
+        # The interpreter flushes the stream once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _run(words: list[str]) -> int:
+    """Run a command; returns the exit status."""
     match words:
         case ["info"]:
             print(info())

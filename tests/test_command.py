@@ -1,6 +1,8 @@
 """The console script `accnp`: its entry point, `--version`, `docs`, and what it refuses."""
 
 import importlib.metadata
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -42,8 +44,18 @@ def test_docs_print_what_a_name_does(capsys):
     assert "accnp.lax.scan: function scan" in text
     assert "accnp.jit: function jit" in text
     assert "\b" not in text  # no overstrikes of terminals
+    assert command.main(["docs", "jnp.sum", "jax.vmap"]) == 0
+    assert "accnp.sum: function sum" in capsys.readouterr().out
     assert command.main(["docs", "lax.scna"]) == 2
     assert "did you mean 'scan'?" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_ends_the_command_quietly():
+    program = f"{sys.executable} -m accnp docs Array jit vmap | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.startswith("accnp.Array: class Array")
+    assert done.stderr == ""
+    assert done.returncode == 1
 
 
 def test_docs_say_where_the_documentation_is(capsys, monkeypatch):
