@@ -1,8 +1,8 @@
-"""Kernels that share another one among threads, by `spread(kernel, sharer, team, helpers, n, chunk,
-...)` in the text of a loop.
+"""Calls in kernels of loops that share another kernel among threads.
 
-In: the call. Out: LLVM IR that packs the arguments and calls the sharer (`team.SPREAD`) with the
-entry of the kernel, which `frontend` writes behind it.
+In: the call `spread(kernel, sharer, team, helpers, n, chunk, ...)` in the source of a loop. Out:
+LLVM IR that packs the arguments and calls the sharer, the function `spread` of `_native/team.c`,
+with the entry of the kernel. `frontend.py` writes the entry, after the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHARER = ir.FunctionType(ir.VoidType(), [_I64, _WORDS, _I64, _I64, _I64, _I64])
 
 
 def spread(w: Any, node: ast.Call) -> Any:
-    """Write such a call; `w` writes the kernel around it."""
+    """Write the call; `w` writes the kernel that contains it."""
     name, *others = node.args
     assert isinstance(name, ast.Name)
     callee = w.scope[name.id]
