@@ -2,13 +2,12 @@
 
 In C (`_core`) where the extension was built, else in Python (`fallback`); both behave alike, except
 that only the extension has records of calls and graphs that were seen before. The environment
-variable `ACCNP_NATIVE=0` asks for the fallback; the path of an extension, such as one with checks
-of memory, asks for that.
+variable `ACCNP_NATIVE` chooses: 0 is the fallback, 1 the extension, whose absence is an error then,
+and a path is another extension, such as one with checks of memory.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -63,19 +62,25 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 
 _wanted = os.environ.get("ACCNP_NATIVE", "")
 _core: Any = None
-if _wanted not in ("", "0"):
+if _wanted not in ("", "0", "1"):
     from importlib.util import module_from_spec, spec_from_file_location
 
     _spec = spec_from_file_location("accnp._native._core", _wanted)
     if _spec is None or _spec.loader is None:
         raise ImportError(
-            f"accnp: ACCNP_NATIVE must be 0 or the path of an extension; got {_wanted!r}"
+            f"accnp: ACCNP_NATIVE must be 0, 1, or the path of an extension; got {_wanted!r}"
         )
     _core = sys.modules["accnp._native._core"] = module_from_spec(_spec)
     _spec.loader.exec_module(_core)
 elif _wanted != "0":
-    with contextlib.suppress(ModuleNotFoundError):  # it was not built
+    try:
         import accnp._native._core as _core  # type: ignore[no-redef]
+    except ModuleNotFoundError as _error:
+        if _wanted == "1":
+            raise ImportError(
+                "accnp: ACCNP_NATIVE=1 needs the C extension, which was not built; install accnp "
+                "again, with a C compiler"
+            ) from _error
 if _core is not None and _core.INTERFACE != INTERFACE:
     raise ImportError(
         f"accnp: the extension {_core.__file__} was built for another version of the package; "

@@ -329,6 +329,27 @@ def test_the_fallback_is_chosen_by_the_environment(tmp_path: Path) -> None:
     assert run(text, ACCNP_NATIVE="0", ACCNP_CACHE_DIR=str(tmp_path)) == "False 6.0\n"
     if COMPILED:
         assert run(text, ACCNP_NATIVE="", ACCNP_CACHE_DIR=str(tmp_path)) == "True 6.0\n"
+        assert run(text, ACCNP_NATIVE="1", ACCNP_CACHE_DIR=str(tmp_path)) == "True 6.0\n"
+
+
+def test_an_extension_that_is_asked_for_must_be_there(tmp_path: Path) -> None:
+    told = """
+import sys
+
+class NotBuilt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "accnp._native._core":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NotBuilt())
+try:
+    import accnp
+except ImportError as error:
+    print(error)
+"""
+    assert "ACCNP_NATIVE=1 needs the C extension" in run(told, ACCNP_NATIVE="1")
+    assert run(told, ACCNP_NATIVE="") == ""
+    assert "must be 0, 1, or the path of an extension; got 'yes'" in run(told, ACCNP_NATIVE="yes")
 
 
 # --- machine code by name, threads as others see them ---
