@@ -13,7 +13,7 @@ import itertools
 import queue
 import struct
 import sys
-from _thread import allocate_lock
+from _thread import _local, allocate_lock
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -87,10 +87,12 @@ class Blocks:
     def clear(self) -> int:
         """Let all blocks go; returns their bytes."""
         freed = 0
-        while self._items:
-            self._items.pop()
+        while True:
+            try:
+                self._items.pop()
+            except IndexError:  # the last one, or another thread was faster
+                return freed
             freed += self.size
-        return freed
 
 
 class Pool:
@@ -556,20 +558,36 @@ def launches() -> int:
 def launch_held(entry: int, n: int, chunk: int, *arguments: int) -> None:
     """Run a kernel with the interpreter lock held."""
     _count()
+    entry, arguments = _plain(entry, arguments)
     _held(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
+    _raise_late()
 
 
 def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
     """Run a kernel with the interpreter lock free."""
     _count()
+    entry, arguments = _plain(entry, arguments)
     _released(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
+    _raise_late()
 
 
 def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: int) -> None:
     """Run a kernel on several threads."""
     _count()
+    entry, arguments = _plain(entry, arguments)
     argv = _Words(len(arguments))(*arguments)
     _share(entry, ctypes.addressof(argv), n, chunk, team, helpers)
+    _raise_late()
+
+
+def _plain(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """A kernel and its arguments without what sends results past the caches. A Python function
+    around it would lose exceptions of signal handlers."""
+    if entry == STREAM:
+        return arguments[0], tuple(arguments[1:])
+    if entry == BYPASS:
+        return arguments[0], tuple(arguments[5 + 2 * (arguments[3] + arguments[4]) :])
+    return entry, tuple(arguments)
 
 
 def _read(address: int, count: int) -> list[int]:
@@ -582,10 +600,12 @@ class _Step:
     __slots__ = ("_count", "_first", "_pack", "_places", "_spare", "chunk", "end", "entry", "n")
 
     def __init__(self, address: int) -> None:
-        self.entry, self.n, self.chunk, count = _read(address, 4)
+        entry, self.n, self.chunk, count = _read(address, 4)
         words = _read(address + 32, 2 * count)
-        places = [*zip(words[::2], words[1::2], strict=True)]
         self.end = address + 32 + 16 * count
+        self.entry, first = _plain(entry, words[1::2])
+        count = len(first)
+        places = [*zip(words[::2][-count or len(words) :], first, strict=True)]
         # What is always the same comes last, and stands in the blocks of arguments.
         changing = max([i + 1 for i, (which, _) in enumerate(places) if which], default=0)
         self._count, self._first = count, [more for _, more in places]
@@ -665,7 +685,11 @@ def walker(mode: int, table: int) -> Callable[..., None]:
     """Return what runs a table in a mode: a function of the addresses of buffers; behind a team and
     the number of its helpers, where these are wanted."""
     launched, steps = _read(table + 16, 1)[0], _steps(table)
-    made = _released if mode != _ALONE else _held
+    launch = _released if mode != _ALONE else _held
+
+    def made(entry: int) -> Callable[..., None]:
+        return _copy if entry == COPY else launch(entry)
+
     if len(steps) == 1 == launched and mode < _TOGETHER and steps[0].simple:
         return steps[0].runs(made)
     all_steps = [(step, made(step.entry), step.n > step.chunk) for step in steps]
@@ -679,6 +703,7 @@ def walker(mode: int, table: int) -> Callable[..., None]:
                 step.run_together(base, team, helpers)
             else:
                 step.run(base, entry)
+        _raise_late()
 
     return run
 
@@ -696,7 +721,9 @@ class _Job:
         self._run = functools.partial(_released(entry), argv, counter := _Words(1)(), n, chunk)
         self._counter = counter
         self._lock, self._done = allocate_lock(), allocate_lock()
+        self._done.acquire()
         self._inside, self._closed = 0, False
+        self.frame: FrameType | None = None
 
     def help(self) -> None:
         """Work along until all is taken; not in a launch that has ended."""
@@ -711,14 +738,12 @@ class _Job:
                 self._done.release()
 
     def finish(self) -> None:
-        """Work along, and wait for those inside."""
+        """Work along, and wait for those inside; to be called again if an exception ends it."""
         self._run()
         with self._lock:
             self._closed = True
-            if not self._inside:
-                return
-            self._done.acquire()
-        self._done.acquire()
+        while self._inside:
+            self._done.acquire()  # the last one inside releases it
 
 
 class Team:
@@ -759,9 +784,24 @@ class Team:
     def share(self, entry: int, argv: int, n: int, chunk: int, helpers: int) -> None:
         """Run a kernel on this thread and on so many helpers at most."""
         job = _Job(entry, argv, n, chunk)
+        # Buffers live in the frames of the callers. An exception of a signal handler may end these
+        # while helpers work: the frames stay until the helpers are done.
+        job.frame = sys._getframe()
+        error: BaseException | None = None
         for _ in range(min(helpers, self.helpers, (n - 1) // chunk)):
             self._jobs.put(job)
-        job.finish()
+        while True:
+            try:
+                job.finish()
+                break
+            except BaseException as raised:
+                error = raised
+        job.frame = None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                error = None  # its traceback refers to this frame
 
 
 def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -> None:
@@ -773,23 +813,33 @@ def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -
 
 # --- entries that are no kernels of anybody's; see `launch.c` and `stores.c` ---
 
+_late = _local()  # its `error` is raised when the kernel that called a Python function has returned
 
-def _copy(argv: int, counter: int, n: int, chunk: int) -> None:
-    to, source, nbytes = _read(argv, 3)
+
+def _spread(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -> None:
+    try:
+        _share(entry, argv, n, chunk, team, helpers)
+    except BaseException as error:
+        _late.error = error
+
+
+def _raise_late() -> None:
+    error = getattr(_late, "error", None)
+    if error is not None:
+        del _late.error
+        try:
+            raise error
+        finally:
+            del error
+
+
+def _copy(argv: Any, counter: Any, n: int, chunk: int) -> None:
+    to, source, nbytes = _read(argv, 3) if isinstance(argv, int) else argv
     ctypes.memmove(to, source, nbytes)
 
 
-def _group(argv: int, counter: int, n: int, chunk: int) -> None:
-    raise AssertionError("the steps of a group are run one by one")
-
-
-def _stream(argv: int, counter: int, n: int, chunk: int) -> None:
-    _released(_read(argv, 1)[0])(argv + 8, counter, n, chunk)
-
-
-def _bypass(argv: int, counter: int, n: int, chunk: int) -> None:
-    entry, _, _, results, operands = _read(argv, 5)
-    _released(entry)(argv + 8 * (5 + 2 * (results + operands)), counter, n, chunk)
+def _replaced(argv: int, counter: int, n: int, chunk: int) -> None:
+    raise AssertionError("steps of groups, and kernels, are run without what is around them")
 
 
 _SPREAD = ctypes.CFUNCTYPE(
@@ -805,10 +855,10 @@ def _address(kind: Any, function: Callable[..., None]) -> int:
 
 
 COPY = _address(ctypes.CFUNCTYPE(*_ENTRY), _copy)
-GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _group)
-STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _stream)
-BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _bypass)
-SPREAD = _address(_SPREAD, _share)
+GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
+STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
+BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
+SPREAD = _address(_SPREAD, _spread)
 
 
 def register_code(file: bytes) -> None:
@@ -821,8 +871,9 @@ def register_code(file: bytes) -> None:
 def select(objects: list[Any], is_wanted: Callable[[type], bool]) -> list[Any]:
     """Return the objects of a list whose type is wanted, without weak references that have no
     callback; the function that says so is asked once for each type."""
-    wanted = {kind for kind in set(map(type, objects)) if is_wanted(kind)}
+    kinds = {id(kind): kind for kind in map(type, objects)}  # a type need not have a hash
+    wanted = {k for k, kind in kinds.items() if is_wanted(kind)}
     return [
         x for x in objects
-        if type(x) in wanted and not (isinstance(x, ReferenceType) and x.__callback__ is None)
+        if id(type(x)) in wanted and not (isinstance(x, ReferenceType) and x.__callback__ is None)
     ]  # fmt: skip

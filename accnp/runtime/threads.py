@@ -153,6 +153,7 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
     address = ctypes.c_size_t.from_buffer(entry).value
     share(address, len(parts), 1, team, helpers)
     counters.launched(-1)
+    take()  # what is left, if an exception of a signal handler came between two parts
     if errors:
         raise errors[0]
 

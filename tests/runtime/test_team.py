@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp._native import COMPILED
 from accnp.config import threads as use_threads
 from accnp.engine.steps import PARALLEL, ROUSE
 from accnp.runtime import compile as compiling
@@ -78,7 +79,7 @@ def test_brief_launches_wake_helpers_where_many_follow_each_other():
             woken |= threads._team.asleep < threads._team.helpers
             if woken:
                 break
-        assert woken or os.cpu_count() == 1
+        assert woken or os.cpu_count() == 1 or not COMPILED
         for _ in range(100):
             np.testing.assert_array_equal(np.asarray(f(x)), want)
         np.testing.assert_array_equal(np.asarray(out), want)
