@@ -37,7 +37,7 @@ record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                      &objects, &keeps)) {
         return NULL;
     }
-    PyObject *all = PySequence_Fast(words, "Record: words are a sequence of integers");
+    PyObject *all = PySequence_Tuple(words); /* a list may change while numbers are asked for */
     if (all == NULL) {
         return NULL;
     }
@@ -48,7 +48,7 @@ record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->objects = Py_NewRef(objects);
     self->keeps = Py_NewRef(keeps);
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(all);
+    Py_ssize_t count = PyTuple_GET_SIZE(all);
     self->words = PyMem_New(int64_t, count ? count : 1);
     if (self->words == NULL) {
         Py_DECREF(all);
@@ -56,7 +56,7 @@ record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return PyErr_NoMemory();
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        self->words[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(all, i));
+        self->words[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(all, i));
         if (self->words[i] == -1 && PyErr_Occurred()) {
             Py_DECREF(all);
             Py_DECREF(self);
@@ -443,6 +443,13 @@ caller_traverse(Caller *self, visitproc visit, void *arg)
     return 0;
 }
 
+static int
+caller_clear(Caller *self)
+{
+    Py_XSETREF(self->records, PyTuple_New(0)); /* the only one, which is there */
+    return 0;
+}
+
 static void
 caller_dealloc(Caller *self)
 {
@@ -492,6 +499,7 @@ static PyType_Slot caller_slots[] = {
     {Py_tp_new, caller_new},
     {Py_tp_dealloc, caller_dealloc},
     {Py_tp_traverse, caller_traverse},
+    {Py_tp_clear, caller_clear},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_getset, caller_getset},
     {Py_tp_members, caller_members},

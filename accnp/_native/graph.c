@@ -297,7 +297,12 @@ array_getbuffer(Array *self, Py_buffer *view, int flags)
     if (values == NULL) {
         return -1;
     }
-    int failed = PyObject_GetBuffer(values, view, flags);
+    /* The values of a class of the user's may be an array again. */
+    int failed = Py_EnterRecursiveCall(" while values are exported");
+    if (!failed) {
+        failed = PyObject_GetBuffer(values, view, flags);
+        Py_LeaveRecursiveCall();
+    }
     Py_DECREF(values);
     return failed;
 }
@@ -334,6 +339,10 @@ array_of(State *state, Node *node)
 {
     if (node == NULL) {
         return NULL;
+    }
+    if (state->array == NULL) {
+        Py_DECREF(node);
+        return PyErr_Format(PyExc_RuntimeError, "wrap: install_arrays was not called");
     }
     Array *made = (Array *)state->array->tp_alloc(state->array, 0);
     if (made == NULL) {

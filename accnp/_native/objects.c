@@ -2,6 +2,30 @@
 
 #include "native.h"
 
+/* Whether a function wants a type, remembered by address: a type need not have a hash. -1 with an
+ * error. */
+static int
+is_wanted_type(PyObject *known, PyObject *is_wanted, PyTypeObject *type)
+{
+    PyObject *address = PyLong_FromVoidPtr(type), *answer = NULL;
+    int truth = -1;
+    if (address != NULL && (answer = PyDict_GetItemWithError(known, address)) != NULL) {
+        truth = PyTuple_GET_ITEM(answer, 1) == Py_True;
+    } else if (address != NULL && !PyErr_Occurred()) {
+        PyObject *asked = PyObject_CallOneArg(is_wanted, (PyObject *)type);
+        truth = asked == NULL ? -1 : PyObject_IsTrue(asked);
+        Py_XDECREF(asked);
+        /* With the type, whose address no other one gets meanwhile. */
+        answer = truth < 0 ? NULL : PyTuple_Pack(2, type, truth ? Py_True : Py_False);
+        if (answer == NULL || PyDict_SetItem(known, address, answer) < 0) {
+            truth = -1;
+        }
+        Py_XDECREF(answer);
+    }
+    Py_XDECREF(address);
+    return truth;
+}
+
 /* select(objects, is_wanted): those objects of a list whose type is wanted, as a function says that
  * is asked once for each type; without weak references that have no callback. */
 static PyObject *
@@ -15,28 +39,15 @@ select_objects(PyObject *Py_UNUSED(module), PyObject *args)
     PyTypeObject *last = NULL;
     bool wanted = false;
     for (Py_ssize_t i = 0; found && known && i < PyList_GET_SIZE(objects); i++) {
-        PyObject *x = PyList_GET_ITEM(objects, i);
-        if (Py_TYPE(x) != last) {
-            last = Py_TYPE(x);
-            PyObject *answer = PyDict_GetItemWithError(known, (PyObject *)last);
-            if (answer == NULL) {
-                PyObject *asked = PyObject_CallOneArg(is_wanted, (PyObject *)last);
-                int truth = asked == NULL ? -1 : PyObject_IsTrue(asked);
-                Py_XDECREF(asked);
-                answer = truth ? Py_True : Py_False;
-                if (truth < 0 || PyDict_SetItem(known, (PyObject *)last, answer) < 0) {
-                    Py_CLEAR(found);
-                    break;
-                }
-            }
-            wanted = answer == Py_True;
-        }
-        if (!wanted || (PyWeakref_CheckRef(x) && ((PyWeakReference *)x)->wr_callback == NULL)) {
-            continue;
-        }
-        if (PyList_Append(found, x) < 0) {
+        PyObject *x = Py_NewRef(PyList_GET_ITEM(objects, i)); /* who is asked may change the list */
+        int truth = Py_TYPE(x) == last ? wanted : is_wanted_type(known, is_wanted, Py_TYPE(x));
+        last = Py_TYPE(x);
+        wanted = truth > 0;
+        bool idle = PyWeakref_CheckRef(x) && ((PyWeakReference *)x)->wr_callback == NULL;
+        if (truth < 0 || (wanted && !idle && PyList_Append(found, x) < 0)) {
             Py_CLEAR(found);
         }
+        Py_DECREF(x);
     }
     Py_XDECREF(known);
     return found;

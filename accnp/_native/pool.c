@@ -89,7 +89,7 @@ blocks_fill(Blocks *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "KK:fill", &begin, &end)) {
         return NULL;
     }
-    for (; begin + (uint64_t)self->size <= end; begin += (uint64_t)self->size) {
+    for (; begin < end && end - begin >= (uint64_t)self->size; begin += (uint64_t)self->size) {
         if (!push(self, begin, NULL)) {
             return PyErr_NoMemory();
         }
@@ -192,14 +192,17 @@ size_given(PyObject *given, Py_ssize_t *nbytes)
     if (*nbytes == -1 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
             PyErr_Clear();
-            *nbytes = PY_SSIZE_T_MAX;
-            return true;
+            int overflow;
+            PyLong_AsLongLongAndOverflow(given, &overflow);
+            *nbytes = overflow < 0 ? -1 : PY_SSIZE_T_MAX;
         }
-        return false;
+        if (PyErr_Occurred()) {
+            return false;
+        }
     }
     if (*nbytes < 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "empty: a size cannot be negative; got %zd; pass 0 or more", *nbytes);
+        PyErr_Format(PyExc_ValueError, "empty: a size cannot be negative; got %R; pass 0 or more",
+                     given);
         return false;
     }
     return true;
@@ -222,7 +225,7 @@ pool_blocks(Pool *self, PyTypeObject *owner, PyObject *const *args, Py_ssize_t n
 Buffer *
 take_block(State *state, Blocks *blocks, Py_ssize_t nbytes)
 {
-    if (blocks->count == 0) {
+    if (blocks->count == 0 || state->buffer == NULL) {
         return NULL;
     }
     Buffer *made = (Buffer *)state->buffer->tp_alloc(state->buffer, 0);
@@ -230,7 +233,8 @@ take_block(State *state, Blocks *blocks, Py_ssize_t nbytes)
         PyErr_Clear();
         return NULL;
     }
-    if (blocks->count == 0) { /* allocating may have collected garbage, and that run anything */
+    /* Allocating may have collected garbage, and that run anything. A record may outlive the pool. */
+    if (blocks->count == 0 || blocks->pool == NULL) {
         Py_DECREF(made);
         return NULL;
     }

@@ -37,7 +37,7 @@ alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node 
         int64_t how = next_word(r), uses = next_word(r), arity = next_word(r);
         if (node->form != form || node->value != Py_None || node->trace != Py_None
             || (how != ANY && how != (Py_REFCNT(node) > uses)) || node->inputs == NULL
-            || PyTuple_GET_SIZE(node->inputs) != arity) {
+            || !PyTuple_CheckExact(node->inputs) || PyTuple_GET_SIZE(node->inputs) != arity) {
             return false;
         }
         for (int64_t j = 0; j < arity; j++) {
@@ -50,6 +50,9 @@ alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node 
                     return false;
                 }
                 continue;
+            }
+            if (Py_TYPE(x) != state->node) {
+                return false;
             }
             list[k] = x;
             (*count)++;

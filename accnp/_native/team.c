@@ -114,7 +114,9 @@ keep_off(Team *team)
     }
     int64_t count = LOAD(team->count, ACQUIRE);
     for (int64_t i = 0; i < count; i++) {
-        sched_setaffinity((pid_t)team->helpers[i].number, sizeof(set), &set);
+        if (team->helpers[i].number > 0) { /* 0 would be this thread */
+            sched_setaffinity((pid_t)team->helpers[i].number, sizeof(set), &set);
+        }
     }
 }
 
@@ -129,7 +131,7 @@ take_here(Team *team)
     }
     for (int64_t i = 0; i < count; i++) {
         Helper *helper = &team->helpers[i];
-        if (!LOAD(helper->working, ACQUIRE)) {
+        if (!LOAD(helper->working, ACQUIRE) || helper->number <= 0) {
             continue;
         }
         struct timespec time;
@@ -404,11 +406,26 @@ team_reserve(TeamObject *self, PyObject *Py_UNUSED(ignored))
     return PyLong_FromLongLong(place);
 }
 
+/* The place of a helper, which was reserved; NULL with an error. */
+static Helper *
+helper_at(TeamObject *self, int64_t place)
+{
+    if (place < 0 || place >= MOST_HELPERS || self->team->helpers[place].lock == NULL) {
+        PyErr_Format(PyExc_ValueError, "Team: pass a place that was reserved; got %lld",
+                     (long long)place);
+        return NULL;
+    }
+    return &self->team->helpers[place];
+}
+
 static PyObject *
 team_attend(TeamObject *self, PyObject *given)
 {
     int64_t place = PyLong_AsLongLong(given);
     if (place == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (helper_at(self, place) == NULL) {
         return NULL;
     }
     Team *team = self->team;
@@ -426,7 +443,11 @@ team_joined(TeamObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "LL:joined", &place, &number)) {
         return NULL;
     }
-    self->team->helpers[place].number = number;
+    Helper *helper = helper_at(self, place);
+    if (helper == NULL) {
+        return NULL;
+    }
+    helper->number = number;
     STORE(self->team->count, place + 1, RELEASE);
     STORE(self->team->processor, -1, RELAXED); /* it is to be kept off as well */
     Py_RETURN_NONE;

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib
+import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,7 +69,7 @@ def test_size_classes_are_alike(native: Any) -> None:
     assert listed == sorted({b.size for b in wanted.sizes()})
 
 
-@pytest.mark.parametrize("nbytes", [-1, 1 << 63])
+@pytest.mark.parametrize("nbytes", [-1, -(1 << 70), 1 << 63])
 def test_impossible_sizes(native: Any, nbytes: int) -> None:
     class Pool(native.Pool):
         def _allocate(self, blocks: Any, nbytes: int) -> Any:
@@ -141,6 +143,189 @@ assert pool.limit == 1000 and core.launches() == 0
         assert not interpreters.run_string(other, text)
         interpreters.destroy(other)
     assert _native.launches() == before
+
+
+# --- wrong arguments, and code of the user's that changes what is looked at ---
+
+
+def uninstalled() -> Any:
+    """The extension once more, without what the package installs in it."""
+    spec = importlib.util.spec_from_file_location("accnp._native._core", NATIVE[1].__file__)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(module)
+    return module
+
+
+class Shrinking(list[Any]):
+    """Numbers that take all others away when they are asked for."""
+
+    def __index__(self) -> int:
+        WORDS.clear()
+        return 1
+
+
+WORDS: list[Any] = []
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is no extension")
+def test_wrong_arguments_raise() -> None:
+    core: Any = NATIVE[1]
+    bare = uninstalled()
+    node = bare.Node("op", (), {}, None, None, None, 0, None)
+    with pytest.raises(RuntimeError, match="install_arrays"):
+        bare.wrap(node)
+    pool = bare.Pool(1 << 20)
+    pool.blocks(100).fill(0, 1000)
+    with pytest.raises(AttributeError, match="_allocate"):  # no class of buffers
+        pool.empty(100)
+    blocks = core.Pool(1 << 20).blocks(0)
+    blocks.fill((1 << 64) - 100, (1 << 64) - 10)
+    assert len(blocks) == 1
+    team = core.Team()
+    for place in (-1, 0, 255, 1 << 40):
+        with pytest.raises(ValueError, match="reserved"):
+            team.attend(place)
+        with pytest.raises(ValueError, match="reserved"):
+            team.joined(place, 1)
+    WORDS[:] = [Shrinking() for _ in range(1000)]
+    assert core.Record(WORDS, (), 5).keeps == 5
+    form = core.Form(None, None, None, False)
+    node_words = [1, 2, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 2, -1, -2]
+    record = core.Record(node_words, (form,), None)
+    for inputs in ((5, 6), [node, node], None):
+        pending = core.Node(None, inputs, {}, None, None, None, 1, None, form)
+        assert not core.repeat((record,), pending)
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is no extension")
+def test_a_record_outlives_the_pool() -> None:
+    class Called(_native.Caller):
+        def _called(self) -> str:
+            return "by Python"
+
+    pool: Any = _native.Pool(1 << 20)
+    blocks = pool.blocks(64)
+    blocks.fill(64, 1024)
+    f: Any = Called()
+    f._records = (_native.Record([*[0] * 7, 1, 2, 0, -1, 0, 0, 0, 0, 64], (blocks,), None),)
+    del pool
+    assert f() == "by Python"
+
+
+def test_functions_in_their_own_records_are_collected(native: Any) -> None:
+    class Called(native.Caller):
+        __slots__ = ("__weakref__",)
+
+    f: Any = Called()
+    f._records = (native.Record([0] * 14, (f,), None),)
+    seen = weakref.ref(f)
+    del f
+    gc.collect()
+    assert seen() is None
+
+
+def test_selecting_asks_for_types_without_a_hash(native: Any) -> None:
+    class Meta(type):
+        def __eq__(cls, other: object) -> bool:
+            return cls is other
+
+    class Plain(metaclass=Meta):
+        pass
+
+    one, two = Plain(), Plain()
+    asked: list[Any] = []
+
+    def is_wanted(kind: Any) -> bool:
+        asked.append(kind)
+        return kind is Plain
+
+    assert native.select([one, 1, two, 2], is_wanted) == [one, two]
+    assert len(asked) == 2
+    objects: list[Any] = [[] for _ in range(1000)]
+
+    def clear(kind: type) -> bool:
+        objects.clear()
+        return True
+
+    assert len(native.select(objects, clear)) in (0, 1)
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is no extension")
+def test_exporting_values_that_are_the_array_again() -> None:
+    class Endless(_native.ArrayBase):
+        def _values(self) -> Any:
+            return self
+
+    with pytest.raises(RecursionError):
+        memoryview(Endless())  # type: ignore[arg-type]
+
+
+# --- exceptions of signal handlers ---
+
+
+class Stop(Exception):
+    pass
+
+
+def stop(*_: object) -> None:
+    raise Stop
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+def test_a_shared_launch_that_is_interrupted_ends_when_its_helpers_do(native: Any) -> None:
+    me, inside, ended = threading.get_ident(), threading.Event(), threading.Event()
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+    def kernel(argv: int, counter: int, n: int, chunk: int) -> None:
+        if threading.get_ident() == me:
+            inside.wait(20)
+        elif not inside.is_set():
+            inside.set()
+            ended.wait(0.5)
+            ended.set()
+
+    team = native.Team()
+    helper = threading.Thread(target=team.attend, args=(team.reserve(),), daemon=True)
+    helper.start()
+    team.joined(0, helper.native_id or 0)
+    address = ctypes.c_size_t.from_buffer(kernel).value
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Stop):
+            native.share(address, 2, 1, team.address, 1)
+        assert ended.is_set()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_exception_in_a_function_that_a_kernel_calls_is_raised_after_it() -> None:
+    team = fallback.Team()
+
+    def share(*_: int) -> None:
+        raise Stop
+
+    team.share = share  # type: ignore[method-assign]
+    spread = fallback._SPREAD(fallback.SPREAD)
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+    def kernel(argv: int, counter: int, n: int, chunk: int) -> None:
+        spread(0, 0, 2, 1, team.address, 1)
+
+    with pytest.raises(Stop):
+        fallback.launch_released(ctypes.c_size_t.from_buffer(kernel).value, 1, 1)
+    fallback.launch_released(fallback.COPY, 1, 1, 0, 0, 0)
+
+
+def test_parts_that_were_not_begun_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function that takes parts may be ended by an exception between two of them."""
+    monkeypatch.setattr(threads, "share", lambda *_: None)
+    done: list[tuple[int, int]] = []
+    threads.parallel_calls(lambda a, b: done.append((a, b)), 5, 2)
+    assert sorted(done) == [(0, 2), (2, 4), (4, 5)]
 
 
 # --- the buffer protocol ---
