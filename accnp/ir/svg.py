@@ -318,6 +318,7 @@ def _draw(
         f"{escape(title)}</text>",
     ]
     color = 0
+    titles = []
     for g in groups:
         fill, stroke, dash = "#f1f5f9", "#64748b", ' stroke-dasharray="5 3"'
         if not g.host:
@@ -326,11 +327,16 @@ def _draw(
         out.append(
             f'<rect x="{g.x:.1f}" y="{g.y:.1f}" width="{g.width:.1f}" height="{g.height:.1f}" '
             f'rx="8" fill="{fill}" stroke="{stroke}" stroke-width="1.5"{dash}/>'
-            f'<text x="{g.x + PAD:.1f}" y="{g.y + 15:.1f}" font-weight="bold" fill="{stroke}">'
+        )
+        # Above the edges, with an outline in the color of the frame, so that no edge crosses it.
+        titles.append(
+            f'<text x="{g.x + PAD:.1f}" y="{g.y + 15:.1f}" font-weight="bold" fill="{stroke}" '
+            f'stroke="{fill}" stroke-width="4" stroke-linejoin="round" paint-order="stroke">'
             f"{escape(g.title)}</text>"
         )
     for a, b in edges:
         out.append(_edge(a, b, _way(a, b, ways)))
+    out += titles
     out += [_box(b) for b in boxes]
     out.append("</svg>")
     return "\n".join(out)

@@ -77,3 +77,16 @@ def test_an_edge_past_a_layer_does_not_cross_its_boxes():
     ]
     assert beside
     assert all(x < b.x or x > b.x + b.width for x in beside)
+
+
+def test_edges_do_not_cross_the_titles_of_frames():
+    group = Group("a kernel with a long title")
+    boxes = [Box(["x"], "leaf"), Box(["exp"], "op", "", group)]
+    root = ElementTree.fromstring(picture(boxes, [(boxes[0], boxes[1])]))
+    drawn = list(root)
+    (edge,) = root.findall(f"{SVG}path")
+    (title,) = [t for t in root.findall(f"{SVG}text") if t.text == group.title]
+    (frame,) = [r for r in root.findall(f"{SVG}rect") if r.get("rx") == "8"]
+    assert drawn.index(title) > drawn.index(edge)
+    assert title.get("paint-order") == "stroke"
+    assert title.get("stroke") == frame.get("fill")
