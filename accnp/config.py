@@ -124,12 +124,12 @@ def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> f
     groups around it, the least."""
     found = []
     try:
-        with open(groups) as file:
+        with open(groups, errors="surrogateescape") as file:
             lines = file.read().splitlines()
     except OSError:
         return None
     for line in lines:
-        _, controllers, path = line.split(":", 2)
+        _, controllers, path = line.split(":", 2) if line.count(":") > 1 else ("", "other", "")
         if controllers and "cpu" not in controllers.split(","):
             continue
         # In a container the paths are those of the host, and the root is its own group.
@@ -140,7 +140,7 @@ def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> f
                 words = [x[0] for x in limit if x]
             else:
                 words = _words(f"{root}{folder}/cpu.max")
-            if len(words) == 2 and words[0].isdecimal() and int(words[1]):
+            if len(words) == 2 and all(map(str.isdecimal, words)) and int(words[1]):
                 found.append(int(words[0]) / int(words[1]))
     return min(found, default=None)
 
@@ -149,7 +149,7 @@ def _words(path: str) -> list[str]:
     try:
         with open(path) as file:
             return file.read().split()
-    except OSError:
+    except (OSError, ValueError):  # there is none, or it is no text
         return []
 
 
