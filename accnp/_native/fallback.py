@@ -448,7 +448,8 @@ class _Writer:
 
     def node(self, node: str) -> None:
         """A leaf whose value must be there."""
-        self.miss(f"{node}.trace is not None and {node}.trace.active")
+        trace = f"{node}.trace"
+        self.miss(f"{trace} is not None and ({trace}.active or {trace}.dead)")
         value = self.name(f"{node}.value")
         self.miss(f"type({value}) is not Buffer")
         self.buffers.append(value)

@@ -207,6 +207,19 @@ static PyType_Spec form_spec = {
     .slots = form_slots,
 };
 
+/* Whether an attribute is False. */
+static bool
+is_false(PyObject *x, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(x, name);
+    if (found == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_DECREF(found); /* False, if it is that, stays */
+    return found == Py_False;
+}
+
 Buffer *
 value_of(State *state, Node *node)
 {
@@ -214,14 +227,8 @@ value_of(State *state, Node *node)
         if (node->trace == NULL) {
             return NULL;
         }
-        PyObject *active = PyObject_GetAttr(node->trace, state->name_active);
-        if (active == NULL) {
-            PyErr_Clear();
-            return NULL;
-        }
-        bool recording = active != Py_False;
-        Py_DECREF(active);
-        if (recording) {
+        if (!is_false(node->trace, state->name_active)
+            || !is_false(node->trace, state->name_dead)) {
             return NULL;
         }
     }

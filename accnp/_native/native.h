@@ -26,7 +26,7 @@ typedef struct {
     PyObject *tracing, *record, *on_deep, *own_packages, *find_site, *get_frame;
     Py_ssize_t limit;
     bool observed; /* whether each operation goes the slow way, on which somebody looks */
-    PyObject *one, *name_active, *name_called, *name_allocate, *name_view, *name_package;
+    PyObject *one, *name_active, *name_dead, *name_called, *name_allocate, *name_view, *name_package;
     int64_t launches;
 } State;
 

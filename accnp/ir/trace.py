@@ -98,6 +98,7 @@ class Trace:
         "start",
         "walked",
     )
+    dead = False  # whether its values are refused by all operations
 
     def __init__(self, kind: str, info: Any = None) -> None:
         self.kind = kind
@@ -305,6 +306,7 @@ class Deleted(Trace):
     """
 
     __slots__ = ("site", "type", "what")
+    dead = True
 
     def __init__(self, type: str, what: str, site: Any) -> None:
         self.kind, self.parent = "deleted", None
@@ -327,6 +329,7 @@ class Escaped(Trace):
     """
 
     __slots__ = ()
+    dead = True
 
     def __init__(self, of: Trace) -> None:
         self.kind, self.parent, self.info = "escaped", of, of.info

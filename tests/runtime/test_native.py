@@ -446,6 +446,23 @@ def test_hostile_classes_are_left_to_python() -> None:
     np.testing.assert_array_equal(f({"a": x}), [1, 2, 3])
 
 
+def test_arguments_that_escaped_from_a_derivative_are_refused() -> None:
+    f = jnp.jit(lambda x: x + 1)
+    x = jnp.ones(3)
+    escaped: list[Any] = []
+
+    def g(x: Any) -> Any:
+        escaped.append(x)
+        return (x * x).sum()
+
+    jnp.grad(g)(x)
+    for _ in range(300):
+        f(x)
+    assert f._records  # type: ignore[attr-defined]
+    with pytest.raises(jnp.errors.UnexpectedTracerError):
+        f(escaped[0])
+
+
 def test_arguments_that_are_deleted_by_another_thread() -> None:
     f = jnp.jit(lambda x: x * 2 + 1)
     stop = threading.Event()
@@ -606,16 +623,22 @@ def test_threadpoolctl_limits_our_threads() -> None:
             None,
         ),
         ("", {}, None),
+        ("\nno group\n0::/\udcff\n0::/", {"cpu.max": "150000 100000"}, 1.5),
+        ("0::/\0", {}, None),
+        ("0::/", {"cpu.max": "100000"}, None),
+        ("0::/", {"cpu.max": "100000 some"}, None),
+        ("0::/", {"cpu.max": "100000 -100000"}, None),
+        ("0::/", {"cpu.max": "\udcff\udcfe"}, None),
     ],
 )
 def test_quotas_of_control_groups(
     tmp_path: Path, groups: str, files: dict[str, str], cpus: float | None
 ) -> None:
-    (tmp_path / "groups").write_text(groups)
+    (tmp_path / "groups").write_text(groups, errors="surrogateescape")
     for name, text in files.items():
         path = tmp_path / "root" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
+        path.write_text(text + "\n", errors="surrogateescape")
     assert _quota(str(tmp_path / "root"), str(tmp_path / "groups")) == cpus
 
 
