@@ -1,9 +1,10 @@
-"""Looking on at functions of the package while somebody wants to, at no cost otherwise.
+"""Watching functions of the package, at no cost while they are not watched.
 
-In: a function, and another that is called in its place with the first as its first argument. While
-a `Detour` is on, the function's code object is one that calls the other; every name under which the
-function was imported leads there, and nothing in the function itself asks whether it is watched.
-When it is off the function has its own code again.
+In: a function, and a wrapper that is called in its place, with the function as the first argument.
+`Detour.start` replaces the code object of the function by one that calls the wrapper. The function
+object stays the same, so this works for every module that has imported it, and the function has no
+test whether it is watched. `Detour.stop` restores the code object. `explain` and the profiler use
+this.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ _TEXT = "def detour(*args, **kwargs): return {name}(*args, **kwargs)"
 
 
 class Detour:
-    """`around(original, *args, **kwargs)` in place of `function(*args, **kwargs)`, on and off.
+    """Calls `around(original, *args, **kwargs)` in place of `function(*args, **kwargs)`.
 
-    The function must be a plain one that closes over nothing.
+    It is inactive until `start` is called. The function must be a Python function without closure.
     """
 
     def __init__(self, function: Callable[..., Any], around: Callable[..., Any]) -> None:
         if not isinstance(function, FunctionType) or function.__closure__:
             raise TypeError(
-                f"Detour: only functions without closures can be led round; got {function!r}"
+                f"Detour: the function must be a Python function without closure; got {function!r}"
             )
         self._function = function
         self._code = function.__code__
@@ -47,11 +48,11 @@ class Detour:
         self._call = lambda *args, **kwargs: around(original, *args, **kwargs)
 
     def start(self) -> None:
-        """Lead calls round from now on; those that are running go on as they were."""
+        """Replace the code of the function. Calls that are running are not affected."""
         self._function.__globals__[self._name] = self._call
         self._function.__code__ = self._other
 
     def stop(self) -> None:
-        """Give the function its own code back."""
-        # The name stays in the globals: a call may be between the two.
+        """Restore the code of the function."""
+        # The name stays in the globals, since a running call may still read it.
         self._function.__code__ = self._code

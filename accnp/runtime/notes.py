@@ -1,4 +1,4 @@
-"""Words to whoever set ACCNP_DEBUG. In: a text. Out: a line on stderr, or nothing."""
+"""Debug logging, controlled by ACCNP_DEBUG. In: a text. Out: a line on stderr, or nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["note"]
 
 
 def note(text: str) -> None:
-    """Say something to whoever set ACCNP_DEBUG."""
+    """Print a line on stderr if ACCNP_DEBUG is 1 or more."""
     if config.debug:
         print(f"accnp: {text}", file=sys.stderr)

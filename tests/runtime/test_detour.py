@@ -82,5 +82,5 @@ def test_closures_and_builtins_are_refused():
         return value
 
     for f in (closing, len):
-        with pytest.raises(TypeError, match="without closures"):
+        with pytest.raises(TypeError, match="without closure"):
             Detour(f, lambda f: None)

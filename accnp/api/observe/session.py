@@ -1,8 +1,9 @@
-"""What happens while somebody looks on: operations recorded, functions traced, passes, kernels
-compiled, plans run step by step, values waited for.
+"""Sessions of `explain` and the profiler: what happens while one is open.
 
-In: `Session.start` and `stop`. Out: `events`, in the order in which they ended. The functions that
-do these things are led round (`runtime/detour.py`) while a session is open, and know of nothing.
+In: `Session.start` and `stop`. Out: `events`, in the order in which they ended: operations
+recorded, functions traced, passes, kernels compiled, plans run step by step, and values waited for.
+The functions that do these things are watched (`runtime/detour.py`) while a session is open, and do
+not test for one.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class _Recording:
         observe_recording(False)
 
 
-# --- what is led round, and what is noted of it ---
+# --- the functions that are watched, and what is recorded of them ---
 
 
 def _points() -> list[Detour | _Recording]:
