@@ -270,8 +270,8 @@ MESSAGES = {
     "fori_loop must have equal types.*; convert": lambda x: accnp.lax.fori_loop(
         0, 2.5, lambda i, y: y, x
     ),
-    "the slice does not fit into shape.*; pass sizes": lambda x: accnp.lax.dynamic_slice(
-        x, (0,), (9,)
+    "slice_sizes must be less than or equal to operand shape.*; pass sizes": lambda x: (
+        accnp.lax.dynamic_slice(x, (0,), (9,))
     ),
     "the updates do not fit into shape.*; pass smaller": lambda x: accnp.lax.scatter(
         x,

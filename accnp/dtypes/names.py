@@ -453,8 +453,9 @@ def requested_dtype(dtype: Any, function: str) -> DType:
     # Python's own types (float, int) mean the default width, so they do not warn.
     if result != given and dtype not in _PYTHON_TYPES:
         warnings.warn(
-            f"{function}: dtype {given} was requested, but 64-bit types are off; {result} is used; "
-            'call accnp.config.update("jax_enable_x64", True) to have them',
+            f"Explicitly requested dtype {given} requested in {function.removeprefix('jnp.')} is "
+            f"not available, and will be truncated to dtype {result}: 64-bit types are off; call "
+            'accnp.config.update("jax_enable_x64", True) to have them',
             stacklevel=3,
         )
     return result

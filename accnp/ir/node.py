@@ -254,8 +254,12 @@ def home(node: Node) -> Trace | None:
             raise
         order = independent(node, lambda trace: trace.abstract and not trace.active)
         if order is None or any(n.trace is not None and not mapping(n.trace) for n in order):
+            made = f"{error.args[0]}. The value was created on line"
+            info = node.trace.info
             if node.site is not None:
-                error.args = (f"{error.args[0]}. The value was created on line {site_text(node)}",)
+                error.args = (f"{made} {site_text(node)}",)
+            elif node.op is ARG and hasattr(info, "line"):
+                error.args = (f"{made} {info.file}:{info.line} ({info.function}), as an argument",)
             raise
     for n in order:
         trace: Trace | None = n.trace

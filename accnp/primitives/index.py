@@ -414,9 +414,16 @@ def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> Non
             f"{len(starts)} start indices and sizes {tuple(sizes)}; pass {x.ndim} of each"
         )
     if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
+        if name == "dynamic_slice":
+            what, rule = (
+                "slice_sizes",
+                "slice slice_sizes must be less than or equal to operand shape",
+            )
+        else:
+            what, rule = "update shape", "update shape must be smaller than operand shape"
         raise TypeError(
-            f"{name}: the slice does not fit into shape {x.shape}; got sizes {tuple(sizes)}; "
-            "pass sizes between 0 and the length of each axis"
+            f"{name}: {rule}, got {what} {tuple(sizes)} for operand shape {x.shape}; pass sizes "
+            "between 0 and the length of each axis"
         )
     if any(s.ndim or dtype_kind(s.dtype) not in "iu" for s in starts):
         raise TypeError(

@@ -217,8 +217,8 @@ view(
 def _transpose_infer(x: Aval, *, permutation: Any) -> Aval:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
-            "transpose: the permutation must name each axis once; got "
-            f"{tuple(permutation)} for shape {x.shape}; pass a permutation"
+            "transpose permutation isn't a permutation of operand dimensions, got permutation "
+            f"{tuple(permutation)} for operand shape {x.shape}; name each axis once"
         )
     return make_aval(tuple(x.shape[p] for p in permutation), x.dtype, x.weak_type)
 

@@ -38,7 +38,7 @@ def test_check_static_indices():
 
 
 def test_explicit_x64_dtypes():
-    with pytest.warns(UserWarning, match="64-bit types are off"):
+    with pytest.warns(UserWarning, match="Explicitly requested dtype"):
         assert jnp.ones(1, "float64").dtype == np.float32
     jax.config.update("jax_explicit_x64_dtypes", "allow")
     assert jnp.array(1, dtype="int64").dtype == np.int64

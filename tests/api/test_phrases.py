@@ -44,6 +44,10 @@ def names(jax: Any) -> dict[str, Any]:
         jax.jit(lambda x: kept.append(x * 2) or x)(1.0)
         return kept.pop() + 1
 
+    def escaped_argument() -> Any:
+        jax.jit(lambda x: kept.append(x) or x)(1.0)
+        return kept.pop() + 1
+
     def custom_vjp(fwd: Any, bwd: Any) -> Any:
         made = jax.custom_vjp(f)
         made.defvjp(fwd, bwd)
@@ -78,8 +82,9 @@ def names(jax: Any) -> dict[str, Any]:
     return {
         "jax": jax, "jnp": jnp, "lax": jax.lax, "random": jax.random, "np": np, "v": jnp.ones(3),
         "f": f, "needs_value": needs_value, "escaped": escaped, "custom_vjp": custom_vjp,
-        "custom_jvp": custom_jvp, "flattening": flattening, "sorted_dtypes": sorted_dtypes,
-        "raising": raising, "warned": warned, "operator": operator, "pickle": pickle,
+        "escaped_argument": escaped_argument, "custom_jvp": custom_jvp, "flattening": flattening,
+        "sorted_dtypes": sorted_dtypes, "raising": raising, "warned": warned, "operator": operator,
+        "pickle": pickle,
     }  # fmt: skip
 
 

@@ -203,9 +203,8 @@ def _check_sizes(terms: list[str], nodes: list[Node]) -> None:
         for c, n in zip(term, x.aval.shape, strict=True):
             if n != 1 and sizes.setdefault(c, n) != n:
                 raise ValueError(
-                    f"einsum: a label names axes of one length; got {c!r} for {n} in "
-                    f"operand {k} and for {sizes[c]} before; use two labels, or cut "
-                    "one"
+                    f"einsum: Size of label {c!r} for operand {k} ({n}) does not match previous "
+                    f"terms ({sizes[c]}); use two labels, or cut one"
                 )
 
 

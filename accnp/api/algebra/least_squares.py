@@ -33,12 +33,12 @@ def _eps(x: Array) -> float:
     return float(dtypes.finfo(x.dtype).eps)
 
 
-def _one_of(name: str, **given: Any) -> Any:
+def _one_of(name: str, joint: str = " and ", **given: Any) -> Any:
     """The one of two arguments that is there."""
     there = {k: v for k, v in given.items() if v is not None}
     if len(there) > 1:
         raise ValueError(
-            f"{name.rpartition('.')[2]}: only one of {' and '.join(there)} may be specified; got "
+            f"{name.rpartition('.')[2]}: only one of {joint.join(there)} may be specified; got "
             "both; drop one"
         )
     return next(iter(there.values()), None)
@@ -101,7 +101,7 @@ def matrix_rank(
     Array(1, dtype=int32)
     """
     name = "linalg.matrix_rank"
-    given = _one_of(name, rtol=rtol, tol=tol)
+    given = _one_of(name, " or ", tol=tol, rtol=rtol)
     x = wrap(promote_inexact(name, M)[0])
     if x.ndim < 2:
         return _any(x != 0).astype("int32")

@@ -233,7 +233,8 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
     for i, n in enumerate((x, y)):
         if n.aval.ndim == 0:
             raise ValueError(
-                f"matmul: operand {i} needs at least 1 axis; got a scalar; use jnp.multiply"
+                f"matmul input operand {i} must have ndim at least 1, but it has ndim 0; got "
+                "a scalar; use jnp.multiply"
             )
     a, b = x.aval, y.aval
     contract = ((a.ndim - 1,), (max(0, b.ndim - 2),))

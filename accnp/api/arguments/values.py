@@ -177,8 +177,9 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
 def _ragged(x: Any, function: str, error: Exception) -> Exception:
     if "inhomogeneous" in str(error) or "sequence" in str(error):
         return IncompatibleShapesError(
-            f"{function}: the nested lists have different lengths (ragged); got {str(x)[:80]}; "
-            "give all lists of one level the same length"
+            f"{function}: setting an array element with a sequence: the nested lists have an "
+            f"inhomogeneous shape (ragged); got {str(x)[:80]}; give all lists of one level the "
+            "same length"
         )
     return error
 

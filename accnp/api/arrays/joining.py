@@ -547,8 +547,9 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
         each, rest = divmod(n, parts)
         if rest and even:
             raise ValueError(
-                f"{function}: array split does not result in an equal division into {parts}; got "
-                f"axis {d} of shape {x.aval.shape}; use jnp.array_split, or indices"
+                f"{function}: array split does not result in an equal division: rest is {rest}; "
+                f"got {parts} parts for axis {d} of shape {x.aval.shape}; use jnp.array_split, or "
+                "indices"
             )
         sizes = [each + 1] * rest + [each] * (parts - rest)
         bounds = [0, *np.cumsum(sizes).tolist()]

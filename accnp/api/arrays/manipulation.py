@@ -233,8 +233,9 @@ def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Arra
     order = tuple([as_axis(d, rank, "jnp.transpose") for d in as_static(given, "jnp.transpose")])
     if sorted(order) != [*range(rank)]:
         raise TypeError(
-            f"jnp.transpose: axes must name each of the {rank} axes once; got {tuple(given)}; "
-            "pass a permutation of the axes, or leave it out to reverse them"
+            "transpose permutation isn't a permutation of operand dimensions, got permutation "
+            f"{tuple(given)} for operand shape {x.aval.shape}; name each of the {rank} axes once, "
+            "or leave axes out to reverse them"
         )
     return wrap(transpose_node(x, order))
 

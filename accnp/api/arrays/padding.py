@@ -45,8 +45,8 @@ def _pairs(value: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
         whole = np.broadcast_to(np.asarray(value), (rank, 2))
     except ValueError:
         raise ValueError(
-            f"jnp.pad: {what} must be a number, a pair, or one pair for each of {rank} axes; "
-            f"got {value!r}; pass one of the three"
+            f"jnp.pad: {what} with nd={rank} has unsupported shape {np.shape(value)}; got "
+            f"{value!r}; pass a number, a pair, or one pair for each of {rank} axes"
         ) from None
     return [(a.item(), b.item()) for a, b in whole]
 

@@ -118,7 +118,7 @@ def cond(
                 (true_fun, operands[0]),
             )
         raise TypeError(
-            f"lax.cond: true_fun and false_fun must be functions; got {true_fun!r} and "
+            f"lax.cond: true_fun and false_fun arguments should be callable; got {true_fun!r} and "
             f"{false_fun!r}; pass functions"
         )
     operands = _operands("cond", operands, operand)

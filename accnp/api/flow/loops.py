@@ -436,7 +436,7 @@ class _Scan:
         def pair(c: Any, x: Any) -> tuple[Any, Any]:
             out = step(c, x)
             if not isinstance(out, tuple | list) or len(out) != 2:
-                raise TypeError(f"scan: the result must be a pair; got {out}; return (carry, y)")
+                raise TypeError(f"scan body output must be a pair, got {out}; return (carry, y)")
             return out[0], out[1]
 
         def record() -> tuple[Body, Body]:

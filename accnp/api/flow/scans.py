@@ -164,7 +164,9 @@ def associative_scan(
     Array([0, 1, 3, 6], dtype=int32)
     """
     if not callable(fn):
-        raise TypeError(f"lax.associative_scan: fn must be a function; got {fn!r}; pass one")
+        raise TypeError(
+            f"lax.associative_scan: fn argument should be callable; got {fn!r}; pass a function"
+        )
     nodes, spec = as_leaves(elems, "associative_scan", "elems")
     if spec != spec.shown():
         raise KeyArrayError(

@@ -344,8 +344,8 @@ def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
         if where is not None:
             if initial is None:
                 raise ValueError(
-                    f"{name}: where= may leave no elements, and {name} has no "
-                    "identity; got no initial; pass initial="
+                    f"reduction operation {name} does not have an identity, so to use a where "
+                    "mask one has to specify 'initial'; got None; pass initial="
                 )
             x = masked(x, where, extreme_value(x.aval.dtype, name), name)
         if initial is None and not count_of(x, axes):

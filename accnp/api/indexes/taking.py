@@ -138,7 +138,9 @@ def integers(x: Any, function: str) -> Node:
         return cast(node, INDEX)
     if dtype_kind(node.aval.dtype) not in "iu":
         got = node.aval.dtype.name
-        raise UnsupportedDtypeError(f"{function}: indices must be integers; got {got}; cast them")
+        raise UnsupportedDtypeError(
+            f"{function}: indices must have an integer type; got {got}; cast them"
+        )
     return node
 
 
