@@ -210,8 +210,13 @@ def _has_numpy_result(name: str) -> bool:
 
 
 def is_host_value(x: Any) -> bool:
-    """Whether a leaf is a Python number or a NumPy array, and not an Array."""
-    return isinstance(x, bool | int | float | complex | np.ndarray | np.generic)
+    """Whether a leaf is a Python number or a NumPy array, and not an Array.
+
+    NumPy arrays of the other byte order, which JAX refuses, become arrays.
+    """
+    if isinstance(x, np.ndarray | np.generic):
+        return x.dtype.isnative
+    return isinstance(x, bool | int | float | complex)
 
 
 def as_nodes(name: str, *xs: Any) -> list[Node]:

@@ -160,7 +160,7 @@ def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) 
         return None
     given = leaf.given
     if isinstance(given, np.ndarray):
-        return np.moveaxis(given, leaf.axis, axis)
+        return np.moveaxis(given, leaf.axis, axis) if is_host_value(given) else None
     at_place = isinstance(given, Array) and axis % given.ndim == leaf.axis
     return given if at_place else None
 
