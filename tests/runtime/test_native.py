@@ -14,7 +14,7 @@ import tempfile
 import threading
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -444,6 +444,23 @@ def test_hostile_classes_are_left_to_python() -> None:
     with pytest.raises((ZeroDivisionError, TypeError, KeyError)):
         f({Name("a"): x})
     np.testing.assert_array_equal(f({"a": x}), [1, 2, 3])
+
+
+def test_named_tuples_with_other_children_are_left_to_python() -> None:
+    class Pair(NamedTuple):
+        a: Any
+        b: Any
+
+    class Tens(Pair):
+        def __iter__(self) -> Any:
+            return iter([tuple.__getitem__(self, 0) * 10, tuple.__getitem__(self, 1)])
+
+    f = jnp.jit(lambda pair: pair.a + pair.b)
+    x = jnp.arange(3.0)
+    for kind, times in ((Pair, 2), (Tens, 11)):
+        for _ in range(100):
+            y = f(kind(x, x))
+        np.testing.assert_array_equal(y, [0, times, 2 * times])
 
 
 def test_arguments_that_escaped_from_a_derivative_are_refused() -> None:

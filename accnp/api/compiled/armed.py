@@ -119,7 +119,7 @@ class _Words:
             for k in sorted(value):
                 self.words.append(self.key(k))
                 self.tree(value[k])
-        elif kind is list or kind is tuple or (is_namedtuple(kind) and kind not in NODES):
+        elif kind is list or kind is tuple or _is_plain_namedtuple(kind):
             self.words += [LIST if kind is list else TUPLE, self.object(kind), len(value)]
             for x in value:
                 self.tree(x)
@@ -153,6 +153,11 @@ class _Words:
     def object(self, x: Any) -> int:
         """The number of an object."""
         return self.objects.number(x)
+
+
+def _is_plain_namedtuple(kind: type) -> bool:
+    """Whether a class is a namedtuple whose children are its items."""
+    return is_namedtuple(kind) and kind not in NODES and kind.__iter__ is tuple.__iter__
 
 
 _KINDS = {tuple: TUPLE, list: LIST, dict: DICT}
