@@ -6,6 +6,7 @@ import pytest
 
 import accnp
 import accnp.numpy as jnp
+from accnp.api.compiled.jit import JitFunction
 
 M = np.array([[0.5, 2.0, -1.0], [0.25, -3.0, 0.0], [1.0, 1.5, 8.0]], np.float32)
 V = np.linspace(-2, 2, 7, dtype=np.float32)
@@ -29,6 +30,66 @@ CALLS = {
     "unwrap with a jump": lambda m: m.numpy.unwrap(M * 5, 4, 0, 5.0),
     "cov": lambda m: m.numpy.cov(M),
     "cov of columns": lambda m: m.numpy.cov(M, rowvar=False, ddof=0),
+    "gradient": lambda m: m.numpy.gradient(V),
+    "gradient over two axes": lambda m: m.numpy.gradient(M, 0.5, np.array([0.0, 1.0, 3.0], "f")),
+    "gradient over one axis": lambda m: m.numpy.gradient(M, axis=-1),
+    "map_coordinates": lambda m: m.scipy.ndimage.map_coordinates(M, [V, V + 1], 1, "nearest"),
+    "map_coordinates of a stack": lambda m: m.scipy.ndimage.map_coordinates(
+        M, np.stack([V, V + 1]), 0, cval=2.5
+    ),
+    "polyfit": lambda m: m.numpy.polyfit(V, V * V + 1, 2),
+    "weighted polyfit": lambda m: m.numpy.polyfit(V, V * V, 1, full=True, w=V + 3),
+    "lstsq": lambda m: m.numpy.linalg.lstsq(M[:, :2], M[:, 2]),
+    "percentile": lambda m: m.numpy.percentile(V, 30),
+    "percentiles": lambda m: m.numpy.percentile(M, V[3:] * 20 + 50, axis=0),
+    "nanquantile": lambda m: m.numpy.nanquantile(V, 0.3, method="nearest"),
+    "median": lambda m: m.numpy.median(M, axis=(0, 1), keepdims=True),
+    "nanmedian": lambda m: m.numpy.nanmedian(np.array([np.nan, 1, 5], "f")),
+    "matrix_rank": lambda m: m.numpy.linalg.matrix_rank(M),
+    "cond": lambda m: m.numpy.linalg.cond(M, np.inf),
+    "norm": lambda m: m.numpy.linalg.norm(M, 1, axis=0),
+    "interp": lambda m: m.numpy.interp(V, V, V * V, left="extrapolate"),
+    "interp of a number": lambda m: m.numpy.interp(0.5, V, V * V, period=3.0),
+    "corrcoef": lambda m: m.numpy.corrcoef(M),
+    "corrcoef of two": lambda m: m.numpy.corrcoef(V, V * V),
+    "frexp": lambda m: m.numpy.frexp(V),
+    "floor_divide": lambda m: m.numpy.floor_divide(V, 0.3),
+    "quotient of integers": lambda m: m.numpy.floor_divide(np.arange(-3, 3), 2),
+    "operators": lambda m: divmod(m.numpy.asarray(V), M[0, 1] * 0.75),
+    "reflected operator": lambda m: 7 // m.numpy.asarray(V + 5),
+    "sinc": lambda m: m.numpy.sinc(V),
+    "hypot of a number": lambda m: m.numpy.hypot(V, 2.0),
+    "logaddexp": lambda m: m.numpy.logaddexp(V, M[0, 0]),
+    "sph_harm_y": lambda m: m.scipy.special.sph_harm_y(
+        np.array([1, 2]), np.array([0, -1]), V[4:6], V[:2]
+    ),
+    "truncnorm": lambda m: m.scipy.stats.truncnorm.logcdf(V, -1.0, 0.5),
+    "betabinom": lambda m: m.scipy.stats.betabinom.pmf(np.arange(4), 9, 0.5, 1.5),
+    "funm": lambda m: m.scipy.linalg.funm(M, m.numpy.sin),
+    "sqrtm": lambda m: m.scipy.linalg.sqrtm(M @ M.T),
+    "block_diag": lambda m: m.scipy.linalg.block_diag(M, 1.5, V),
+    "packbits": lambda m: m.numpy.packbits(np.array([1, 0, 1]), bitorder="little"),
+    "unpackbits": lambda m: m.numpy.unpackbits(np.arange(3, dtype=np.uint8), count=19),
+    "rankdata": lambda m: m.scipy.stats.rankdata(V),
+    "mode": lambda m: m.scipy.stats.mode(np.array([3, 1, 3, 2])),
+    "poly": lambda m: m.numpy.poly(V[:3]),
+    "logspace": lambda m: m.numpy.logspace(0, 2, 5),
+    "geomspace": lambda m: m.numpy.geomspace(1, 100, 5),
+    "trapezoid": lambda m: m.numpy.trapezoid(M, dx=0.5, axis=0),
+    "diff": lambda m: m.numpy.diff(M, 2, append=0.0),
+    "nanstd": lambda m: m.numpy.nanstd(M, axis=0, ddof=1),
+    "var": lambda m: m.numpy.var(M, ddof=1),
+    "isclose": lambda m: m.numpy.isclose(V, 0.666, 0.01),
+    "nan_to_num": lambda m: m.numpy.nan_to_num(np.array([np.nan, np.inf], "f"), posinf=3),
+    "digitize": lambda m: m.numpy.digitize(V, V[:3], right=True),
+    "softplus": lambda m: m.nn.softplus(V),
+    "elu": lambda m: m.nn.elu(V, 0.5),
+    "standardize": lambda m: m.nn.standardize(M, axis=0),
+    "log_softmax": lambda m: m.nn.log_softmax(M),
+    "eigh": lambda m: m.numpy.linalg.eigh(M + M.T).eigenvalues,
+    "qr": lambda m: m.numpy.linalg.qr(M, "r"),
+    "svdvals": lambda m: m.numpy.linalg.svdvals(M),
+    "slogdet": lambda m: m.numpy.linalg.slogdet(M),
     "cov of two": lambda m: m.numpy.cov(V, V * V, bias=True),
 }
 
@@ -68,3 +129,93 @@ def test_derivatives():
     np.testing.assert_allclose(accnp.grad(f)(V), jax.grad(
         lambda x: jax.numpy.polyval(x, 2.0) + jax.scipy.linalg.expm(M * x[0]).sum()
     )(V), rtol=1e-3)  # fmt: skip
+
+
+KEY = accnp.random.key(7)
+SAMPLERS = {
+    "gamma": lambda r, k: r.gamma(k, V + 3),
+    "gamma of a number": lambda r, k: r.gamma(k, 2.0, (5,)),
+    "loggamma": lambda r, k: r.loggamma(k, V + 3),
+    "beta": lambda r, k: r.beta(k, V + 3, 2.0),
+    "dirichlet": lambda r, k: r.dirichlet(k, V + 3, shape=(2,)),
+    "chisquare": lambda r, k: r.chisquare(k, V + 3),
+    "t": lambda r, k: r.t(k, 4.0, (3,)),
+    "f": lambda r, k: r.f(k, V + 3, 2.5),
+    "generalized_normal": lambda r, k: r.generalized_normal(k, 3.0, (5,)),
+    "ball": lambda r, k: r.ball(k, 3, 1.5, (4,)),
+    "wald": lambda r, k: r.wald(k, V + 3),
+    "poisson": lambda r, k: r.poisson(k, V + 3),
+    "poisson of large means": lambda r, k: r.poisson(k, 40, (9,)),
+    "binomial": lambda r, k: r.binomial(k, 10, V / 9 + 0.5),
+    "multinomial": lambda r, k: r.multinomial(k, 10.0, np.full(4, 0.25, np.float32)),
+    "uniform": lambda r, k: r.uniform(k, (5,), minval=-1, maxval=V[:5] + 3),
+    "uniform from 0 to 1": lambda r, k: r.uniform(k, (5,)),
+    "normal": lambda r, k: r.normal(k, (2, 3)),
+    "complex normal": lambda r, k: r.normal(k, (3,), np.complex64),
+    "randint": lambda r, k: r.randint(k, (6,), 0, 100),
+    "bernoulli": lambda r, k: r.bernoulli(k, 0.3, (6,)),
+    "permutation": lambda r, k: r.permutation(k, V),
+    "permutation of a range": lambda r, k: r.permutation(k, 6),
+    "choice": lambda r, k: r.choice(k, 9, (4,), replace=False),
+    "weighted choice": lambda r, k: r.choice(k, V, (4,), p=np.full(7, 1 / 7, np.float32)),
+    "multivariate_normal": lambda r, k: r.multivariate_normal(k, V[:2], np.eye(2, dtype="f")),
+    "orthogonal": lambda r, k: r.orthogonal(k, 3),
+    "truncated_normal": lambda r, k: r.truncated_normal(k, -1, 2.5, (5,)),
+    "weibull_min": lambda r, k: r.weibull_min(k, 1.5, V + 3, (7,)),
+    "triangular": lambda r, k: r.triangular(k, 0.0, 0.5, 1.0, (5,)),
+    "lognormal": lambda r, k: r.lognormal(k, 0.5, (5,)),
+    "categorical": lambda r, k: r.categorical(k, M),
+    "double_sided_maxwell": lambda r, k: r.double_sided_maxwell(k, 0.0, 1.0, (5,)),
+    "gumbel": lambda r, k: r.gumbel(k, (5,)),
+    "geometric": lambda r, k: r.geometric(k, 0.4, (5,)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_bits_of_samples(name):
+    draw, key = SAMPLERS[name], KEY
+    found = draw(accnp.random, key)
+    with accnp.disable_jit():
+        recorded = draw(accnp.random, key)
+    raw = draw(accnp.random, accnp.random.key_data(key))
+    for x in (recorded, raw):
+        assert np.asarray(found).tobytes() == np.asarray(x).tobytes()
+        assert (found.dtype, found.shape, found.weak_type) == (x.dtype, x.shape, x.weak_type)
+
+
+def test_known_samplers_neither_trace_nor_record(monkeypatch):
+    traces = []
+    for name in ("gamma", "beta", "poisson", "normal", "choice", "ball"):
+        SAMPLERS[name](accnp.random, KEY)
+        with monkeypatch.context() as m:
+            m.setattr(JitFunction, "_trace", lambda *args: traces.append(args))
+            assert SAMPLERS[name](accnp.random, accnp.random.key(1))._node.op.name == "const"
+    assert not traces
+
+
+def test_large_samples_are_recorded():
+    assert accnp.random.normal(KEY, (300, 300))._node.op.name != "const"
+    assert accnp.random.normal(KEY, (300,))._node.op.name == "const"
+
+
+def test_raw_keys_are_refused_in_each_call():
+    raw = accnp.random.key_data(KEY)
+    accnp.random.gamma(raw, 2.0)
+    with accnp.legacy_prng_key("error"):
+        for _ in range(2):
+            with pytest.raises(ValueError, match="Legacy uint32 key array"):
+                accnp.random.gamma(raw, 2.0)
+    with accnp.legacy_prng_key("warn"):
+        for _ in range(2):
+            with pytest.warns(UserWarning, match="Legacy uint32 key array"):
+                accnp.random.gamma(raw, 2.0)
+
+
+def test_calls_that_do_not_fit_the_signature_have_the_errors_of_the_function():
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'a'"):
+            accnp.random.gamma(KEY)
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'b'"):
+            accnp.random.gamma(KEY, b=2.0)
+        with pytest.raises(TypeError, match=r"multiple values for argument 'a'"):
+            accnp.random.gamma(KEY, 2.0, a=2.0)

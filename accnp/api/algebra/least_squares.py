@@ -14,6 +14,7 @@ from accnp.api.arguments.convert import cast, promote_inexact
 from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arrays.creation import asarray, zeros
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import conj, isnan
 from accnp.api.factors import lax_linalg
@@ -55,6 +56,7 @@ def _bound(s: Array, relative: Any) -> Array:
 @api_boundary
 @shown()
 @broadcasts_inside
+@compiled_if_small("M", "rtol", "tol")
 def matrix_rank(
     M: ArrayLike,
     rtol: ArrayLike | None = None,
@@ -114,6 +116,7 @@ def matrix_rank(
 
 
 @api_boundary
+@compiled_if_small("a", "rtol", "rcond")
 def pinv(
     a: ArrayLike,
     rtol: ArrayLike | None = None,
@@ -239,6 +242,14 @@ def lstsq(
     >>> jnp.round(x, 3)
     Array([3.], dtype=float32)
     """
+    if numpy_resid:  # a shape depends on values
+        return _lstsq(a, b, rcond, numpy_resid)
+    return run_small(_lstsq, (a, b), (rcond, numpy_resid))
+
+
+def _lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None, numpy_resid: bool
+) -> tuple[Array, Array, Array, Array]:
     name = "linalg.lstsq"
     x, y = (wrap(n) for n in promote_inexact(name, a, b))
     if x.shape[:1] != y.shape[:1]:
@@ -272,6 +283,7 @@ def lstsq(
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """Compute the condition number of matrices.
 

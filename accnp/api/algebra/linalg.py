@@ -27,7 +27,7 @@ from accnp.api.arrays.manipulation import expand_node
 from accnp.api.arrays.matrices import diagonal as _diagonal
 from accnp.api.arrays.reversing import flip as _flip
 from accnp.api.compiled.named import shown
-from accnp.api.compiled.small_calls import run_small
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import sign
 from accnp.api.factors import lax_linalg, lax_spectra
@@ -376,6 +376,7 @@ def inv(a: ArrayLike) -> Array:
 @api_boundary
 @weak_as_operands
 @shown()
+@compiled_if_small("a")
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Compute the Cholesky factor of positive definite matrices.
 
@@ -429,6 +430,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 @api_boundary
 @weak_as_operands
 @shown()
+@compiled_if_small("a")
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Compute eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
@@ -482,6 +484,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 @api_boundary
 @shown()
+@compiled_if_small("a")
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Compute the eigenvalues of symmetric or Hermitian matrices.
 
@@ -522,6 +525,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
 @api_boundary
 @weak_as_operands
+@compiled_if_small("a")
 def eig(a: ArrayLike) -> EigResult:
     """Compute eigenvalues and eigenvectors of general square matrices.
 
@@ -568,6 +572,7 @@ def eig(a: ArrayLike) -> EigResult:
 @api_boundary
 @weak_as_operands
 @shown()
+@compiled_if_small("a")
 def eigvals(a: ArrayLike) -> Array:
     """Compute the eigenvalues of general square matrices.
 
@@ -607,6 +612,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 @overload
+@compiled_if_small("a")
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True,
     hermitian: bool = False, subset_by_index: tuple[int, int] | None = None,
@@ -699,6 +705,7 @@ def svd(
 
 
 @api_boundary
+@compiled_if_small("x")
 def svdvals(x: ArrayLike, /) -> Array:
     """Compute the singular values of matrices.
 
@@ -731,6 +738,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 @overload
+@compiled_if_small("a")
 def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -> QRResult: ...
 @overload
 def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
@@ -854,6 +862,7 @@ def _written_out(x: Node) -> Node:
 
 @api_boundary
 @shown()
+@compiled_if_small("a")
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Compute the sign and the logarithm of the determinant of square matrices.
 

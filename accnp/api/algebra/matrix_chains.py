@@ -19,6 +19,7 @@ from accnp.api.arguments.convert import as_node, promote_inexact
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -140,6 +141,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("a")
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Raise square matrices to an integer power.
 

@@ -12,6 +12,7 @@ from accnp.api.arguments.convert import as_node, cast, promote_inexact
 from accnp.api.arguments.shapes import as_axes, as_static
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.factors import lax_spectra
 from accnp.api.folds.reductions import root_of_squares, wide_type
 from accnp.array import Array, ArrayLike, wrap
@@ -102,6 +103,7 @@ def singular_values(x: Node) -> Node:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def norm(
     x: ArrayLike,
     ord: int | float | str | None = None,

@@ -21,7 +21,7 @@ from accnp.api.arrays.matrices import diag, vander
 from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
-from accnp.api.compiled.small_calls import run_small
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.flow.loops import scan
 from accnp.api.folds.sorting import argsort
@@ -57,6 +57,7 @@ def _check_rows(name: str, *xs: Array, most: int = 1) -> None:
 @api_boundary
 @shown()
 @broadcasts_inside
+@compiled_if_small("a1", "a2")
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Add two polynomials, given by their coefficients.
 
@@ -93,6 +94,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("a1", "a2")
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Subtract one polynomial from another, given by their coefficients.
 
@@ -281,6 +283,7 @@ def _polyval(p: ArrayLike, x: ArrayLike, unroll: int) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("p")
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Differentiate a polynomial, given by its coefficients.
 
@@ -329,6 +332,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 @api_boundary
+@compiled_if_small("p")
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[float] | None = None) -> Array:
     """Integrate a polynomial, given by its coefficients.
 
@@ -391,6 +395,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[float] | None = No
 
 
 @api_boundary
+@compiled_if_small("seq_of_zeros")
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """Compute the coefficients of the polynomial with given zeros.
 
@@ -505,6 +510,7 @@ def _eigenvalues(c: Array) -> Array:
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("x", "y", "w")
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,

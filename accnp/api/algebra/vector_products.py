@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
-from accnp.api.compiled.small_calls import run_small
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -118,6 +118,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @api_boundary
 @shown(arrays=2)
+@compiled_if_small("a", "b")
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Compute the Kronecker product of two arrays.
 

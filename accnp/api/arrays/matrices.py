@@ -17,6 +17,7 @@ from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, as_diagonal, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of, warn
@@ -767,6 +768,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Make the Vandermonde matrix of a vector: the powers of its elements.
 

@@ -24,6 +24,7 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
@@ -174,6 +175,7 @@ def _along(x: Node, axis: Any, function: str) -> Node:
 
 
 @api_boundary
+@compiled_if_small("start", "stop", "base")
 def logspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
     dtype: DTypeLike | None = None, axis: int = 0,
@@ -224,6 +226,7 @@ def logspace(
 
 
 @api_boundary
+@compiled_if_small("start", "stop")
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,

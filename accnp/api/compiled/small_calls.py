@@ -9,10 +9,12 @@ be looked through again.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
+from math import isinf, prod
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,15 +22,18 @@ from accnp.api.compiled.jit import JitFunction, jit
 from accnp.array import Array
 from accnp.config import config
 from accnp.ir.trace import state
+from accnp.key_array import PRNGKeyArray
 
-__all__ = ["run_small"]
+__all__ = ["compiled_if_small", "run_small"]
 
 # Elements of all operands: to store them takes as long as to record about 30 operations
 # (development machine, 2026-11).
 SMALL = 1 << 16
 INT32 = 1 << 31
+P = ParamSpec("P")
 R = TypeVar("R")
-_STATIC = (int, bool, str, NoneType)
+_UNSIZED = (bool, str, NoneType, np.dtype, type)
+_EMPTY = inspect.Parameter.empty
 
 
 def run_small(function: Callable[..., R], arrays: tuple[Any, ...], static: tuple[Any, ...]) -> R:
@@ -48,9 +53,145 @@ def _is_small(arrays: tuple[Any, ...], static: tuple[Any, ...]) -> bool:
             size += x.size
         elif type(x) is not float and not (type(x) is int and abs(x) < INT32):
             return False  # lists, keys, and large numbers: the function refuses or converts them
-    return size <= SMALL and all(type(x) in _STATIC for x in static) and not config.no_execution
+    return size <= SMALL and all(_static_length(x) >= 0 for x in static) and not config.no_execution
+
+
+def _is_int32(x: object) -> bool:
+    return type(x) is int and abs(x) < INT32
+
+
+def _static_length(x: Any) -> int:
+    """How many elements a static value may stand for; -1 if a program for it is not worthwhile."""
+    kind = type(x)
+    if kind is int:
+        return abs(x)
+    if kind is tuple:
+        return abs(prod(x)) if all(type(n) is int for n in x) else -1
+    if kind is float:  # orders of norms, not tolerances, which may be others in each call
+        return 0 if isinf(x) or x.is_integer() else -1
+    return 0 if isinstance(x, _UNSIZED) else -1
 
 
 @cache
 def _compiled(function: Callable[..., Any], arrays: int, static: int) -> JitFunction[..., Any]:
     return jit(function, static_argnums=tuple(range(arrays, arrays + static)))
+
+
+def compiled_if_small(
+    *arrays: str, or_counts: str = "", limit: int = SMALL
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator, whose functions run small calls in eager code as compiled programs.
+
+    Parameters
+    ----------
+    *arrays : str
+        Names of the parameters that are arrays, numbers or keys. All others are static, as are
+        values that are the default. A call with a value of another type (lists, arrays for static
+        parameters) is not compiled.
+    or_counts : str, optional
+        Name of one of them that is static if it is a number.
+    limit : int, optional
+        Largest number of elements of the operands, and of shapes and counts that are static.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters
+        calls = _SmallCalls(function, dict(parameters), frozenset(arrays), or_counts, limit)
+
+        @wraps(function)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            if state.abstract is not None or state.named or config.no_execution:
+                return function(*args, **kwargs)
+            return calls.run(args, kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+class _SmallCalls:
+    """The compiled programs of one function, by the positions of its dynamic arguments."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parameters: dict[str, inspect.Parameter],
+        arrays: frozenset[str],
+        or_counts: str,
+        limit: int,
+    ) -> None:
+        kinds = [p.kind for p in parameters.values()]
+        self.function = function
+        self.limit = limit
+        self.names = tuple(parameters)
+        self.number = {name: i for i, name in enumerate(parameters)}
+        self.defaults = [p.default for p in parameters.values()]
+        self.positional = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
+        self.dynamic = [name in arrays for name in parameters]
+        self.count = self.number.get(or_counts, -1)
+        self.has_key = "key" in arrays
+        self.programs: dict[tuple[int, ...], JitFunction[..., Any]] = {}
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        values = self._positional(args, kwargs)
+        static = None if values is None else self._static_positions(values)
+        if values is None or static is None or self._warns():
+            return self.function(*args, **kwargs)
+        program = self.programs.get(static)
+        if program is None:
+            program = self.programs.setdefault(static, self._program(static))
+        return program(*values)
+
+    def _warns(self) -> bool:
+        """Whether each call with a raw key has a warning or an error."""
+        return self.has_key and config.legacy_prng_key != "allow"
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """The values of all parameters; None if the call does not fit the signature."""
+        n = len(args)
+        if n > self.positional:
+            return None
+        values = [*args, *self.defaults[n:]]
+        for name, value in kwargs.items():
+            i = self.number.get(name, -1)
+            if i < n:
+                return None
+            values[i] = value
+        return values
+
+    def _static_positions(self, values: list[Any]) -> tuple[int, ...] | None:
+        """Which values are static; None if the call is large, or one is of another type."""
+        size = 0
+        static = []
+        for i, (x, default) in enumerate(zip(values, self.defaults, strict=True)):
+            kind = type(x)
+            if x is default:
+                if x is _EMPTY:
+                    return None
+                static.append(i)
+            elif (
+                self.dynamic[i] and x is not None and not (i == self.count and kind in (int, float))
+            ):
+                if kind is Array or kind is np.ndarray:
+                    size += x.size
+                elif kind is PRNGKeyArray:
+                    size += x._base.size
+                elif kind is not float and kind is not bool and not _is_int32(x):
+                    return None
+            else:
+                length = _static_length(x)
+                if length < 0:
+                    return None
+                size = max(size, length)
+                static.append(i)
+        return tuple(static) if size <= self.limit else None
+
+    def _program(self, static: tuple[int, ...]) -> JitFunction[..., Any]:
+        function, n, names = self.function, self.positional, self.names[self.positional :]
+
+        def call(*values: Any) -> Any:
+            return function(*values[:n], **dict(zip(names, values[n:], strict=True)))
+
+        call.__name__, call.__qualname__ = function.__name__, function.__qualname__
+        call.__module__ = function.__module__
+        return jit(call, static_argnums=static)

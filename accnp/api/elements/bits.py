@@ -14,6 +14,7 @@ from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.padding import pad
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.primitives.kinds import dtype_kind
@@ -38,6 +39,7 @@ def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("a")
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack each group of eight truth values into a byte.
 
@@ -89,6 +91,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("a")
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:

@@ -22,6 +22,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import node_of
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.ufunc_rules import like
@@ -38,6 +39,7 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose", "spacing"]
 
 @api_boundary
 @shown(arrays=4)
+@compiled_if_small("a", "b", "rtol", "atol")
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -96,6 +98,7 @@ def all_of(node: Node) -> Node:
 
 @api_boundary
 @shown(arrays=4)
+@compiled_if_small("a", "b", "rtol", "atol")
 def allclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -229,6 +232,7 @@ def _taken(x: Any, name: str) -> Node:
 
 
 @api_boundary
+@compiled_if_small("x")
 def spacing(x: ArrayLike, /) -> Array:
     """Compute the distance to the next number away from zero, elementwise.
 

@@ -26,6 +26,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.compiled.named import named as as_named
+from accnp.api.compiled.small_calls import run_small
 from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW
@@ -150,17 +151,24 @@ def make_unary(
     doc: str,
     shown: str = "",
     parameters: str = "x, /",
+    many: bool = False,
 ) -> Callable[[ArrayLike], Any]:
-    """Make the public function of one operand; jaxprs have it as a call if it is `shown`."""
+    """Make the public function of one operand; jaxprs have it as a call if it is `shown`.
+
+    If it has `many` operations, small calls in eager code run as one compiled program.
+    """
     rule = as_rule(rule)
     known: dict[Any, Form] = {}
 
     def plain(x: Any) -> Any:
         return wrap_all(rule(*prepare(name, x)))
 
+    plain.__name__ = name
     as_call = as_named(plain, shown)
 
     def slow(x: Any) -> Any:
+        if many:
+            return run_small(as_call if shown else plain, (x,), ())
         if shown:
             return as_call(x)
         (node,) = prepare(name, x)
@@ -304,14 +312,24 @@ def make_binary(
     doc: str,
     shown: str = "",
     parameters: str = "x1, x2, /",
+    many: bool = False,
 ) -> Binary:
     """Make the public function of two operands, the operator, and the reflected operator.
 
-    Jaxprs have them as calls if they are `shown`.
+    Jaxprs have them as calls if they are `shown`. If they have `many` operations, small calls in
+    eager code run as one compiled program.
     """
     made = Binary(name, as_rule(rule), prepare)
     if shown:
         made.as_call = as_named(made.plain, shown, 2)
+    if many:
+        as_call = made.as_call or made.plain
+
+        def call_of_two(x: Any, y: Any) -> Any:
+            return as_call(x, y)
+
+        call_of_two.__name__ = call_of_two.__qualname__ = name
+        made.as_call = lambda x, y: run_small(call_of_two, (x, y), ())
     slow, pairs, right, left = made.slow, made.pairs, made.right, made.left
 
     def build(accepts: Any) -> Any:

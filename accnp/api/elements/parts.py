@@ -14,6 +14,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote, to_shape, wrap
 from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.ufunc_rules import like
@@ -30,6 +31,7 @@ _isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote)
 
 
 @api_boundary
+@compiled_if_small("x")
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Split numbers into fraction and whole part, elementwise.
 
@@ -146,6 +148,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 @api_boundary
+@compiled_if_small("x1", "x2")
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply by a power of two, elementwise.
 
@@ -255,6 +258,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x", "nan", "posinf", "neginf")
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,

@@ -101,17 +101,17 @@ def unary(
 @overload
 def unary(
     name: Literal["frexp", "modf"], rule: Any, prepare: Any, example: str = "",
-    shown: str = "",
+    shown: str = "", *, many: bool = False,
 ) -> Callable[[ArrayLike], tuple[Array, Array]]: ...  # fmt: skip
 @overload
 def unary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "", *,
-    parameters: Literal["x"],
+    parameters: Literal["x"], many: bool = False,
 ) -> OfOne: ...  # fmt: skip
 @overload
 def unary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",
-    parameters: str = "x, /",
+    parameters: str = "x, /", many: bool = False,
 ) -> Callable[[ArrayLike], Array]: ...  # fmt: skip
 def unary(
     name: str,
@@ -120,10 +120,11 @@ def unary(
     example: str = "",
     shown: str = "",
     parameters: str = "x, /",
+    many: bool = False,
 ) -> Any:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
-    UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters)
+    UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters, many)
     return function
 
 
@@ -134,17 +135,17 @@ def binary(
 @overload
 def binary(
     name: Literal["divmod"], rule: Any, prepare: Any, example: str = "",
-    shown: str = "",
+    shown: str = "", *, many: bool = False,
 ) -> Callable[[ArrayLike, ArrayLike], tuple[Array, Array]]: ...  # fmt: skip
 @overload
 def binary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "", *,
-    parameters: Literal["x1, x2"],
+    parameters: Literal["x1, x2"], many: bool = False,
 ) -> OfTwo: ...  # fmt: skip
 @overload
 def binary(
     name: str, rule: Any, prepare: Any, example: str = "", shown: str = "",
-    parameters: str = "x1, x2, /",
+    parameters: str = "x1, x2, /", many: bool = False,
 ) -> Callable[[ArrayLike, ArrayLike], Array]: ...  # fmt: skip
 def binary(
     name: str,
@@ -153,10 +154,11 @@ def binary(
     example: str = "",
     shown: str = "",
     parameters: str = "x1, x2, /",
+    many: bool = False,
 ) -> Any:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
-    BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters)
+    BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters, many)
     return made.function
 
 
@@ -205,13 +207,16 @@ multiply = binary("multiply", rules.multiply, rules.factors, "[1, 2], [3, 5] -> 
 divide = binary("divide", "div", inexact, "[1, 2], [4, 4] -> [0.25, 0.5 ]")
 true_divide = alias(divide, "true_divide", "accnp.numpy")
 floor_divide = binary(
-    "floor_divide", rules.floor_divide, numeric, "[7, -7], [3, 3] -> [ 2, -3]", "floor_divide")
-remainder = binary("remainder", rules.remainder, numeric, "[7, -7], [3, 3] -> [1, 2]", "remainder")
+    "floor_divide", rules.floor_divide, numeric, "[7, -7], [3, 3] -> [ 2, -3]", "floor_divide",
+    many=True)
+remainder = binary("remainder", rules.remainder, numeric, "[7, -7], [3, 3] -> [1, 2]", "remainder",
+    many=True)
 mod = alias(remainder, "mod", "accnp.numpy")
 fmod = binary("fmod", rules.fmod, numeric, "[7, -7], [3, 3] -> [ 1, -1]", "fmod")
 divmod = binary(
     "divmod", rules.divmod_, numeric,
-    "[7, -7], [3, 3] -> (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))", "divmod")
+    "[7, -7], [3, 3] -> (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))", "divmod",
+    many=True)
 float_power = binary(
     "float_power", "pow", inexact, "[2, 9], [3.0, 0.5] -> [8., 3.]", parameters="x, y, /")
 negative = unary("negative", "neg", promote, "[1, -2] -> [-1,  2]")
@@ -226,7 +231,8 @@ reciprocal = unary(
     "reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "[2.0, 4.0] -> [0.5 , 0.25]")
 sqrt = unary("sqrt", "sqrt", inexact, "[1.0, 9.0] -> [1., 3.]")
 cbrt = unary("cbrt", "cbrt", inexact, "[8.0, -27.0] -> [ 2., -3.]")
-hypot = binary("hypot", rules.hypot, _real_strong, "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot")
+hypot = binary("hypot", rules.hypot, _real_strong, "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot",
+    many=True)
 def _broadcast_integers(name: str, x: Any, y: Any) -> list[Node]:
     """Like `_integers`; operands of other ranks are broadcast here, which is no promotion of ranks
     in jax."""
@@ -237,8 +243,10 @@ def _broadcast_integers(name: str, x: Any, y: Any) -> list[Node]:
 
 
 gcd = binary(
-    "gcd", rules.gcd, _broadcast_integers, "[12, 15], [18, 10] -> [6, 5]", parameters="x1, x2")
-lcm = binary("lcm", rules.lcm, _integers, "[12, 15], [18, 10] -> [36, 30]", parameters="x1, x2")
+    "gcd", rules.gcd, _broadcast_integers, "[12, 15], [18, 10] -> [6, 5]", parameters="x1, x2",
+    many=True)
+lcm = binary("lcm", rules.lcm, _integers, "[12, 15], [18, 10] -> [36, 30]", parameters="x1, x2",
+    many=True)
 
 # --- exponentials, logarithms ---------------------------------------------------------------------
 
@@ -251,10 +259,12 @@ log10 = unary("log10", rules.log10, inexact, "[1.0, 1000.0] -> [0., 3.]")
 log1p = unary("log1p", "log1p", inexact, "[0.0, 1e-5] -> [0.00000e+00, 9.99995e-06]")
 logaddexp = binary(
     "logaddexp", ruled.logaddexp, _logs,
-    "[0.0, 1000.0], [0.0, 1000.0] -> [6.9314718e-01, 1.0006932e+03]")
-logaddexp2 = binary("logaddexp2", ruled.logaddexp2, _logs, "[3.0, 0.0], [3.0, 0.0] -> [4., 1.]")
+    "[0.0, 1000.0], [0.0, 1000.0] -> [6.9314718e-01, 1.0006932e+03]", many=True)
+logaddexp2 = binary("logaddexp2", ruled.logaddexp2, _logs, "[3.0, 0.0], [3.0, 0.0] -> [4., 1.]",
+    many=True)
 i0 = unary(
-    "i0", ruled.i0, real_inexact, "[0.0, 1.0] -> [1.       , 1.2660658]", "i0", parameters="x")
+    "i0", ruled.i0, real_inexact, "[0.0, 1.0] -> [1.       , 1.2660658]", "i0", parameters="x",
+    many=True)
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -288,7 +298,8 @@ rad2deg = unary(
     "[0.0, 3.1415927] -> [  0., 180.]")
 radians = alias(deg2rad, "radians", "accnp.numpy")
 degrees = alias(rad2deg, "degrees", "accnp.numpy")
-sinc = unary("sinc", ruled.sinc, inexact, "[0.0, 0.5] -> [1.        , 0.63661975]", "sinc")
+sinc = unary("sinc", ruled.sinc, inexact, "[0.0, 0.5] -> [1.        , 0.63661975]", "sinc",
+    many=True)
 
 # --- rounding, parts, signs -----------------------------------------------------------------------
 
@@ -304,10 +315,11 @@ nextafter = binary(
     "nextafter", "nextafter", real_inexact, "[1.0], [2.0] -> [1.0000001]", parameters="x, y, /")
 heaviside = binary(
     "heaviside", rules.heaviside, _real_strong,
-    "[-1.0, 0.0, 2.0], [0.5, 0.5, 0.5] -> [0. , 0.5, 1. ]", "heaviside")
+    "[-1.0, 0.0, 2.0], [0.5, 0.5, 0.5] -> [0. , 0.5, 1. ]", "heaviside", many=True)
 frexp = unary(
     "frexp", rules.frexp, real_inexact,
-    "[8.0, 0.75] -> (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))", "frexp")
+    "[8.0, 0.75] -> (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))", "frexp",
+    many=True)
 real = unary("real", rules.real, promote, "[1+2j, 3-1j] -> [1., 3.]", parameters="val, /")
 imag = unary("imag", rules.imag, promote, "[1+2j, 3-1j] -> [ 2., -1.]", parameters="val, /")
 conj = unary("conj", rules.conj, promote, "[1+2j, 3-1j] -> [1.-2.j, 3.+1.j]")

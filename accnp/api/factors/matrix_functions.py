@@ -20,7 +20,7 @@ from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
 from accnp.api.arrays.matrices import diag, triu
-from accnp.api.compiled.small_calls import run_small
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.differentiation.derivatives import jvp
 from accnp.api.elements.parts import power_of_two
 from accnp.api.elements.selecting import where
@@ -179,6 +179,7 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
 
 
 @overload
+@compiled_if_small("A", "E")
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
 ) -> tuple[Array, Array]: ...
@@ -263,6 +264,7 @@ def _fill_above(first: Array, element: Callable[..., Array]) -> Array:
 
 
 @api_boundary
+@compiled_if_small("A")
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Compute the principal square root of a matrix.
 
@@ -372,8 +374,13 @@ def funm(
             f"linalg.funm: one square matrix is needed; got shape {x.shape}; use vmap for several"
         )
     t, z = rsf2csf(*schur(x))
-    f = diag(func(diag(t))).astype(t.dtype)
-    place = np.arange(x.shape[0])
+    return run_small(_from_diagonal, (func(diag(t)), t, z), (disp,))
+
+
+def _from_diagonal(values: Array, t: Array, z: Array, disp: bool) -> Array | tuple[Array, Array]:
+    """The function of z @ t @ z^H, where t is triangular and its diagonal has these values."""
+    f = diag(values).astype(t.dtype)
+    place = np.arange(len(t))
     # Quotients of differences, whose products stay in range.
     given, t = t, t / power_of_two(_abs(t).max(initial=0)).astype(t.dtype)
 
@@ -390,7 +397,7 @@ def funm(
     t = given
     w = diag(t)
     eps = float(dtypes.finfo(dtypes.real_part(t.dtype)).eps)
-    pairs = _above(x.shape[0])
+    pairs = _above(len(t))
     gaps = [_abs(w[:1]), _abs(w[pairs[:, 0]] - w[pairs[:, 1]])]
     least = minimum(*[g.min(initial=np.inf) for g in gaps])
     least = where(least == 0, eps, least)
@@ -400,6 +407,7 @@ def funm(
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("T", "Z")
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Convert the real Schur form to the complex one.
 
@@ -486,6 +494,7 @@ def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("A", "B", "C", "tol")
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:

@@ -19,6 +19,7 @@ from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, eye
 from accnp.api.arrays.matrices import tril, triu
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements.ufuncs import conj, real
 from accnp.api.factors import lax_linalg
 from accnp.api.folds.sorting import argsort
@@ -75,6 +76,7 @@ def _result(x: Array, vector: bool) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("a")
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
@@ -122,6 +124,7 @@ def cholesky(
 
 
 @api_boundary
+@compiled_if_small("a")
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
@@ -223,6 +226,7 @@ def cho_solve(
 
 
 @api_boundary
+@compiled_if_small("a")
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
@@ -332,6 +336,7 @@ def lu_solve(
 @api_boundary
 @shown()
 @promotes_inside
+@compiled_if_small("a")
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:
@@ -468,6 +473,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 @api_boundary
+@compiled_if_small("a", "b")
 def solve(
     a: ArrayLike,
     b: ArrayLike,

@@ -22,6 +22,7 @@ from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_shapes, broadcast_to
 from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import flip as _flip
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj
@@ -76,6 +77,10 @@ def block_diag(*arrs: ArrayLike) -> Array:
     Array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
+    return run_small(_block_diag, arrs, ())
+
+
+def _block_diag(*arrs: ArrayLike) -> Array:
     name = "linalg.block_diag"
     given = [wrap(cast(n, n.aval.dtype)) for n in promote(name, *(arrs or (zeros((1, 0)),)))]
     for i, x in enumerate(given):
@@ -406,6 +411,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("a")
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Make the matrix whose product with a vector is its convolution with another one.
 

@@ -15,6 +15,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape
 from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import cumulative_doc, reduction_doc
 from accnp.api.folds import means
@@ -355,6 +356,7 @@ def _as_wide(a: Any, mask: Array) -> Any:
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("a", "where")
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -414,6 +416,7 @@ def nanmean(
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("a", "where", "mean")
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -478,6 +481,7 @@ def nanvar(
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("a", "where", "mean")
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,

@@ -13,6 +13,7 @@ from accnp.api.arguments.shapes import AxesLike, as_axis, as_int
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to, ravel, reshape
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements import ufuncs
 from accnp.api.elements.selecting import where
 from accnp.api.folds.sorting import argsort
@@ -30,6 +31,7 @@ def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("a", "prepend", "append")
 def diff(
     a: ArrayLike,
     n: int = 1,
@@ -107,6 +109,7 @@ def diff(
 
 @api_boundary
 @shown()
+@compiled_if_small("ary", "to_end", "to_begin")
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
@@ -239,6 +242,11 @@ def gradient(
     >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0, 7.0]))
     Array([1. , 1.5, 2.5, 3. ], dtype=float32)
     """
+    return run_small(_gradient, (f, *varargs), (axis, edge_order))
+
+
+def _gradient(f: ArrayLike, *given: Any) -> Array | list[Array]:
+    *varargs, axis, edge_order = given
     name = "jnp.gradient"
     if edge_order is not None:
         raise NotImplementedError(
@@ -282,6 +290,7 @@ def _beyond(value: Any, side: str) -> bool:
 
 @api_boundary
 @shown(arrays=3)
+@compiled_if_small("x", "xp", "fp", "left", "right", "period")
 def interp(
     x: ArrayLike,
     xp: ArrayLike,

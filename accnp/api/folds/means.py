@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node, to_shape, wrap
 from accnp.api.arguments.values import no_out
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.folds.reductions import (
     F32,
@@ -236,6 +237,7 @@ def _degrees(ddof: Any, correction: Any, name: str) -> Any:
 
 
 @api_boundary
+@compiled_if_small("a", "ddof", "where", "mean", "correction")
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -304,6 +306,7 @@ def var(
 
 
 @api_boundary
+@compiled_if_small("a", "ddof", "where", "mean", "correction")
 def std(
     a: ArrayLike,
     axis: Axis = None,

@@ -17,6 +17,7 @@ from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_n
 from accnp.api.arguments.shapes import AxesLike
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.folds.reductions import axes_of, axes_shape, spread_along
 from accnp.api.indexes.indexing import gather_axis
@@ -313,7 +314,7 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
         return wrap(_quantile(label, a, given, of, axis, method, keepdims, skip, weights))
 
     function.__doc__ = doc
-    return _published(function, name, 2)
+    return _published(function, name, "a", "q", "weights")
 
 
 def _make_median(name: str, skip: bool, doc: str) -> Middle:
@@ -332,13 +333,14 @@ def _make_median(name: str, skip: bool, doc: str) -> Middle:
         return wrap(_quantile(label, a, half, 1, axis, "midpoint", keepdims, skip, None))
 
     function.__doc__ = doc
-    return _published(function, name, 1)
+    return _published(function, name, "a")
 
 
-def _published(function: Any, name: str, arrays: int) -> Any:
+def _published(function: Any, name: str, *arrays: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__  # where doctests look
-    return api_boundary(shown(arrays=arrays)(function))
+    first = min(2, len(arrays))
+    return api_boundary(shown(arrays=first)(compiled_if_small(*arrays)(function)))
 
 
 quantile = _make_quantile(

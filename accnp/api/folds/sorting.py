@@ -17,6 +17,7 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, ArraySequence, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
@@ -276,6 +277,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("a")
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return the indices that partition an array at a position.
 
@@ -323,6 +325,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 @api_boundary
 @shown()
 @promotes_inside
+@compiled_if_small("a")
 def sort_complex(a: ArrayLike) -> Array:
     """Sort along the last axis and convert to a complex dtype.
 

@@ -21,7 +21,7 @@ from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_2d, moveaxis
 from accnp.api.compiled.named import shown
-from accnp.api.compiled.small_calls import run_small
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
@@ -117,8 +117,9 @@ def cov(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    if fweights is None and aweights is None and y is None:
-        return run_small(_cov, (m,), (None, rowvar, bias, ddof, None, None, dtype))
+    if fweights is None and aweights is None:
+        given, rest = ((m,), (None,)) if y is None else ((m, y), ())
+        return run_small(_cov, given, (*rest, rowvar, bias, ddof, None, None, dtype))
     return _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
 
@@ -200,6 +201,7 @@ def _near_one(x: Array, rowvar: bool) -> Array:
 @api_boundary
 @shown()
 @promotes_inside
+@compiled_if_small("x", "y")
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
@@ -256,6 +258,7 @@ def corrcoef(
 
 @api_boundary
 @shown()
+@compiled_if_small("y", "x", "dx")
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
@@ -387,6 +390,7 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
 
 
 @overload
+@compiled_if_small("a", "weights")
 def average(
     a: ArrayLike,
     axis: Axis = None,

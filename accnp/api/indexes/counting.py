@@ -17,6 +17,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote,
 from accnp.api.arguments.shapes import as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
@@ -34,6 +35,7 @@ __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
 
 
 @api_boundary
+@compiled_if_small("x", "bins")
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:

@@ -12,6 +12,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
 )
 from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import index_node
 from accnp.api.indexes.taking import along, integers, modulo
@@ -27,6 +28,7 @@ _wrap = wrap  # a parameter of fill_diagonal has the name
 
 
 @api_boundary
+@compiled_if_small("arr", "indices", "values")
 def put_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

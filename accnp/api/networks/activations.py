@@ -11,6 +11,7 @@ from typing import Any
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
@@ -193,6 +194,7 @@ def sigmoid(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def softplus(x: ArrayLike) -> Array:
     """Softplus, log(1 + exp(x)), computed without overflow.
 
@@ -224,6 +226,7 @@ def softplus(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def sparse_plus(x: ArrayLike) -> Array:
     """Sparse plus: 0 for x <= -1, (x + 1)**2 / 4 between -1 and 1, and x for x >= 1.
 
@@ -369,6 +372,7 @@ def mish(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def log_sigmoid(x: ArrayLike) -> Array:
     """Logarithm of the sigmoid, log(1 / (1 + exp(-x))), computed without overflow.
 
@@ -400,6 +404,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown(arrays=2)
+@compiled_if_small("x", "alpha")
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Exponential linear unit: x for x > 0, alpha * (exp(x) - 1) otherwise.
 
@@ -441,6 +446,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @api_boundary
 @shown(arrays=2)
+@compiled_if_small("x", "alpha")
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Continuously differentiable exponential linear unit.
 
@@ -480,6 +486,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def selu(x: ArrayLike) -> Array:
     """Self-normalizing exponential linear unit, a scaled `elu`.
 
@@ -590,6 +597,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def hard_tanh(x: ArrayLike) -> Array:
     """Piecewise linear tanh: x clipped to the interval from -1 to 1.
 
@@ -622,6 +630,7 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def hard_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid, relu6(x + 3) / 6.
 
@@ -653,6 +662,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def hard_silu(x: ArrayLike) -> Array:
     """Piecewise approximation of `silu`, x * hard_sigmoid(x), also called hard swish.
 
@@ -687,6 +697,7 @@ hard_swish = hard_silu
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid: (x + 1) / 2 clipped to the interval from 0 to 1.
 
@@ -718,6 +729,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 
 @api_boundary
 @shown(arrays=2)
+@compiled_if_small("x", "b")
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Squareplus, (x + sqrt(x*x + b)) / 2.
 

@@ -16,6 +16,7 @@ from accnp.api.arguments.shapes import AxesLike, as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
@@ -38,6 +39,7 @@ def _one(name: str, x: Any) -> Node:
 
 @api_boundary
 @shown()
+@compiled_if_small("x", "where")
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
@@ -78,6 +80,7 @@ def logmeanexp(
 
 @api_boundary
 @shown()
+@compiled_if_small("x")
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Gated linear unit: the first half along an axis times the sigmoid of the second half.
 
@@ -199,6 +202,7 @@ def softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | None = 
 
 @api_boundary
 @shown()
+@compiled_if_small("x", "where")
 def log_softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | None = None) -> Array:
     """Logarithm of the softmax function, computed accurately for small probabilities.
 
@@ -245,6 +249,7 @@ def log_softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | Non
 
 @api_boundary
 @shown()
+@compiled_if_small("x", "mean", "variance", "epsilon", "where")
 def standardize(
     x: ArrayLike,
     axis: AxesLike | None = -1,

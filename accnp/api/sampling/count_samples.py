@@ -20,6 +20,7 @@ from accnp.api.arguments.values import unroll_steps
 from accnp.api.arrays.creation import array, full
 from accnp.api.arrays.manipulation import broadcast_to, moveaxis
 from accnp.api.arrays.reversing import flip
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan, while_loop
@@ -100,6 +101,7 @@ def _poisson_rejection(key: Any, rate: Array, whole: np.dtype) -> Array:
 
 
 @api_boundary
+@compiled_if_small("key", "lam")
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
@@ -217,6 +219,7 @@ def _binomial_rejection(key: Any, n: Array, p: Array) -> Array:
 
 
 @api_boundary
+@compiled_if_small("key", "n", "p")
 def binomial(
     key: ArrayLike,
     n: ArrayLike,
@@ -287,6 +290,7 @@ def _binomial(key: Any, count: Array, chance: Array) -> Array:
 
 
 @api_boundary
+@compiled_if_small("key", "n", "p")
 def multinomial(
     key: ArrayLike,
     n: ArrayLike,

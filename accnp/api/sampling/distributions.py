@@ -22,6 +22,7 @@ from accnp.api.arguments.convert import (
 )  # fmt: skip
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.manipulation import reshape_plain, transpose_node
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.sampling.generators import Words
 from accnp.api.sampling.keys import (
@@ -64,6 +65,7 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 
 
 @api_boundary
+@compiled_if_small("key")
 def exponential(
     key: ArrayLike,
     shape: Shape = (),
@@ -110,6 +112,7 @@ def exponential(
 
 
 @api_boundary
+@compiled_if_small("key")
 def laplace(
     key: ArrayLike,
     shape: Shape = (),
@@ -157,6 +160,7 @@ def laplace(
 
 
 @api_boundary
+@compiled_if_small("key")
 def logistic(
     key: ArrayLike,
     shape: Shape = (),
@@ -203,6 +207,7 @@ def logistic(
 
 
 @api_boundary
+@compiled_if_small("key")
 def cauchy(
     key: ArrayLike,
     shape: Shape = (),
@@ -252,6 +257,7 @@ _ONE = np.float32(1)  # of a dtype, as jax's default is
 
 
 @api_boundary
+@compiled_if_small("key", "sigma")
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = _ONE,
@@ -302,6 +308,7 @@ def lognormal(
 
 
 @api_boundary
+@compiled_if_small("key", "b")
 def pareto(
     key: ArrayLike,
     b: ArrayLike,
@@ -350,6 +357,7 @@ def pareto(
 
 
 @api_boundary
+@compiled_if_small("key", "scale")
 def rayleigh(
     key: ArrayLike,
     scale: ArrayLike,
@@ -399,6 +407,7 @@ def rayleigh(
 
 
 @api_boundary
+@compiled_if_small("key", "scale", "concentration")
 def weibull_min(
     key: ArrayLike,
     scale: ArrayLike,
@@ -448,6 +457,7 @@ def weibull_min(
 
 
 @api_boundary
+@compiled_if_small("key", "left", "mode", "right")
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -503,6 +513,7 @@ def triangular(
 
 
 @api_boundary
+@compiled_if_small("key", "p")
 def geometric(
     key: ArrayLike,
     p: ArrayLike,
@@ -559,6 +570,7 @@ def geometric(
 
 
 @api_boundary
+@compiled_if_small("key")
 def maxwell(
     key: ArrayLike,
     shape: Shape = (),
@@ -605,6 +617,7 @@ def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
 
 
 @api_boundary
+@compiled_if_small("key", "loc", "scale")
 def double_sided_maxwell(
     key: ArrayLike,
     loc: ArrayLike,
@@ -662,6 +675,7 @@ def double_sided_maxwell(
 
 
 @api_boundary
+@compiled_if_small("key", "lower", "upper")
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,
@@ -723,6 +737,7 @@ def truncated_normal(
 
 
 @api_boundary
+@compiled_if_small("key")
 def rademacher(
     key: ArrayLike,
     shape: Shape = (),
@@ -766,6 +781,7 @@ def rademacher(
 
 
 @api_boundary
+@compiled_if_small("key")
 def gumbel(
     key: ArrayLike,
     shape: Shape = (),
@@ -815,6 +831,7 @@ def gumbel(
 
 
 @api_boundary
+@compiled_if_small("key", "logits")
 def categorical(
     key: ArrayLike,
     logits: ArrayLike,

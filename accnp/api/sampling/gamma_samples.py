@@ -16,6 +16,7 @@ from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.manipulation import broadcast_to
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import while_loop
@@ -136,6 +137,7 @@ def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool)
 
 
 @api_boundary
+@compiled_if_small("key", "a")
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -184,6 +186,7 @@ def gamma(
 
 
 @api_boundary
+@compiled_if_small("key", "a")
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -230,6 +233,7 @@ def loggamma(
 
 
 @api_boundary
+@compiled_if_small("key", "a", "b")
 def beta(
     key: ArrayLike,
     a: ArrayLike,
@@ -289,6 +293,7 @@ def beta(
 
 
 @api_boundary
+@compiled_if_small("key", "alpha")
 def dirichlet(
     key: ArrayLike,
     alpha: ArrayLike,
@@ -343,6 +348,7 @@ def dirichlet(
 
 
 @api_boundary
+@compiled_if_small("key", "df")
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
@@ -388,6 +394,7 @@ def chisquare(
 
 
 @api_boundary
+@compiled_if_small("key", "df")
 def t(
     key: ArrayLike,
     df: ArrayLike,
@@ -436,6 +443,7 @@ def t(
 
 
 @api_boundary
+@compiled_if_small("key", "dfnum", "dfden")
 def f(
     key: ArrayLike,
     dfnum: ArrayLike,
@@ -488,6 +496,7 @@ def f(
 
 
 @api_boundary
+@compiled_if_small("key", "p")
 def generalized_normal(
     key: ArrayLike,
     p: ArrayLike,
@@ -544,6 +553,7 @@ def generalized_normal(
 
 
 @api_boundary
+@compiled_if_small("key", "p")
 def ball(
     key: ArrayLike,
     d: int,
@@ -599,6 +609,7 @@ def ball(
 
 
 @api_boundary
+@compiled_if_small("key", "mean")
 def wald(
     key: ArrayLike,
     mean: ArrayLike,

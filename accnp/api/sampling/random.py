@@ -25,6 +25,7 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.sampling.generators import Words
 from accnp.api.sampling.keys import (
@@ -147,6 +148,7 @@ def uniform_node(
 
 
 @api_boundary
+@compiled_if_small("key", "minval", "maxval")
 def uniform(
     key: ArrayLike,
     shape: Shape = (),
@@ -209,6 +211,7 @@ def _plain(*values: Any) -> bool:
 
 
 @api_boundary
+@compiled_if_small("key", "minval", "maxval")
 def randint(
     key: ArrayLike,
     shape: Shape,
@@ -316,6 +319,7 @@ def _pick(test: Node, yes: Node, no: Node) -> Node:
 
 
 @api_boundary
+@compiled_if_small("key", "p")
 def bernoulli(
     key: ArrayLike,
     p: ArrayLike = 0.5,
@@ -393,6 +397,7 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 
 
 @api_boundary
+@compiled_if_small("key")
 def normal(
     key: ArrayLike,
     shape: Shape = (),
@@ -462,6 +467,7 @@ def shuffle_node(words: Words, x: Node, axis: int) -> Node:
 
 
 @api_boundary
+@compiled_if_small("key", "x", or_counts="x")
 def permutation(
     key: ArrayLike,
     x: ArrayLike,
@@ -526,6 +532,7 @@ def permutation(
 
 
 @api_boundary
+@compiled_if_small("key", "a", "p", or_counts="a")
 def choice(
     key: ArrayLike,
     a: ArrayLike,

@@ -11,6 +11,7 @@ from accnp.api.arguments.convert import broadcast_shapes, promote_inexact
 from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_shape
 from accnp.api.arrays.manipulation import expand_node, transpose_node
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.factors import lax_linalg
 from accnp.api.sampling.keys import float_dtype, inexact_dtype, key_words
@@ -26,6 +27,7 @@ __all__ = ["multivariate_normal", "orthogonal"]
 
 @api_boundary
 @broadcasts_inside
+@compiled_if_small("key", "mean", "cov")
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,
@@ -122,6 +124,7 @@ _FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvalues, "svd": _by_singular_v
 
 
 @api_boundary
+@compiled_if_small("key")
 def orthogonal(
     key: ArrayLike,
     n: int,

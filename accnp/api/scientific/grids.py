@@ -19,6 +19,7 @@ from accnp.api.arguments.convert import promote_inexact, wrap
 from accnp.api.arrays.creation import array, asarray
 from accnp.api.arrays.joining import stack
 from accnp.api.arrays.manipulation import broadcast_arrays
+from accnp.api.compiled.small_calls import run_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.indexes.taking import searchsorted
@@ -110,6 +111,17 @@ def map_coordinates(
     >>> jnp.scipy.ndimage.map_coordinates(jnp.arange(4.0), [jnp.array([0.5, 2.0])], order=1)
     Array([0.5, 2. ], dtype=float32)
     """
+    if isinstance(coordinates, list | tuple):
+        return run_small(_at_places, (input, cval, *coordinates), (order, mode))
+    return run_small(_at_rows, (input, cval, coordinates), (order, mode))
+
+
+def _at_rows(input: ArrayLike, cval: ArrayLike, rows: Any, order: int, mode: str) -> Array:
+    return _at_places(input, cval, *rows, order, mode)
+
+
+def _at_places(input: ArrayLike, cval: ArrayLike, *given: Any) -> Array:
+    *coordinates, order, mode = given
     name = "ndimage.map_coordinates"
     x = asarray(input)
     places = [asarray(c) for c in coordinates]

@@ -21,6 +21,7 @@ from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_arrays, broadcast_to, swapaxes
 from accnp.api.arrays.padding import pad
+from accnp.api.compiled.small_calls import compiled_if_small, run_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan
@@ -191,6 +192,7 @@ def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("z")
 def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """Compute associated Legendre functions of the first kind and their derivatives.
 
@@ -237,6 +239,7 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("z")
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """Compute associated Legendre functions of the first kind.
 
@@ -344,7 +347,11 @@ def sph_harm_y(
             )
     if n_max is None:
         n_max = int(np.max(as_static(n, f"{name}: n_max")))
-    top = as_int(n_max, name, "n_max")
+    return run_small(_of_degrees, (n, m, theta, phi), (as_int(n_max, name, "n_max"),))
+
+
+def _of_degrees(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, top: int) -> Array:
+    name = "special.sph_harm_y"
     colatitude, longitude = (wrap(v) for v in promote_inexact(name, theta, phi))
     degree, order, colatitude, longitude = broadcast_arrays(
         wrap(as_node(n, name)), wrap(as_node(m, name)), colatitude, longitude

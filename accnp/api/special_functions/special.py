@@ -23,6 +23,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_int, as_size
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.joining import stack
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.parts import isneginf
@@ -159,6 +160,7 @@ def loggamma(x: ArrayLike) -> Array:
 
 
 @api_boundary
+@compiled_if_small("x")
 def gammasgn(x: ArrayLike) -> Array:
     """Compute the sign of the gamma function, elementwise.
 
@@ -647,6 +649,7 @@ def bernoulli(n: int) -> Array:
 
 
 @api_boundary
+@compiled_if_small("z")
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """Compute the Bessel functions of the first kind of orders 0 to v.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.networks import nn
 from accnp.array import Array, ArrayLike
 from accnp.errors import api_boundary
@@ -54,6 +55,7 @@ def softmax(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Arra
 
 
 @api_boundary
+@compiled_if_small("x")
 def log_softmax(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Array:
     """Compute the logarithm of `softmax`.
 

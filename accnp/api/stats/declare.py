@@ -24,6 +24,7 @@ from accnp.api.arguments.convert import (
     to_shape,
     wrap,
 )
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.stats.descriptions import describe
@@ -195,7 +196,12 @@ def _make(
             return where(found == -np.inf, found, scaled) if pieces else scaled
         return found / scale if key == "pdf" else found
 
-    made: Any = api_boundary(call)
+    public: Any = call
+    if pieces:  # of many operations; those of a given scale depend on its sign
+        call.__name__, call.__signature__ = label, signature  # type: ignore[attr-defined]
+        arrays = [n for n in (*names, *extra) if n != "scale"]
+        public = compiled_if_small(*arrays)(call)
+    made: Any = api_boundary(public)
     made.__name__ = made.__qualname__ = key
     made.__module__ = f"accnp.scipy.stats.{name}"
     made.__signature__ = signature

@@ -15,6 +15,7 @@ from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.creation import arange, full, ones, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import moveaxis
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum, nanstd
@@ -57,6 +58,7 @@ def _policy(nan_policy: str, function: str, *known: str) -> None:
 
 
 @api_boundary
+@compiled_if_small("a")
 def sem(
     a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
@@ -121,6 +123,7 @@ def _same_as_before(x: Array) -> Array:
 
 @api_boundary
 @promotes_inside
+@compiled_if_small("a")
 def mode(
     a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
@@ -190,6 +193,7 @@ def mode(
 
 
 @api_boundary
+@compiled_if_small("a")
 def rankdata(
     a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
