@@ -749,6 +749,11 @@ _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
         "Shapes must be 1D sequences of concrete values of integer type. " + _ABSTRACT,
         f"{_STATIC}, or {_NP}",
     ),
+    "size": (
+        StaticArgumentError,
+        "Shapes must be 1D sequences of concrete values of integer type. " + _ABSTRACT,
+        f"{_STATIC}, or {_NP}",
+    ),
     "axis": (
         StaticArgumentError,
         f"{_HASHED}{_ABSTRACT}, used as an axis",

@@ -47,6 +47,7 @@ def test_classes_are_those_of_jax():
         ("item", "ConcretizationTypeError", TypeError, ["return it"]),
         ("iter", "ConcretizationTypeError", TypeError, ["iteration", "lax.scan"]),
         ("shape", "ConcretizationTypeError", TypeError, ["Shapes must be 1D sequences", "np."]),
+        ("size", "StaticArgumentError", ValueError, ["Shapes must be 1D sequences", "np."]),
         ("axis", "StaticArgumentError", ValueError, ["Non-hashable", "used as an axis"]),
         ("static", "StaticArgumentError", TypeError, ["Non-hashable", "Abstract tracer value"]),
         ("flag", "StaticArgumentError", ValueError, ["Non-hashable", "boolean conversion"]),
@@ -74,6 +75,30 @@ def test_conversion_errors(kind, cls, builtin, words):
 def test_every_kind_is_tested():
     mark = next(m for m in test_conversion_errors.pytestmark if m.name == "parametrize")
     assert sorted(case[0] for case in mark.args[1]) == sorted(errors.CONVERSION_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda n: accnp.vander(accnp.ones(4), n), ValueError),
+        (lambda n: accnp.lax.top_k(accnp.ones(4), n), errors.TracerBoolConversionError),
+        (lambda n: accnp.fft.rfft(accnp.ones(4), n), errors.TracerIntegerConversionError),
+        (lambda n: accnp.fft.fft2(accnp.ones((4, 4)), (n, n)), errors.TracerIntegerConversionError),
+        (lambda n: accnp.compress(accnp.ones(4) > 0, accnp.ones(4), size=n), TypeError),
+        (
+            lambda n: accnp.repeat(accnp.ones(4), 2, total_repeat_length=n),
+            errors.TracerBoolConversionError,
+        ),
+        (
+            lambda n: accnp.lax.dynamic_slice_in_dim(accnp.ones(4), 0, n),
+            errors.TracerIntegerConversionError,
+        ),
+    ],
+)
+def test_a_traced_size_raises_the_class_that_jax_does(call, kind):
+    with pytest.raises(errors.ConcretizationTypeError) as caught:
+        accnp.jit(call)(3)
+    assert isinstance(caught.value, kind)
 
 
 @accnp.custom_jvp

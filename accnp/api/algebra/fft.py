@@ -115,7 +115,7 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
     x = as_node(a, full)
     rank = x.aval.ndim
     if s is not None:
-        s = [operator.index(as_static(n, full, "shape")) for n in s]
+        s = [operator.index(as_static(n, full, "size")) for n in s]
         if any(n <= 0 for n in s):
             raise ValueError(f"{full}: lengths must be 1 or more; got {tuple(s)}; pass such")
         if axes is not None and len(s) != len(axes):
@@ -450,7 +450,7 @@ def _spacing(name: str, n: Any, d: Any) -> int:
             f"The d argument of jnp.fft.{name} only takes a single value. Got d = {d!r}; "
             "pass one number"
         )
-    length = as_static(n, f"jnp.fft.{name}", "shape")
+    length = as_static(n, f"jnp.fft.{name}", "size")
     try:
         return operator.index(length)
     except TypeError:

@@ -46,14 +46,14 @@ def as_int(x: Any, function: str, name: str = "argument", kind: str = "static") 
         return operator.index(value)
     except TypeError:
         what = f"{name} must be an integer; got {value!r} of type {type(x).__name__}"
-        if kind == "shape":
+        if kind in ("shape", "size"):
             what += ": Shapes must be 1D sequences of concrete values of integer type"
         raise TypeError(f"{function}: {what}; convert it with int()") from None
 
 
 def as_size(x: Any, function: str, name: str = "size") -> int:
     """Return a static number of elements as an int of 0 or more."""
-    n = as_int(x, function, name, "shape")
+    n = as_int(x, function, name, "size")
     if n < 0:
         raise IncompatibleShapesError(
             f"{function}: {name} cannot be negative; got {n}; pass 0 or more"

@@ -808,7 +808,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     v = as_node(x, "jnp.vander")
     if v.aval.ndim != 1:
         raise ValueError(f"jnp.vander: x must be 1-dimensional; got shape {v.aval.shape}; ravel it")
-    n = v.aval.shape[0] if N is None else as_int(N, "jnp.vander", "N", "shape")
+    n = v.aval.shape[0] if N is None else as_int(N, "jnp.vander", "N", "size")
     if n < 0:
         raise ValueError(
             f"jnp.vander: N cannot be negative; got {n}; pass 0 or more, or None for a square"

@@ -29,7 +29,7 @@ from accnp.primitives.custom import has_symbolic_zeros
 from accnp.primitives.custom_batching import has_batching_rule
 from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
-from accnp.trace_fn import wraps
+from accnp.trace_fn import describe, wraps
 from accnp.transforms.batch import batch_nodes, batched_outputs, spread
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
@@ -251,6 +251,7 @@ def _jacobian(
         result = tree_unflatten(lin.out_tree, blocks)
         return (result, lin.aux) if has_aux else result
 
+    describe(jacobian_fun, fun, f"Jacobian of {{}} by the arguments {argnums}.")
     return jacobian_fun
 
 
@@ -413,4 +414,6 @@ def hessian(
     needs_function("hessian", fun)
     checked_argnums("hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic)
-    return jacfwd(inner, argnums, has_aux, holomorphic)
+    out = jacfwd(inner, argnums, has_aux, holomorphic)
+    describe(out, fun, f"Hessian of {{}} by the arguments {argnums}.")
+    return out

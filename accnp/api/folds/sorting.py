@@ -404,7 +404,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     x, d = _prepare(operand, axis, "lax.top_k")
     if x.aval.dtype.kind == "c":
         raise ValueError(f"lax.top_k: complex numbers have no order; got {x.aval}; take abs")
-    out = o.top_k(x, k=as_int(k, "lax.top_k", "k", "shape"), axis=d)
+    out = o.top_k(x, k=as_int(k, "lax.top_k", "k", "size"), axis=d)
     return [wrap(n) for n in items(out)]
 
 

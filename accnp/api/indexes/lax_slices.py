@@ -253,7 +253,7 @@ def dynamic_slice_in_dim(
     x = wrap(as_node(operand, name))
     at = as_axis(axis, x.ndim, name)
     sizes = list(x.shape)
-    sizes[at] = as_int(slice_size, name, "slice_size", "shape")
+    sizes[at] = as_int(slice_size, name, "slice_size", "size")
     starts = _one_start(x, start_index, at, name)
     return dynamic_slice(x, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 

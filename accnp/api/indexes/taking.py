@@ -547,7 +547,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         raise ValueError(f"{name}: condition must be 1-d; got shape {cond.aval.shape}; ravel it")
     length = min(cond.aval.size, n)
     if size is not None:
-        size = as_int(size, name, "size", "shape")
+        size = as_int(size, name, "size", "size")
         if not 0 <= size <= length:
             raise ValueError(f"{name}: too many slices; got size={size}; pass 0 to {length}")
     elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
