@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote, to_shape, wrap
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_shapes,
+    cast,
+    check_ranks,
+    promote,
+    to_shape,
+    wrap,
+)
 from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
 from accnp.api.compiled.small_calls import compiled_if_small
@@ -189,6 +197,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             f"ldexp: needs a real number and an integer exponent; got {names}; convert x2 to int"
         )
     (a,) = inexact("ldexp", x1)
+    check_ranks("ldexp", [x.aval.shape for x in (a, n) if x.aval.shape])
     shape = broadcast_shapes("ldexp", [a.aval.shape, n.aval.shape])
     if rules.kind(n) in "iu" and (n.aval.dtype.itemsize == 8 or n.aval.dtype == np.uint32):
         far = 1 << 20  # a power beyond all floats, which int32 holds

@@ -703,6 +703,13 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         operand = 0
     check_complex(operand, new, "lax.convert_element_type")
     node = as_node(operand, "lax.convert_element_type")
+    if node.aval.dtype.kind == "c" and dtype_kind(new) != "c":
+        warnings.warn(
+            "lax.convert_element_type: Casting complex values to real discards the imaginary part; "
+            f"got {node.aval.dtype.name} for {new.name}; pass lax.real(x)",
+            np.exceptions.ComplexWarning,
+            stacklevel=3,
+        )
     if node.aval.dtype.kind == "c" and new.kind == "b":
         node = o.real(node)
     return made(cast(without_float0(node, new), new), None)
