@@ -89,6 +89,10 @@ CALLS = {
     "eigh": lambda m: m.numpy.linalg.eigh(M + M.T).eigenvalues,
     "qr": lambda m: m.numpy.linalg.qr(M, "r"),
     "svdvals": lambda m: m.numpy.linalg.svdvals(M),
+    "schur": lambda m: m.scipy.linalg.schur(M + M.T),
+    "hessenberg": lambda m: m.scipy.linalg.hessenberg(M),
+    "expm_frechet": lambda m: m.scipy.linalg.expm_frechet(M, M.T),
+    "average": lambda m: m.numpy.average(M, 0, M * M + 1, returned=True),
     "slogdet": lambda m: m.numpy.linalg.slogdet(M),
     "cov of two": lambda m: m.numpy.cov(V, V * V, bias=True),
 }

@@ -612,7 +612,6 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 @overload
-@compiled_if_small("a")
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True,
     hermitian: bool = False, subset_by_index: tuple[int, int] | None = None,
@@ -630,6 +629,7 @@ def svd(
 @api_boundary
 @weak_as_operands
 @shown()
+@compiled_if_small("a")
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -738,7 +738,6 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 @overload
-@compiled_if_small("a")
 def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -> QRResult: ...
 @overload
 def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
@@ -747,6 +746,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any: ...
 @api_boundary
 @weak_as_operands
 @shown()
+@compiled_if_small("a")
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Compute the QR factorization of matrices.
 

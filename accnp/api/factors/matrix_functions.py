@@ -179,7 +179,6 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
 
 
 @overload
-@compiled_if_small("A", "E")
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
 ) -> tuple[Array, Array]: ...
@@ -192,6 +191,7 @@ def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool
 ) -> Array | tuple[Array, Array]: ...
 @api_boundary
+@compiled_if_small("A", "E")
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:

@@ -16,6 +16,7 @@ from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import asarray, eye, ones, zeros, zeros_like
 from accnp.api.arrays.joining import block, concatenate
 from accnp.api.arrays.matrices import triu
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj, real
 from accnp.api.factors import lax_linalg, lax_spectra
@@ -192,6 +193,7 @@ def qr_multiply(
 
 
 @api_boundary
+@compiled_if_small("a")
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Compute the Schur decomposition of square matrices.
 
@@ -261,6 +263,7 @@ def hessenberg(
     a: ArrayLike, *, calc_q: bool, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]: ...
 @api_boundary
+@compiled_if_small("a")
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]:

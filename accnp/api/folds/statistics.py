@@ -390,7 +390,6 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
 
 
 @overload
-@compiled_if_small("a", "weights")
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -416,6 +415,7 @@ def average(
     keepdims: bool = False,
 ) -> Any: ...
 @api_boundary
+@compiled_if_small("a", "weights")
 def average(
     a: ArrayLike,
     axis: Axis = None,
