@@ -168,6 +168,7 @@ def close(found, expected, kind, text):
     np.testing.assert_allclose(a, b, rtol=rough, atol=rough * 0.1 * scale, err_msg=text)
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize(("family", "line", "definitions"), CASES)
 def test_family(family, line, definitions):
     mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
