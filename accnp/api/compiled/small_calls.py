@@ -95,13 +95,15 @@ def compiled_if_small(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = inspect.signature(function).parameters
-        calls = _SmallCalls(function, dict(parameters), frozenset(arrays), or_counts, limit)
+        calls: _SmallCalls | None = None  # made by the first call: signatures take time
 
         @wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            nonlocal calls
             if state.abstract is not None or state.named or config.no_execution:
                 return function(*args, **kwargs)
+            if calls is None:
+                calls = _SmallCalls(function, frozenset(arrays), or_counts, limit)
             return calls.run(args, kwargs)
 
         return wrapper
@@ -115,11 +117,11 @@ class _SmallCalls:
     def __init__(
         self,
         function: Callable[..., Any],
-        parameters: dict[str, inspect.Parameter],
         arrays: frozenset[str],
         or_counts: str,
         limit: int,
     ) -> None:
+        parameters = inspect.signature(function).parameters
         kinds = [p.kind for p in parameters.values()]
         self.function = function
         self.limit = limit
