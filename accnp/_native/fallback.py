@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import queue
 import struct
 import sys
 from _thread import _local, allocate_lock
@@ -486,10 +485,9 @@ class _Writer:
         else:
             class_, count = self.object(), next(self.words)
             self.miss(f"type({x}) is not {class_} or len({x}) != {count}")
-            items = self.name(f"(*{x},)")  # a list may change meanwhile
-            self.miss(f"len({items}) != {count}")
             for i in range(count):
-                self.argument(f"{items}[{i}]")
+                self.miss(f"len({x}) != {count}")  # a list may have changed meanwhile
+                self.argument(f"{x}[{i}]")
 
     def result(self) -> str:
         """What the result is, as an expression."""
@@ -522,7 +520,10 @@ class Caller:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for record in self._records:
-            found = record.call(args, kwargs)
+            try:
+                found = record.call(args, kwargs)
+            except IndexError:  # another thread has shortened a list
+                continue
             if found is not MISS:
                 return found
         return self._called(*args, **kwargs)
@@ -558,24 +559,30 @@ def launches() -> int:
 
 def launch_held(entry: int, n: int, chunk: int, *arguments: int) -> None:
     """Run a kernel with the interpreter lock held."""
-    _count()
     entry, arguments = _plain(entry, arguments)
+    if not -(1 << 63) <= n < 1 << 63:
+        raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
+    _count()
     _held(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
     _raise_late()
 
 
 def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
     """Run a kernel with the interpreter lock free."""
-    _count()
     entry, arguments = _plain(entry, arguments)
+    if not -(1 << 63) <= n < 1 << 63:
+        raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
+    _count()
     _released(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
     _raise_late()
 
 
 def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: int) -> None:
     """Run a kernel on several threads."""
-    _count()
     entry, arguments = _plain(entry, arguments)
+    if not -(1 << 63) <= n < 1 << 63:
+        raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
+    _count()
     argv = _Words(len(arguments))(*arguments)
     _share(entry, ctypes.addressof(argv), n, chunk, team, helpers)
     _raise_late()
@@ -584,6 +591,9 @@ def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: i
 def _plain(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """A kernel and its arguments without what sends results past the caches. A Python function
     around it would lose exceptions of signal handlers."""
+    for word in arguments:
+        if not -(1 << 63) <= word < 1 << 63:
+            raise OverflowError(f"launch: an argument has 64 bits at most; got {word}")
     if entry == STREAM:
         return arguments[0], tuple(arguments[1:])
     if entry == BYPASS:
@@ -755,7 +765,7 @@ class Team:
         self.helpers = self.looks = 0
         self._busy = 0
         self._lock = allocate_lock()
-        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._jobs: Any = None  # a queue, once there are helpers
         _teams[self.address] = self
 
     @property
@@ -765,6 +775,10 @@ class Team:
 
     def reserve(self) -> int | None:
         """Return the place of a new helper."""
+        if self._jobs is None:
+            from queue import SimpleQueue
+
+            self._jobs = SimpleQueue()
         return self.helpers
 
     def joined(self, place: int, number: int) -> None:

@@ -142,7 +142,7 @@ def test_signatures_can_be_asked_for():
     f = jit(lambda x, y=1: x)
     often(f, jnp.asarray(X))
     assert list(inspect.signature(f).parameters) == ["x", "y"]
-    assert str(inspect.signature(f.__call__)) == "(*args, **kwargs)"
+    assert list(inspect.signature(f.__call__).parameters) == ["args", "kwargs"]
 
 
 class Model:

@@ -84,7 +84,7 @@ def test_nobody_waits_for_itself():
     z = jnp.ones(9) + 1
     claim = values.Claim([z._node])
     claim.take()
-    with pytest.raises(RuntimeError, match="by what computes it"):
+    with pytest.raises(RuntimeError, match="computed from the result of the callback"):
         z.block_until_ready()
     claim.end()
     assert float(z[0]) == 2
