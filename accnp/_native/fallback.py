@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import operator
 import struct
 import sys
 from _thread import _local, allocate_lock
@@ -592,7 +593,7 @@ def _plain(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """A kernel and its arguments without what sends results past the caches. A Python function
     around it would lose exceptions of signal handlers."""
     for word in arguments:
-        if not -(1 << 63) <= word < 1 << 63:
+        if not -(1 << 63) <= operator.index(word) < 1 << 63:
             raise OverflowError(f"launch: an argument has 64 bits at most; got {word}")
     if entry == STREAM:
         return arguments[0], tuple(arguments[1:])
