@@ -86,7 +86,7 @@ def test_calls_by_the_first_address_reach_what_came_behind(held):
     assert word.value == 0
     word.value = ctypes.cast(spy, ctypes.c_void_p).value
     f(x).block_until_ready()
-    assert seen == [(10, 10)]
+    assert [n for n, _ in seen] == [10]
     compiling.settle()
     (kernel,) = kernels()
     assert word.value == kernel.address

@@ -156,7 +156,7 @@ def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) 
     if axis is None:
         shared = type(result) is Array and result._node is x
         return result if shared or is_host_value(result) else None
-    if leaf is None:
+    if leaf is None or _is_key(result) != leaf.key:
         return None
     given = leaf.given
     if isinstance(given, np.ndarray):
