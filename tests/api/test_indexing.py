@@ -172,7 +172,7 @@ REFUSED = [
     (lambda x: x[jnp.array([True, False])], IndexError, "boolean index did not match shape"),
     (lambda x: x.at[0:2].set(jnp.ones(3)), ValueError, "broadcast"),
     (lambda x: x.at[0].set("a"), TypeError, "str"),
-    (lambda x: jnp.take(x, 1.5), TypeError, "integers"),
+    (lambda x: jnp.take(x, 1.5), TypeError, "integer type"),
     (lambda x: jnp.put(x, 0, 1), ValueError, "inplace"),
     (lambda x: jnp.take_along_axis(x, jnp.ones((1, 1), int), 0), ValueError, "axes"),
     (lambda x: jnp.choose(jnp.array([5]), [1, 2]), ValueError, "choice"),
