@@ -107,8 +107,8 @@ def _default_cache_dir() -> str:
 
 def default_threads() -> int:
     """The CPUs that this process may use, as many as its control groups give it time for."""
-    quota = _quota()
-    return usable_cpus() if quota is None else max(1, min(usable_cpus(), math.ceil(quota)))
+    cpus = usable_cpus()
+    return cpus if _QUOTA is None else max(1, min(cpus, math.ceil(_QUOTA)))
 
 
 def usable_cpus() -> int:
@@ -152,6 +152,8 @@ def _words(path: str) -> list[str]:
     except (OSError, ValueError):  # there is none, or it is no text
         return []
 
+
+_QUOTA = _quota()  # when the process began
 
 MATMUL = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
