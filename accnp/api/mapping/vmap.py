@@ -279,7 +279,6 @@ class Mapping:
         found: list[Any] = []
         structure = _LEAF
         through: list[_Leaf | None] = []
-        places: dict[int, _Leaf] = {}  # the arguments, by the nodes of the examples
         closed: dict[int, Any] = {}
         boxes = [leaf for leaf in mapped if isinstance(leaf.given, Reference)]
 
@@ -287,13 +286,13 @@ class Mapping:
             nonlocal out, found, structure
             assert state.abstract is not None
             state.abstract.refs = closed
-            places.update(zip(map(id, examples), mapped, strict=True))
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
+            places = dict(zip(map(id, values), mapped, strict=True))
             some, more = given.for_one(values)
             out = self.fun(*some, **more)
             found, structure = _flatten(out)
             outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
-            through.extend(places.get(id(x)) for x in outs)
+            through.extend(places.get(id(x)) for x in found)
             if config.check_tracer_leaks:  # handles that only this call holds
                 found = [wrap(x._node) if type(x) is Array else x for x in found]
                 out = structure.unflatten(found)
