@@ -184,7 +184,7 @@ def test_canonicalize_dtype(x64, name):
 
 
 def test_requested_dtype_warns_only_for_explicit_64_bits():
-    with pytest.warns(UserWarning, match="zeros: dtype float64"):
+    with pytest.warns(UserWarning, match="dtype float64 requested in zeros"):
         assert dtypes.requested_dtype("float64", "zeros") == np.float32
     with warnings.catch_warnings():
         warnings.simplefilter("error")
