@@ -91,7 +91,7 @@ before = set(sys.modules)
 import accnp
 new = set(sys.modules) - before
 tops = {m.split(".")[0] for m in new} - {"accnp"}
-standard = tops & sys.stdlib_module_names
+standard = (tops & sys.stdlib_module_names) - {"__future__"}  # an editable install loads it
 print(json.dumps({
     "modules": sum(m.split(".")[0] == "accnp" for m in new),
     "packages": " ".join(sorted(tops - standard)),
