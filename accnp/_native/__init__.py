@@ -1,9 +1,9 @@
 """The hot path: buffers, nodes, launches, threads in kernels, and calls that were seen before.
 
-In C (`_core`) where the extension was built, else in Python (`fallback`); both behave alike, except
-that only the extension has records of calls and graphs that were seen before. The environment
-variable `ACCNP_NATIVE` chooses: 0 is the fallback, 1 the extension, whose absence is an error then,
-and a path is another extension, such as one with checks of memory.
+In C (`_core`) where the extension was built, else in Python (`fallback`). Both behave alike, except
+that only the extension has records of pending graphs. The names of both are listed in `fallback`.
+The environment variable `ACCNP_NATIVE` chooses: 0 is the fallback, 1 the extension, whose absence
+is an error then, and a path is another extension, such as one with checks of memory.
 """
 
 from __future__ import annotations
@@ -11,43 +11,6 @@ from __future__ import annotations
 import os
 import sys
 from typing import TYPE_CHECKING, Any
-
-__all__ = [
-    "ALONE",
-    "BRIEFLY",
-    "BYPASS",
-    "COMPILED",
-    "COPY",
-    "FREE",
-    "GROUP",
-    "SPREAD",
-    "STREAM",
-    "TOGETHER",
-    "ArrayBase",
-    "Blocks",
-    "BufferBase",
-    "Caller",
-    "Form",
-    "Node",
-    "Pool",
-    "Record",
-    "Team",
-    "install_arrays",
-    "install_buffers",
-    "install_recording",
-    "launch_held",
-    "launch_released",
-    "launches",
-    "observe_recording",
-    "operate",
-    "register_code",
-    "repeat",
-    "select",
-    "set_pending_limit",
-    "share",
-    "walker",
-    "wrap",
-]  # fmt: skip
 
 INTERFACE = 1  # of the extension that this version needs, see `module.c`
 # How a table of kernels is run: the interpreter lock kept, or released; released, with helpers, or
@@ -89,66 +52,6 @@ if _core is not None and _core.INTERFACE != INTERFACE:
 COMPILED = _core is not None
 
 if COMPILED and not TYPE_CHECKING:
-    from accnp._native._core import (
-        BYPASS,
-        COPY,
-        GROUP,
-        SPREAD,
-        STREAM,
-        ArrayBase,
-        Blocks,
-        BufferBase,
-        Caller,
-        Form,
-        Node,
-        Pool,
-        Record,
-        Team,
-        install_arrays,
-        install_buffers,
-        install_recording,
-        launch_held,
-        launch_released,
-        launches,
-        observe_recording,
-        operate,
-        register_code,
-        repeat,
-        select,
-        set_pending_limit,
-        share,
-        walker,
-        wrap,
-    )  # fmt: skip
+    from accnp._native._core import *  # noqa: F403
 else:
-    from accnp._native.fallback import (
-        BYPASS,
-        COPY,
-        GROUP,
-        SPREAD,
-        STREAM,
-        ArrayBase,
-        Blocks,
-        BufferBase,
-        Caller,
-        Form,
-        Node,
-        Pool,
-        Record,
-        Team,
-        install_arrays,
-        install_buffers,
-        install_recording,
-        launch_held,
-        launch_released,
-        launches,
-        observe_recording,
-        operate,
-        register_code,
-        repeat,
-        select,
-        set_pending_limit,
-        share,
-        walker,
-        wrap,
-    )  # fmt: skip
+    from accnp._native.fallback import *  # noqa: F403
