@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accnp._native import COMPILED
 from accnp.config import threads as use_threads
 from accnp.runtime import compile as compiling
 from accnp.runtime import stream as streams
@@ -294,6 +295,7 @@ def test_helpers_look_for_work_only_briefly():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such sets")
+@pytest.mark.skipif(not COMPILED, reason="the fallback leaves threads to the system's scheduler")
 def test_helpers_keep_off_the_processor_of_who_shares():
     k = compiling.get_kernel(
         sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE

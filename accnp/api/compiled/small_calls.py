@@ -51,7 +51,7 @@ def _is_small(arrays: tuple[Any, ...], static: tuple[Any, ...]) -> bool:
     for x in arrays:
         if type(x) is Array or type(x) is np.ndarray:
             size += x.size
-        elif type(x) is not float and not (type(x) is int and abs(x) < INT32):
+        elif type(x) is not float and not _is_int32(x):
             return False  # lists, keys, and large numbers: the function refuses or converts them
     return size <= SMALL and all(_static_length(x) >= 0 for x in static) and not config.no_execution
 
