@@ -83,7 +83,8 @@ def _package(of: Any) -> str:
 
 def _finalizes(x: Any) -> bool:
     if isinstance(x, weakref.ReferenceType):
-        return not _is_harmless(x.__callback__)
+        callback = x.__callback__  # None once the object has gone
+        return callback is not None and not _is_harmless(callback)
     frame_name = _SUSPENDED.get(type(x))
     if frame_name is not None:
         frame = getattr(x, frame_name)
