@@ -149,7 +149,7 @@ def _words(path: str) -> list[str]:
     try:
         with open(path) as file:
             return file.read().split()
-    except (OSError, ValueError):  # there is none, or it is no text
+    except (OSError, ValueError):  # missing, or not text
         return []
 
 

@@ -828,7 +828,7 @@ def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -
         _released(entry)(argv, _Words(1)(), n, n)
 
 
-# --- entries that are no kernels of anybody's; see `launch.c` and `stores.c` ---
+# --- built-in entries, in place of kernels; see `launch.c` and `stores.c` ---
 
 _late = _local()  # its `error` is raised when the kernel that called a Python function has returned
 

@@ -60,7 +60,7 @@ run_table(State *state, int64_t *base, int mode)
     return true;
 }
 
-/* --- entries that are no kernels of anybody's --- */
+/* --- built-in entries, in place of kernels --- */
 
 /* To, from, bytes. */
 void

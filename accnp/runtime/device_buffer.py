@@ -68,7 +68,7 @@ class DeviceBuffer(Buffer):
 
     @property
     def pooled(self) -> bool:
-        """Whether the memory is the driver's pool's, and nobody else's."""
+        """Whether the memory belongs to the driver's pool."""
         return self._own
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threadpoolctl
 
-from accnp.forks import imported
 from accnp.runtime import threads
 
 __all__ = ["Controller"]
@@ -30,9 +29,8 @@ class Controller(threadpoolctl.LibController):
         """Limit that; BLAS has a controller of its own."""
         threads.limit(num_threads)
 
-    def get_version(self) -> str:
-        """Return the version of the package."""
-        return imported("accnp.version").__version__
+    def get_version(self) -> None:
+        """Return None: the pool has no version of its own."""
 
 
 threadpoolctl.register(Controller)
