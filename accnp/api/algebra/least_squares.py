@@ -166,9 +166,12 @@ def pinv(
     if not x.aval.size:
         return zeros((*x.aval.shape[:-2], *x.aval.shape[:-3:-1]), x.aval.dtype)
 
+    def inverse(x: Node, *bound: Node) -> Array:
+        return _inverse_where_regular(wrap(x), wrap(bound[0]) if bound else None, hermitian)
+
     def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
         """The derivative at constant rank: Golub and Pereyra (1973), formula 4.12."""
-        p = _inverse_where_regular(wrap(xs[0]), rtol, hermitian)
+        p = inverse(*xs)
         if ts[0] is None:
             return [p._node], [None]
         nodes = [lax_linalg.symmetric(v) if hermitian else v for v in (xs[0], ts[0])]
@@ -177,8 +180,9 @@ def pinv(
         out = p @ ph @ (th - th @ a @ p) + (th - p @ (a @ th)) @ ph @ p - p @ t @ p
         return [p._node], [out._node]
 
-    out = _inverse_where_regular(wrap(o.detach(x)), rtol, hermitian)._node
-    return wrap(boundary(JvpRule("pinv", rule), [x], [out])[0])
+    xs = [x] if rtol is None else [x, asarray(rtol)._node]
+    out = inverse(*[o.detach(x) for x in xs])._node
+    return wrap(boundary(JvpRule("pinv", rule), xs, [out])[0])
 
 
 def _adjoint(x: Array) -> Array:

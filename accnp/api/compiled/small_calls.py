@@ -89,7 +89,8 @@ def compiled_if_small(
         values that are the default. A call with a value of another type (lists, arrays for static
         parameters) is not compiled.
     or_counts : str, optional
-        Name of one of them that is static if it is a number.
+        Name of one of them that is static if it is a number. Calls with a scalar array for it are
+        not compiled.
     limit : int, optional
         Largest number of elements of the operands, and of shapes and counts that are static.
     """
@@ -176,6 +177,8 @@ class _SmallCalls:
             ):
                 if kind is Array or kind is np.ndarray:
                     size += x.size
+                    if i == self.count and not x.ndim:
+                        return None
                 elif kind is PRNGKeyArray:
                     size += x._base.size
                 elif kind is not float and kind is not bool and not _is_int32(x):

@@ -124,7 +124,6 @@ def cholesky(
 
 
 @api_boundary
-@compiled_if_small("a")
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:

@@ -166,12 +166,15 @@ def _widened(program: Program) -> list[str]:
     """The lines at which values of 32 bits became values of 64 because of the user's program.
 
     Functions that compute in 64 bits to return 32 are left out: a conversion counts if an output of
-    64 bits depends on it, or if it meets what depends on an argument of 64 bits.
+    64 bits depends on it, or if it meets what depends on an argument of 64 bits. Python numbers,
+    which are arguments of small calls, are not such arguments.
     """
     if not config.x64:  # no program can ask for 64 bits
         return []
-    given = {id(v) for v in program.leaves if _is_wide(v) and v.op.name == "arg"}
     wide = [v for v in program.values if _is_wide(v)]
+    given = {
+        id(v) for v in program.leaves if _is_wide(v) and v.op.name == "arg" and not v.aval.weak_type
+    }
     for v in wide:
         if any(id(x) in given for x in v.inputs):
             given.add(id(v))
