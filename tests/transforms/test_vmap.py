@@ -351,3 +351,10 @@ def test_what_is_not_mapped_has_a_value(name):
 def test_what_is_mapped_or_compiled_has_none(call):
     with pytest.raises(accnp.errors.ConcretizationTypeError):
         call(jnp.arange(3.0))
+
+
+@pytest.mark.parametrize("out_axis", [1, -2])
+def test_argument_handed_through_is_not_moved_back(out_axis: int) -> None:
+    jaxpr = accnp.make_jaxpr(accnp.vmap(lambda x: x, 1, out_axis))(jnp.ones((2, 3, 4)))
+    assert len(jaxpr.eqns) <= 1  # at most the move of the argument's axis to the front
+    assert jaxpr.jaxpr.outvars == jaxpr.jaxpr.invars

@@ -161,7 +161,7 @@ def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) 
     given = leaf.given
     if isinstance(given, np.ndarray):
         return np.moveaxis(given, leaf.axis, axis) if is_host_value(given) else None
-    at_place = isinstance(given, Array) and axis % given.ndim == leaf.axis
+    at_place = isinstance(given, Array) and axis == leaf.axis
     return given if at_place else None
 
 
@@ -319,21 +319,21 @@ class Mapping:
         axes = _broadcast(self.transform, "out_axes", self.out_axes, out, structure)
         outs = []
         for i, (x, batched) in enumerate(pairs):
-            key = _is_key(found[i])
-            if axes[i] is None and batched and not self.first:
+            axis = axes[i]
+            if axis is not None:
+                axis = self._result_axis(x.aval.ndim + (not batched) - _is_key(found[i]), axis)
+            elif batched and not self.first:
                 path = leaf_paths(out, structure)[i]
                 raise ValueError(
                     f"at {self.transform} out_axes{path}, got axis spec None but output was "
                     f"batched: a value of shape {x.aval.shape[1:]} depends on the mapped "
                     "axis; give the place of the axis"
                 )
-            placed = self._placed(x, batched, size, axes[i], key)
-            if not self.first:
-                value = _handed_through(found[i], x, through[i], axes[i])
-                if value is not None:
-                    outs.append(value)
-                    continue
-            x = placed
+            value = None if self.first else _handed_through(found[i], x, through[i], axis)
+            if value is not None:
+                outs.append(value)
+                continue
+            x = _placed(x, batched, size, axis)
             float0 = x.aval.dtype == dtypes.float0
             outs.append(np.zeros(x.aval.shape, dtypes.float0) if float0 else _like(found[i], x))
         return structure.unflatten(outs)
@@ -407,27 +407,30 @@ class Mapping:
                 f"type; got {x!r}; return arrays, numbers, None, and containers of them"
             ) from None
 
-    def _placed(self, x: Node, batched: bool, size: int, axis: int | None, key: bool) -> Node:
-        """Bring the leading axis of a result to its place."""
-        if axis is None:
-            if not batched:
-                return x
-            shape = x.aval.shape
-            first = o.slice(
-                x,
-                start_indices=(0,) * len(shape),
-                limit_indices=(1, *shape[1:]),
-                strides=None,
-            )
-            return o.squeeze(first, dimensions=(0,))
-        x = spread(x, batched, size)
-        rank = x.aval.ndim - key
+    def _result_axis(self, rank: int, axis: int) -> int:
+        """Return the place of the mapped axis in a result of this rank, from 0 on."""
         if not -rank <= axis < rank:
             raise ValueError(
                 f"{self.transform} out_axes: axis {axis} is out of bounds for array of dimension "
                 f"{rank}; got {self.out_axes}; name an axis of the result"
             )
-        return move_axis(x, 0, axis % rank)
+        return axis % rank
+
+
+def _placed(x: Node, batched: bool, size: int, axis: int | None) -> Node:
+    """Move the leading axis of a result to its place; without one, return the first example."""
+    if axis is not None:
+        return move_axis(spread(x, batched, size), 0, axis)
+    if not batched:
+        return x
+    shape = x.aval.shape
+    first = o.slice(
+        x,
+        start_indices=(0,) * len(shape),
+        limit_indices=(1, *shape[1:]),
+        strides=None,
+    )
+    return o.squeeze(first, dimensions=(0,))
 
 
 @api_boundary
