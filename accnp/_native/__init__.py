@@ -12,10 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-INTERFACE = 1  # of the extension that this version needs, see `module.c`
-# How a table of kernels is run: the interpreter lock kept, or released; released, with helpers, or
-# with those of them that are awake.
-ALONE, FREE, TOGETHER, BRIEFLY = range(4)
+INTERFACE = 2  # of the extension that this version needs, see `module.c`
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(

@@ -24,8 +24,6 @@
 
 #include <string.h>
 
-enum { ARRAY, TUPLE, LIST, DICT, SAME, NUMBER };
-
 /* --- records --- */
 
 static PyObject *
@@ -518,5 +516,9 @@ add_calls(PyObject *module, State *state)
 {
     state->record_type = add_type(module, &record_spec);
     state->caller = add_type(module, &caller_spec);
-    return state->record_type && state->caller ? 0 : -1;
+    return state->record_type && state->caller && ADD_CONSTANT(ARRAY) && ADD_CONSTANT(TUPLE)
+                   && ADD_CONSTANT(LIST) && ADD_CONSTANT(DICT) && ADD_CONSTANT(SAME)
+                   && ADD_CONSTANT(NUMBER)
+               ? 0
+               : -1;
 }

@@ -21,11 +21,21 @@ from typing import Any, ClassVar
 from weakref import ReferenceType
 
 __all__ = [
+    "ALONE",
+    "ARRAY",
+    "BRIEFLY",
     "BYPASS",
     "COPY",
+    "DICT",
+    "FREE",
     "GROUP",
+    "LIST",
+    "NUMBER",
+    "SAME",
     "SPREAD",
     "STREAM",
+    "TOGETHER",
+    "TUPLE",
     "ArrayBase",
     "Blocks",
     "BufferBase",
@@ -51,6 +61,12 @@ __all__ = [
     "walker",
     "wrap",
 ]  # fmt: skip
+
+# How a table of kernels is run: the interpreter lock kept, or released; released, with helpers, or
+# with those of them that are awake. As in `native.h`.
+ALONE, FREE, TOGETHER, BRIEFLY = range(4)
+# Kinds of the arguments and results of a record, as in `records.h`; see `calls.c`.
+ARRAY, TUPLE, LIST, DICT, SAME, NUMBER = range(6)
 
 # --- memory ---
 
@@ -375,7 +391,6 @@ class Record:
 
 
 MISS = object()
-_ARRAY, _TUPLE, _LIST, _DICT, _SAME, _NUMBER = range(6)
 _NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
 
 
@@ -426,7 +441,7 @@ class _Writer:
             self.buffers.append(self.name(f"{blocks}.pool.empty({nbytes})"))
             self.addresses.append(f"{self.buffers[-1]}.ptr")
         self.scope["run"] = walker(mode, table)
-        before = [str(team), str(helpers)] if mode >= _TOGETHER else []
+        before = [str(team), str(helpers)] if mode >= TOGETHER else []
         self.lines.append(f"run({', '.join(before + self.addresses)})")
         result = self.result()
         self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
@@ -459,16 +474,16 @@ class _Writer:
     def argument(self, given: str) -> None:
         """What an argument, or an item of one, must be."""
         kind = next(self.words)
-        if kind == _SAME:
+        if kind == SAME:
             self.miss(f"{given} is not {self.object()}")
             return
         x = self.name(given)
-        if kind == _ARRAY:
+        if kind == ARRAY:
             self.miss(f"type({x}) is not Array")
             node = self.name(f"{x}._node")
             self.miss(f"{node}.aval is not {self.object()}")
             self.node(node)
-        elif kind == _NUMBER:
+        elif kind == NUMBER:
             self.miss(f"type({x}) is not {self.object()}")
             how = next(self.words)
             if how < 0:
@@ -476,7 +491,7 @@ class _Writer:
                 self.miss(f"not {-(1 << bits)} <= {x} < {1 << bits}")
             self.buffers.append(self.name(f"{_NUMBERS[how]}({x})"))
             self.addresses.append(f"address({self.buffers[-1]})")
-        elif kind == _DICT:
+        elif kind == DICT:
             count = next(self.words)
             self.miss(f"type({x}) is not dict or len({x}) != {count}")
             for _ in range(count):
@@ -494,19 +509,19 @@ class _Writer:
     def result(self) -> str:
         """What the result is, as an expression."""
         kind = next(self.words)
-        if kind == _ARRAY:
+        if kind == ARRAY:
             buffer = self.buffers[next(self.words)]
             return f"wrap(Node(const, (), params, {self.object()}, {buffer}, None, 0, None))"
-        if kind == _SAME:
+        if kind == SAME:
             return self.object()
         items = []
         for _ in range(next(self.words)):
-            key = f"{self.object()}: " if kind == _DICT else ""
+            key = f"{self.object()}: " if kind == DICT else ""
             items.append(key + self.result())
         inside = ", ".join(items)
-        if kind == _DICT:
+        if kind == DICT:
             return f"{{{inside}}}"
-        return f"[{inside}]" if kind == _LIST else f"({inside}{',' if items else ''})"
+        return f"[{inside}]" if kind == LIST else f"({inside}{',' if items else ''})"
 
 
 class Caller:
@@ -545,7 +560,6 @@ _ENTRY = (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 _released = functools.lru_cache(4096)(ctypes.CFUNCTYPE(*_ENTRY))
 _held = functools.lru_cache(4096)(ctypes.PYFUNCTYPE(*_ENTRY))
 _Words = functools.cache(lambda count: ctypes.c_int64 * count)
-_ALONE, _TOGETHER = 0, 2
 
 
 def _count(launches: int = 1) -> None:
@@ -637,27 +651,19 @@ class _Step:
         entry, n, pack, spare, new = made(self.entry), self.n, self._pack, self._spare, self.new
         pick = [which - 2 for which, _ in self._places]
 
+        in_order = pick == [*range(len(pick))]
+
         def run(*buffers: int) -> None:
             next(_State.launches)
             try:
                 argv = spare.pop()
             except IndexError:
                 argv = new()
-            pack(argv, 0, *[buffers[i] for i in pick])
+            pack(argv, 0, *(buffers if in_order else [buffers[i] for i in pick]))
             entry(argv, None, n, 0)  # without a counter: from 0 to n
             spare.append(argv)
 
-        def run_in_order(*buffers: int) -> None:
-            next(_State.launches)
-            try:
-                argv = spare.pop()
-            except IndexError:
-                argv = new()
-            pack(argv, 0, *buffers)
-            entry(argv, None, n, 0)
-            spare.append(argv)
-
-        return run_in_order if pick == [*range(len(pick))] else run
+        return run
 
     def new(self) -> ctypes.Array[ctypes.c_int64]:
         """A block of arguments."""
@@ -698,19 +704,19 @@ def walker(mode: int, table: int) -> Callable[..., None]:
     """Return what runs a table in a mode: a function of the addresses of buffers; behind a team and
     the number of its helpers, where these are wanted."""
     launched, steps = _read(table + 16, 1)[0], _steps(table)
-    launch = _released if mode != _ALONE else _held
+    launch = _released if mode != ALONE else _held
 
     def made(entry: int) -> Callable[..., None]:
         return _copy if entry == COPY else launch(entry)
 
-    if len(steps) == 1 == launched and mode < _TOGETHER and steps[0].simple:
+    if len(steps) == 1 == launched and mode < TOGETHER and steps[0].simple:
         return steps[0].runs(made)
     all_steps = [(step, made(step.entry), step.n > step.chunk) for step in steps]
 
     def run(*buffers: int) -> None:
         _count(launched)
         base = (0, 0, *buffers)
-        team, helpers = buffers[:2] if mode == _TOGETHER else (0, 0)
+        team, helpers = buffers[:2] if mode == TOGETHER else (0, 0)
         for step, entry, several in all_steps:
             if helpers and several:
                 step.run_together(base, team, helpers)

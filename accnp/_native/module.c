@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define INTERFACE 1 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 2 /* raised with each change of what Python's side sees, also in __init__.py */
 
 extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[];
 
@@ -94,7 +94,7 @@ native_exec(PyObject *module)
     if (state->one == NULL || state->empty_tuple == NULL) {
         return -1;
     }
-    if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) {
+    if (!ADD_CONSTANT(INTERFACE)) {
         return -1;
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,

@@ -160,9 +160,10 @@ int add_launch(PyObject *module, State *state);
 int add_team(PyObject *module, State *state);
 int add_calls(PyObject *module, State *state);
 
-
 extern PyMethodDef graph_functions[], launch_functions[];
 
+/* Adds a constant of C to the module, under its name; whether that succeeded. */
+#define ADD_CONSTANT(name) (PyModule_AddIntConstant(module, #name, name) == 0)
 /* Makes a type of a spec, and puts it into the module. */
 PyTypeObject *add_type(PyObject *module, PyType_Spec *spec);
 

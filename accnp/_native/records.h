@@ -5,6 +5,8 @@
 
 #include "native.h"
 
+enum { ARRAY, TUPLE, LIST, DICT, SAME, NUMBER }; /* kinds of arguments and results, see calls.c */
+
 typedef struct {
     PyObject_HEAD
     int64_t *words;

@@ -141,11 +141,7 @@ class Buffer(BufferBase):
 install_buffers(Buffer)
 _pool = _Pool(_default_limit())
 empty = _pool.empty
-
-
-def blocks(nbytes: int) -> Blocks:
-    """The free blocks for a request."""
-    return _pool.blocks(nbytes)
+blocks = _pool.blocks
 
 
 def _too_large(asked: int) -> str:

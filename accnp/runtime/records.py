@@ -15,11 +15,7 @@ from typing import Any
 from accnp._native import Record
 from accnp.runtime import buffer as pool
 
-__all__ = [
-    "ARRAY", "DICT", "LIST", "NUMBER", "SAME", "TUPLE", "Call", "Objects", "Repeat",
-]  # fmt: skip
-
-ARRAY, TUPLE, LIST, DICT, SAME, NUMBER = range(6)  # kinds of arguments and results, see `calls.c`
+__all__ = ["Call", "Objects", "Repeat"]
 
 
 class Objects:

@@ -57,6 +57,13 @@ def test_both_have_the_same_names() -> None:
         assert all(hasattr(module, name) for module in [_native, *NATIVE]), name
 
 
+def test_both_number_modes_and_kinds_alike(native: Any) -> None:
+    names = ["ALONE", "FREE", "TOGETHER", "BRIEFLY"]
+    assert [getattr(native, name) for name in names] == [0, 1, 2, 3]
+    names = ["ARRAY", "TUPLE", "LIST", "DICT", "SAME", "NUMBER"]
+    assert [getattr(native, name) for name in names] == [0, 1, 2, 3, 4, 5]
+
+
 def test_size_classes_are_alike(native: Any) -> None:
     pool, wanted = native.Pool(1 << 30), fallback.Pool(1 << 30)
     sizes = [0, 1, *[(1 << k) + d for k in range(5, 62) for d in (-1, 0, 1)], 3 << 20, 5 << 30]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp._native import ARRAY, DICT, LIST, NUMBER, SAME, TUPLE
 from accnp.api.arguments.convert import as_node
 from accnp.array import Array
 from accnp.config import config, epoch, scoped
@@ -20,7 +21,7 @@ from accnp.engine.table import Walk
 from accnp.ir import trace as traces
 from accnp.pytree.structure import NODES, is_namedtuple
 from accnp.runtime import threads
-from accnp.runtime.records import ARRAY, DICT, LIST, NUMBER, SAME, TUPLE, Call, Objects
+from accnp.runtime.records import Call, Objects
 
 __all__ = ["arm"]
 
