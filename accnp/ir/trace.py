@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import CodeType, FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from accnp._native import Node
 from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
 
 __all__ = [
-    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "Trace", "belongs", "current",
+    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Trace", "belongs", "current",
     "differentiating", "held_effects", "innermost", "is_own", "join", "line_of", "mapping",
     "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
 ]  # fmt: skip
@@ -59,6 +60,15 @@ class _State(threading.local):
 state = _State()
 # The abstract traces of all threads: while there are none, hot paths do not ask for this thread's.
 tracing: list[Trace] = []
+
+
+class HostValue(NamedTuple):
+    """A Python number under `jvp`: an argument, or a result of a custom rule."""
+
+    mark: Node
+    value: Any  # as the user or the rule gave it
+    tangent: Any  # likewise
+    tangent_node: Node | None
 
 
 class Trace:
@@ -123,9 +133,8 @@ class Trace:
         self.calls: list[Any] = []
         # In bodies of loops and branches: the references from outside that are used, by identity.
         self.refs: dict[int, Any] | None = None
-        # Under `jvp` of Python numbers: marks with such values, by identity, with their values,
-        # tangents and the nodes of these, for rules of the user's.
-        self.host: dict[int, tuple[Any, Any, Any, Any]] | None = None
+        # Under `jvp` of Python numbers: what is known of marks, by identity, for custom rules.
+        self.host: dict[int, HostValue] | None = None
 
     # A signal handler may raise between any two lines of these two methods. They put the trace into
     # `tracing` last and take it out first, so that it is never there without being in `state`,

@@ -24,7 +24,7 @@ from accnp.dtypes import float0
 from accnp.errors import ConcretizationTypeError, TracerArrayConversionError, api_boundary
 from accnp.ir.node import Node, arg, mark
 from accnp.ir.op import o
-from accnp.ir.trace import Trace, own_lines, state
+from accnp.ir.trace import HostValue, Trace, own_lines, state
 from accnp.primitives.custom import JvpRule, boundary
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
@@ -240,10 +240,7 @@ def _shown(name: str, jvp: Callable[..., Any]) -> str:
     return f"custom_jvp: Custom JVP rule {name_of(jvp)} for function {name}"
 
 
-Host = dict[int, tuple[Any, Any, Any, Any]]  # see `Trace.host`
-
-
-def _of_host_values(call: RuleCall) -> tuple[Trace, Host] | None:
+def _of_host_values(call: RuleCall) -> tuple[Trace, dict[int, HostValue]] | None:
     """The trace of a `jvp` that knows all arguments as Python numbers."""
     trace = state.stack[-1]
     host = trace.host
@@ -253,17 +250,22 @@ def _of_host_values(call: RuleCall) -> tuple[Trace, Host] | None:
 
 
 def _by_host_values(
-    name: str, call: RuleCall, jvp: Callable[..., Any], trace: Trace, host: Host
+    name: str,
+    call: RuleCall,
+    jvp: Callable[..., Any],
+    trace: Trace,
+    host: dict[int, HostValue],
 ) -> Any:
     """Call the rule with Python numbers, as JAX does, so that it can return such."""
     known = [host[id(x)] for x in call.nodes]
-    values, moved = [call.dynamic([k[i] for k in known]) for i in (1, 2)]
+    values = call.dynamic([k.value for k in known])
+    moved = call.dynamic([k.tangent for k in known])
     p_out, made, tree, t_out, ts = _results(
         name, _shown(name, jvp), jvp(*call.fixed(call.nodes), values, moved)
     )
     marks = [mark(x, trace) for x in made]
     for new, value, tangent, node in zip(marks, p_out, t_out, ts, strict=True):
-        host[id(new)] = new, value, tangent, node
+        host[id(new)] = HostValue(new, value, tangent, node)
     return tree_unflatten(tree, [wrap(x) for x in marks])
 
 

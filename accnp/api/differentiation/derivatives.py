@@ -29,7 +29,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
-from accnp.ir.trace import Trace, state
+from accnp.ir.trace import HostValue, Trace, state
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import dtype_kind, zeros_like_aval
 from accnp.pytree import Partial, PyTree, flatten_arrays, map_arrays, tree_flatten, tree_unflatten
@@ -339,8 +339,9 @@ def jvp(
             aux = map_arrays(lambda x: wrap(x._node) if type(x) is Array else x, aux)
         out, out_tree = flatten_arrays(result)
         outputs = leaf_nodes("jvp", out)
-        if host is not None:  # and what rules of the user's made of them
-            marks, ts = [k[0] for k in host.values()], [k[3] for k in host.values()]
+        if host is not None:  # and what custom rules made of them
+            marks = [known.mark for known in host.values()]
+            ts = [known.tangent_node for known in host.values()]
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
         forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
@@ -355,9 +356,12 @@ def jvp(
     ]
     slopes = gradients(made, [p.aval for p, _ in pairs])
     if host is not None:  # arguments, and results of rules, that are Python numbers are given back
-        known = [host.get(id(x), (None,) * 4) for x in outputs]
-        values = [k[1] if type(k[1]) in _NUMBERS else v for k, v in zip(known, values, strict=True)]
-        slopes = [k[2] if type(k[2]) in _NUMBERS else t for k, t in zip(known, slopes, strict=True)]
+        for i, x in enumerate(outputs):
+            known = host.get(id(x))
+            if known is not None and type(known.value) in _NUMBERS:
+                values[i] = known.value
+            if known is not None and type(known.tangent) in _NUMBERS:
+                slopes[i] = known.tangent
     value, slope = tree_unflatten(out_tree, values), tree_unflatten(out_tree, slopes)
     return (value, slope, aux) if has_aux else (value, slope)
 
@@ -370,13 +374,14 @@ def _host_values(
     values: Sequence[Any],
     tangents: Sequence[Any],
     ts: Sequence[Node | None],
-) -> dict[int, tuple[Any, Any, Any, Any]] | None:
+) -> dict[int, HostValue] | None:
     """What `Trace.host` is for the arguments of a `jvp`: None if one is no Python number."""
     if state.abstract is not None or len(state.stack) > 1 or state.named:
         return None
     if not all(type(x) in _NUMBERS for x in (*values, *tangents)):
         return None
-    return {id(m): (m, x, t, n) for m, x, t, n in zip(marks, values, tangents, ts, strict=True)}
+    found = zip(marks, values, tangents, ts, strict=True)
+    return {id(m): HostValue(m, x, t, n) for m, x, t, n in found}
 
 
 @overload
