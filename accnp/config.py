@@ -545,12 +545,12 @@ class Config(threading.local):
     @property
     def config_with_absl(self) -> Any:
         """A function that defines a flag of absl for each switch."""
-        return importlib.import_module("accnp.api.environment.flags").config_with_absl
+        return importlib.import_module("accnp.command_line_flags").config_with_absl
 
     @property
     def parse_flags_with_absl(self) -> Any:
         """A function that sets switches by the flags of the command line."""
-        return importlib.import_module("accnp.api.environment.flags").parse_flags_with_absl
+        return importlib.import_module("accnp.command_line_flags").parse_flags_with_absl
 
     @property
     def config(self) -> Config:

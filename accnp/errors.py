@@ -945,23 +945,20 @@ def _users_frames(tb: TracebackType | None) -> TracebackType | None:
     return chain
 
 
-def of_keys(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What a function of arrays returns for random keys, or NotImplemented."""
-    return importlib.import_module("accnp.api.sampling.key_functions").served(
-        name, function, args, kwargs
-    )
-
-
 class Float0Operand(Exception):
     """Raised and caught within the library: a function that moves elements got a host array of
     float0."""
 
 
-def of_float0(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What a function that moves elements returns for host arrays of float0."""
-    return importlib.import_module("accnp.api.arguments.float0_operands").served(
-        function, args, kwargs
-    )
+# What a call returns that raised one of these errors: given the public function, the function
+# behind its boundary, and the arguments; NotImplemented if the error stands.
+Recovery = Callable[[Callable[..., Any], Callable[..., Any], tuple, dict[str, Any]], Any]
+_recoveries: dict[type[BaseException], Recovery] = {}
+
+
+def recover_by(error: type[Exception], recovery: Recovery) -> None:
+    """Set what public functions return where they raise an error of exactly this class."""
+    _recoveries[error] = recovery
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
@@ -973,12 +970,11 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            if type(error) is KeyArrayError and _home(wrapper).startswith("accnp."):
-                found = of_keys(wrapper.__qualname__, function, args, kwargs)
+            recovery = _recoveries.get(type(error))
+            if recovery is not None:
+                found = recovery(wrapper, function, args, kwargs)
                 if found is not NotImplemented:
                     return found
-            if type(error) is Float0Operand:
-                return of_float0(function, args, kwargs)
             hide_frames(error)
             raise
 
@@ -1000,11 +996,6 @@ def alias(function: Callable[P, R], name: str, module: str) -> Callable[P, R]:
     made.__module__, made.__qualname__, made.__doc__ = module, name, function.__doc__
     made.__dict__.update(inner.__dict__)
     return api_boundary(made) if bounded else made
-
-
-def _home(function: Callable[..., object]) -> str:
-    """The module of a function; what is made by `exec` without a module's name has None there."""
-    return getattr(function, "__module__", None) or ""
 
 
 _WRAPPER = api_boundary(hide_frames).__code__

@@ -99,7 +99,7 @@ def trace(
         with own_lines():
             outputs = fn(leaves)
     if config.check_tracer_leaks and transform not in ("vmap", "pmap"):  # these keep results
-        imported("accnp.api.compiled.leaks").check(t, info)
+        imported("accnp.leaks").check(t, info)
     recorded = t.recorded if state.named else None
     return Graph(leaves, outputs, info.function, names, t.level, recorded, t)
 

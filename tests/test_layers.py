@@ -9,14 +9,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "accnp"
 RANKS = {
     "_native": 0, "missing": 0, "errors": 0, "error_texts": 0, "docstrings": 0, "dtypes": 0,
-    "config": 0, "forks": 0, "pytree": 0,
+    "config": 0, "forks": 0, "pytree": 0, "gone": 0, "command_line_flags": 0,
     "ir": 1,
     "primitives": 2,
     "transforms": 3, "passes": 3,
     "codegen": 4, "kernels": 4,
     "runtime": 5,
     "engine": 6,
-    "array": 7, "key_array": 7, "trace_fn": 7,
+    "array": 7, "key_array": 7, "trace_fn": 7, "leaks": 7,
     "api": 8,
     "__init__": 9, "bench": 9, "__main__": 9,
 }  # fmt: skip
@@ -51,6 +51,16 @@ def imported(node, module):
         # `from accnp import ir` names a module, not a value of __init__.
         return [f"accnp.{alias.name}" for alias in node.names]
     return [node.module]
+
+
+def loaded_by_name(tree):
+    """Own modules that calls of `imported` and `import_module` name, with the line of each."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            name = node.args[0].value
+            if function in ("imported", "import_module") and str(name).startswith("accnp."):
+                yield node.lineno, name
 
 
 def inside_functions(tree):
@@ -105,6 +115,10 @@ def problems(path, root):
                 found.append(f"{where}: only {' and '.join(sorted(DEVICE_HOMES))} import it")
             elif top == "scipy" and id(node) not in deferred:
                 found.append(f"{where}: scipy at the top of a module")
+    for line, name in loaded_by_name(tree):
+        if rank(part_of(name)) > rank(part):
+            up = f"rank {rank(part)} to {rank(part_of(name))}"
+            found.append(f"line {line}: {name}: upward by name, {up}")
     return found
 
 
@@ -171,6 +185,8 @@ def test_there_is_something_to_check():
         ("api/algebra/linalg.py", "import jax.numpy", "never imports jax"),
         ("errors.py", "from accnp.ir.node import Node", "upward, rank 0 to 1"),
         ("array.py", "from accnp.random import key", "upward, rank 7 to 8"),
+        ("ir/node.py", 'imported("accnp.api.compiled.jit")', "upward by name, rank 1 to 8"),
+        ("errors.py", 'importlib.import_module("accnp.ir.node").f()', "upward by name, rank 0"),
     ],
 )
 def test_a_breach_is_found(tmp_path, place, source, expected):

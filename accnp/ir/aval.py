@@ -6,8 +6,7 @@ cheap. Devices are part of it so that the memo also remembers where a result lie
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -17,8 +16,8 @@ from accnp.dtypes import ExtendedDType, float0, issubdtype
 from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = [
-    "AbstractValue", "Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices",
-    "symbolic_aval",
+    "AbstractValue", "Aval", "Cut", "Devices", "install_sharding", "make_aval", "on_devices",
+    "result_devices", "symbolic_aval",
 ]  # fmt: skip
 
 # Where a value was put by its user, or None for one that may go anywhere.
@@ -139,8 +138,7 @@ class Aval(AbstractValue):
     @property
     def sharding(self) -> Any:
         """How such values lie on devices: a `Sharding`; on an empty mesh for any device."""
-        shards = importlib.import_module("accnp.api.sharding.shards")  # few programs ask
-        return shards.sharding_of_type(self)
+        return _sharding_of[0](self)
 
     def to_tangent_aval(self) -> Aval:
         """Return the type of the tangents of such values: float0 for integers and bools."""
@@ -154,6 +152,14 @@ class Aval(AbstractValue):
 
     def __reduce__(self):
         return make_aval, (self.shape, self.dtype, self.weak_type)
+
+
+_sharding_of: list[Callable[[Aval], Any]] = []
+
+
+def install_sharding(sharding_of: Callable[[Aval], Any]) -> None:
+    """Set the function that returns the `Sharding` of a type."""
+    _sharding_of[:] = [sharding_of]
 
 
 _INTERNED: dict[tuple, Aval] = {}

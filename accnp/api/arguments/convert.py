@@ -12,12 +12,20 @@ from accnp import dtypes
 from accnp.array import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import NARROW, SUB_INTS, float0
-from accnp.errors import Float0Operand, IncompatibleShapesError, KeyArrayError, TypePromotionError
+from accnp.errors import (
+    Float0Operand,
+    IncompatibleShapesError,
+    KeyArrayError,
+    TypePromotionError,
+    recover_by,
+)
+from accnp.forks import imported
 from accnp.ir.node import Node, is_held, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import DEAD, state
 
 __all__ = [
+    "apply_to_keys",
     "as_node",
     "as_nodes",
     "broadcast_nodes",
@@ -409,3 +417,32 @@ def check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
 
 
 __all__ += ["broadcast_shapes", "check_ranks", "numpy_node", "scalar_node"]
+
+
+# --- operands that few functions accept: their modules are loaded with the first of them ---
+
+
+def apply_to_keys(
+    name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    """What a function of arrays returns for random keys, or NotImplemented."""
+    return imported("accnp.api.sampling.key_functions").served(name, function, args, kwargs)
+
+
+def _recover_from_keys(
+    public: Callable[..., Any], function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    # Functions that `exec` makes without a module's name have None there.
+    if not (getattr(public, "__module__", None) or "").startswith("accnp."):
+        return NotImplemented
+    return apply_to_keys(public.__qualname__, function, args, kwargs)
+
+
+def _recover_from_float0(
+    public: Callable[..., Any], function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    return imported("accnp.api.arguments.float0_operands").served(function, args, kwargs)
+
+
+recover_by(KeyArrayError, _recover_from_keys)
+recover_by(Float0Operand, _recover_from_float0)

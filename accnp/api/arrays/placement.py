@@ -19,7 +19,7 @@ from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, DeviceLike, wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import Devices, on_devices, result_devices
+from accnp.ir.aval import Devices, install_sharding, on_devices, result_devices
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -301,6 +301,9 @@ def _bytes_on_device(self: Array) -> int:
 
 def _shards() -> Any:
     return importlib.import_module("accnp.api.sharding.shards")  # few programs ask
+
+
+install_sharding(lambda aval: _shards().sharding_of_type(aval))
 
 
 def _sharding(self: Array) -> Any:

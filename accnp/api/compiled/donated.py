@@ -8,38 +8,43 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
+from accnp.api.compiled.statics import Call
 from accnp.array import Array
 from accnp.errors import JaxRuntimeError
+from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.primitives.kinds import zeros_like_aval
 
+if TYPE_CHECKING:
+    from accnp.api.compiled.jit import Entry
+
 __all__ = ["donated_inputs", "taken", "without_deleted"]
 
 
-def taken(entry: Any, call: Any) -> Sequence[int]:
+def taken(entry: Entry, call: Call) -> Sequence[int]:
     """Return the inputs whose buffers a call takes; refuse an array that it takes and uses again.
 
     `entry` is the program, which remembers them.
     """
     options, graph, n = call.function._options, entry.graph, len(entry.consts)
-    donated_inputs(entry, call)
+    donated = donated_inputs(entry, call)
     places: dict[int, int] = {}
     every = range(n, n + len(call.leaves))
     for k in every if options.keep_unused else [k for k in _used(graph) if k in every]:
         array = call.leaves[k - n]
         first = places.setdefault(id(array), k) if type(array) is Array else k
-        if first != k and not {first, k}.isdisjoint(entry.donated):
+        if first != k and not {first, k}.isdisjoint(donated):
             raise JaxRuntimeError(
                 f"INVALID_ARGUMENT: {graph.name}: an array is donated, and is another argument of "
                 f"the same call; got leaves {first - n} and {k - n}; pass a copy"
             )
-    return entry.donated
+    return donated
 
 
-def donated_inputs(entry: Any, call: Any) -> Sequence[int]:
+def donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
     """Return the inputs whose buffers calls of a program take."""
     if entry.donated is None:
         options = call.function._options
@@ -76,7 +81,7 @@ def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
     return sorted(out)
 
 
-def without_deleted(entry: Any, call: Any, nodes: list[Node]) -> list[Node]:
+def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
     """Put zeros in the places of deleted arrays that a program does not use.
 
     Raises:
@@ -105,5 +110,5 @@ def _used(graph: Graph) -> list[int]:
     return found
 
 
-def _same(given: Any, result: Any) -> bool:
+def _same(given: Aval, result: Aval) -> bool:
     return given.shape == result.shape and given.dtype == result.dtype

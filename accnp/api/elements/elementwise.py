@@ -17,6 +17,7 @@ import numpy as np
 from accnp import dtypes
 from accnp._native import operate, wrap
 from accnp.api.arguments.convert import (
+    apply_to_keys,
     as_nodes,
     broadcast_nodes,
     broadcast_shapes,
@@ -30,7 +31,7 @@ from accnp.api.compiled.small_calls import run_small
 from accnp.array import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW
-from accnp.errors import KeyArrayError, TypePromotionError, hide_frames, of_keys
+from accnp.errors import KeyArrayError, TypePromotionError, hide_frames
 from accnp.ir.node import Form, Node, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -356,7 +357,7 @@ def make_binary(
                 return slow(x, y)
             except Exception as error:
                 if type(error) is KeyArrayError:
-                    found = of_keys(name, slow, (x, y), {})
+                    found = apply_to_keys(name, slow, (x, y), {})
                     if found is not NotImplemented:
                         return found
                 hide_frames(error)

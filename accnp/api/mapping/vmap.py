@@ -304,7 +304,7 @@ class Mapping:
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
         graph.keep_calls()
         if config.check_tracer_leaks and graph.trace is not None:
-            imported("accnp.api.compiled.leaks").check(graph.trace, graph.trace.info, found)
+            imported("accnp.leaks").check(graph.trace, graph.trace.info, found)
         held = list(closed.values())
         refs = [h.ref for h in held]
         flags = [True] * len(xs)

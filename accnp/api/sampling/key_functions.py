@@ -1,9 +1,9 @@
 """Functions of arrays that accept typed PRNG keys, and how they apply to them.
 
-The inputs are a function that was called with keys (see `errors.on_keys`) and its arguments; the
-output is its result for keys, or NotImplemented. Functions that only move elements are applied to
-each word of the keys separately, so that axes, shapes and indices have the meaning that they have
-for arrays.
+The inputs are a function that was called with keys (see `convert.apply_to_keys`) and its arguments;
+the output is its result for keys, or NotImplemented. Functions that only move elements are applied
+to each word of the keys separately, so that axes, shapes and indices have the meaning that they
+have for arrays.
 """
 
 from __future__ import annotations
