@@ -858,12 +858,12 @@ def with_float0(leaves: Sequence[Any], spec: PyTreeDef) -> PyTreeDef:
     return PyTreeDef(put(spec._node), spec.num_leaves)
 
 
-def escape(handles: list[Array], trace: Trace) -> None:
+def escape(handles: list[Any], trace: Trace) -> None:
     """Refuse further operations on those arguments of a function whose derivative has been taken
     that something still refers to."""
     dead = Escaped(trace)
     for x in handles:
-        if sys.getrefcount(x) <= 3:  # the list, the variable, the argument
+        if type(x) is not Array or sys.getrefcount(x) <= 3:  # the list, the variable, the argument
             continue
         node = x._node
         x._node = Node(MARK, (node,), EMPTY, node.aval, node.value, dead, node.depth, node.site)

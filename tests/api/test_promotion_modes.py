@@ -86,6 +86,44 @@ def test_linspace_of_a_narrower_dtype():
         assert jnp.linspace(0, 3, 3, dtype=np.float32).dtype == np.float32
 
 
+@pytest.mark.parametrize(
+    "x", [np.int32(1), np.int64(3), np.bool_(True), np.arange(3), np.arange(3, dtype=np.uint8)]
+)
+def test_integers_of_numpy_under_derivatives(x):
+    """They are not traced, so that NumPy's promotion holds for them."""
+
+    def results(m):
+        def f(x):
+            return m.numpy.sum(2.0 * x + 0.5)
+
+        zero = np.zeros(np.shape(x), m.dtypes.float0)
+        value, back = m.vjp(f, x)
+        return (
+            m.value_and_grad(f, allow_int=True)(x),
+            (value, back(np.float32(1))),
+            m.jvp(f, (x,), (zero,)),
+            m.linearize(f, x)[0],
+            m.grad(lambda x, y: m.numpy.sum(x * 2.0) * y, (0, 1), allow_int=True)(x, 1.5),
+        )
+
+    for mode in ("strict", "standard"):
+        with jax.numpy_dtype_promotion(mode):
+            found = results(jax)
+        with oracle.numpy_dtype_promotion(mode):
+            wanted = results(oracle)
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+            a, b = np.asarray(a), np.asarray(b)
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            assert a.dtype == jax.dtypes.float0 or np.array_equal(a, b)
+
+
+def test_integers_of_numpy_have_the_dtype_of_arrays():
+    kinds = []
+    for m in (jax, oracle):
+        m.grad(lambda x: kinds.append(x.dtype) or 1.0, allow_int=True)(np.arange(3))
+    assert kinds[0] == kinds[1] == np.int32
+
+
 REFUSED = {
     "add": lambda: jnp.add(X, X[0]),
     "operator": lambda: jnp.asarray(X) * X[0],

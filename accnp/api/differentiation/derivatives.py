@@ -19,6 +19,7 @@ from accnp.api.differentiation.linearised import (
     checked_argnums,
     float0_zeros,
     gradients,
+    handed,
     leaf_nodes,
     linearise_call,
     split_aux,
@@ -331,7 +332,7 @@ def jvp(
     ts = _tangent_nodes("jvp", tree.shown_leaves([n.aval for n in nodes]), t_leaves)
     with Trace("grad") as trace:
         marks = [mark(n, trace) for n in nodes]
-        given = [wrap(m) for m in marks]
+        given = handed(marks, leaves)
         host = trace.host = _host_values(marks, leaves, t_leaves, ts)
         result = fun(*tree_unflatten(tree, given))
         result, aux = split_aux("jvp", result, has_aux)

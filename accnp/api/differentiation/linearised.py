@@ -32,6 +32,7 @@ __all__ = [
     "checked_argnums",
     "float0_zeros",
     "gradients",
+    "handed",
     "leaf_nodes",
     "linearise_call",
     "split_aux",
@@ -42,6 +43,20 @@ __all__ = [
 def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
     """Convert the leaves of arguments; float0 zeros (tangents of integers) may not come here."""
     return [as_node(x, function) for x in leaves]
+
+
+def handed(marks: Sequence[Node], leaves: Sequence[Any]) -> list[Any]:
+    """Return what a differentiated function is called with: marks of its arguments as arrays.
+
+    Integers and bools of NumPy, which have no derivative, stay NumPy's, so that they have its
+    promotion. They get the dtype that they have as arrays.
+    """
+    return [
+        np.asarray(x, m.aval.dtype)[()]
+        if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biu"
+        else wrap(m)
+        for m, x in zip(marks, leaves, strict=True)
+    ]
 
 
 def float0_zeros(aval: Any) -> np.ndarray:
@@ -128,7 +143,7 @@ def linearise_call(
     self = Linearised()
     with Trace("grad") as t:
         marks = [mark(n, t) for n in nodes]
-        given = [wrap(m) for m in marks]
+        given = handed(marks, leaves)
         result = call(tree_unflatten(tree, given))
         result, aux = split_aux(function, result, has_aux)
         out, self.out_tree = flatten_arrays(result)
