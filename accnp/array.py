@@ -1,5 +1,5 @@
 """`Array`: the lazy handle users hold. It knows its shape and dtype at once; its value is computed
-when somebody looks.
+on demand.
 
 Operators, methods and indexing are written onto it by `api/arrays/methods.py` from one table.
 """

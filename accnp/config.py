@@ -383,7 +383,7 @@ def _from_environment(option: Option) -> Any:
 
 
 _lock = renewed(threading.RLock())
-# Called after every change, so that a slow mode costs nothing where nobody has switched it on.
+# Called after every change, so that a slow mode costs nothing where it is switched off.
 listeners: list[Callable[[], None]] = []
 # Asked before a change of an option for the whole process; they may refuse the value.
 guards: dict[str, Callable[[Any], None]] = {}

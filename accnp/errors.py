@@ -369,7 +369,7 @@ class KeyReuseError(JAXTypeError):
 class JaxprTypeError(TypeError):
     """A recorded program is not well formed.
 
-    `core.check_jaxpr` raises this error for a jaxpr that was built or changed by hand: it uses a
+    `core.check_jaxpr` raises this error for a jaxpr that a program built or changed: it uses a
     variable that is not defined, or its types do not fit. Programs that accnp records are well
     formed.
 

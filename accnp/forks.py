@@ -2,8 +2,8 @@
 the list of what starts anew in it, which each module fills for its own.
 
 In: locks, functions to call before a fork and after it. Out: nothing; and `imported`, for modules
-that are loaded on first use. Threads that are loading one leave Python's own locks behind, which
-nobody can make anew: a fork waits until they are done. Nor does an interrupt end them (`aside`).
+that are loaded on first use. Threads that are loading one hold Python's own locks, which cannot
+be made anew in a child: a fork waits until they are done. Nor does an interrupt end them (`aside`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Gate:
             self._changed.notify_all()
 
     def close(self, patience: float | None = None) -> None:
-        """Let nobody else in, and wait for those inside: for ever, or for so many seconds."""
+        """Let no other thread in, and wait for those inside: for ever, or for some seconds."""
         with self._changed:
             self._closed_by = me = threading.get_ident()
             self._changed.wait_for(lambda: not set(self._inside) - {me}, patience)

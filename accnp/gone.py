@@ -129,7 +129,7 @@ _RANDOM = {
 }  # fmt: skip
 
 _FILES = "use np.{}, and jnp.asarray for what is read"
-_HERE = "arrays never change, so nobody sees whether memory is shared"
+_HERE = "arrays never change, so sharing of memory has no effect"
 _PLAIN = "use np.{}: it has to do with NumPy, not with arrays"
 _NUMPY = {
     "random": "use jax.random, whose functions take a key: jax.random.normal(key, shape)",

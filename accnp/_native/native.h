@@ -25,7 +25,7 @@ typedef struct {
     /* For recording: open traces, the slow way, who is told of long chains, packages by name. */
     PyObject *tracing, *record, *on_deep, *own_packages, *find_site, *get_frame;
     Py_ssize_t limit;
-    bool observed; /* whether each operation goes the slow way, on which somebody looks */
+    bool observed; /* whether each operation is recorded in Python, for observers */
     PyObject *one, *name_active, *name_dead, *name_called, *name_allocate, *name_view, *name_package;
     int64_t launches;
 } State;

@@ -8,7 +8,7 @@
  * held, how often it is an input, the number of its inputs, and these: the number of a node, or -1
  * less that of a leaf; for each result which buffer it has, and which node it is of.
  *
- * How a node is held: by nobody but the graph (0), by somebody (1), any way (2). One node may stand
+ * How a node is held: by the graph alone (0), by others as well (1), any way (2). One node may stand
  * for two of a record that are alike, and held; the second of its results is let go.
  *
  * No Python code runs, and the interpreter lock is kept, from the first look at a node until all

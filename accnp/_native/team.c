@@ -1,9 +1,9 @@
 /* Several threads inside one kernel: who shares work and who helps.
  *
  * `spread` publishes a launch in a team, wakes helpers, works along, takes back the tickets that
- * nobody used, and waits for the helpers inside. `attend` is what a helper does: it works on
- * whatever is published, and sleeps on a lock of its own when nothing was for so many looks and no
- * session is open.
+ * were not used, and waits for the helpers inside. `attend` is what a helper does: it works on
+ * what is published, and sleeps on a lock of its own when it has found nothing for a number of
+ * looks and no session is open.
  *
  * A range has a part for each thread, with a counter of its own: a thread takes chunks of its part
  * first, so that what it worked on a moment ago is in its caches again, then of those of others.
@@ -11,7 +11,7 @@
  * Who shares keeps helpers off its own processor: a scheduler likes to wake a thread where its
  * waker runs, or where it ran before. While it waits for them it looks again: it may have been
  * moved to theirs. But a helper that lost its processor in the middle of a chunk (its clock stands)
- * is taken onto that of who waits: whoever took it may go on for milliseconds.
+ * is moved to that of the waiting thread: the thread that took it may run for milliseconds.
  */
 
 #ifdef __linux__
@@ -232,8 +232,8 @@ attend(Team *team, int64_t place)
             }
         }
         STORE(me->asleep, 1, SEQ_CST);
-        /* Work that was published meanwhile is not slept through. Whoever sets the word back to 0
-         * first decides: another thread that did so has released the lock. */
+        /* Work that was published meanwhile is not slept through. The first thread that sets the
+         * word back to 0 decides: another thread that did so has released the lock. */
         if (!something_to_do(team) || !SWAP_IF(me->asleep, 1, 0, SEQ_CST)) {
             PyThread_acquire_lock(me->lock, WAIT_LOCK);
         }

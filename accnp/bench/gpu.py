@@ -376,7 +376,7 @@ def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> 
         sign = "<=" if most else ">="
         lines.append(f"{'met   ' if met else 'MISSED'} {title}: {value:.3f} ({sign} {bar:g})")
 
-    # The fastest that anybody makes, so that no library's slow way lowers the bars.
+    # The fastest of all libraries, so that no library's slow way lowers the bars.
     copy = min([of["copy"] for of in known.values() if "copy" in of], default=None)
     for row in rows:
         bar = ROWS[row].share

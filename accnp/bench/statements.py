@@ -15,7 +15,7 @@ def function_of(code: str, namespace: dict[str, Any], setup: str = "") -> Callab
     """Return a function that runs the code with the names of a namespace, after the setup code.
 
     It returns the value of the last expression and the variables that the code assigns, so that
-    whoever times it can wait for all of them. The variables are local ones: the namespace keeps its
+    the timer can wait for all of them. The variables are local ones: the namespace keeps its
     values.
 
     Raises:

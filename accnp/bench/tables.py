@@ -99,7 +99,7 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    """The table's cells, its head first; columns that nobody has a figure for are left out."""
+    """The table's cells, its head first; columns without any figure are left out."""
     columns = [n for n in COLUMNS if any(n in row.medians for row in rows)]
     held = any(row.bar is not None for row in rows)
     bars = ["bar", ""] if held else []

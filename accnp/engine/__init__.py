@@ -61,7 +61,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
-# jitted call, which is often waited for at once, and of an operation that nobody has asked for yet.
+# jitted call, which is often waited for at once, and of an operation whose value is not wanted yet.
 ASYNC = 1 << 28
 BEHIND = 1 << 26
 MAX_PLANS = 4096
@@ -146,7 +146,7 @@ def _known(
     key = (*found.key, places, lost, *rest)
     plan = _plans.get(key)
     if plan is not None and plan.spare and not watch.one_by_one:
-        # Large results are written over operands that nobody else has.
+        # Large results are written over operands that are not referenced elsewhere.
         more = lost_leaves(found, {*found.taken, *plan.spare})
         if more != lost:
             lost, key = more, (*found.key, places, more, *rest)
@@ -161,7 +161,7 @@ def _switches() -> tuple[Any, ...]:
 
 def _remember(node: Node, plan: Plan) -> None:
     """Let single operations of this form, on one operand or two, take the short way."""
-    # What nobody else holds in one call (`overwritten`) may be held in the next.
+    # What is not held elsewhere in one call (`overwritten`) may be held in the next.
     small = plan.quick is not None and not (plan.constants or plan.spare or plan.overwritten)
     small = small and len(plan.out_avals) == 1 and type(node.aval) is not tuple
     if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
@@ -173,7 +173,7 @@ def _again(node: Node) -> bool:
     records = _repeats.get(node.form)
     if records is None:
         return False
-    with looking:  # unless somebody has claimed or computed it meanwhile
+    with looking:  # unless another thread has claimed or computed it meanwhile
         return node.value is None and repeat(records, node)
 
 
@@ -198,7 +198,7 @@ def _compute_one(node: Node, most: float = float("inf")) -> bool:
     for buffer in buffers:
         if type(buffer) is not Buffer:
             return False
-    # Held here, operands are written over by nobody, but by who has claimed the node before.
+    # Held here, operands are overwritten only by a thread that claimed the node before.
     if node.value is not None:
         return False
     deliver([node], plan.quick(buffers))  # type: ignore[misc]
@@ -307,7 +307,7 @@ def _launch_watched(
 
 
 def pending(node: Node) -> tuple[Any, ...]:
-    """For looking at it: nodes, leaves, what is stored; leaves that nobody else has; the plan."""
+    """For inspection: nodes, leaves, what is stored, leaves that only the graph has, the plan."""
     with looking:
         found = collect([node])
         outputs, places = wanted(found)
@@ -420,8 +420,8 @@ def run_plan(
 ) -> list[Node]:
     """Run a plan on leaf nodes and return nodes of its results (ready, or tasks).
 
-    What it writes over is copied before, but for donated leaves that nobody else sees: no handle,
-    and nothing that is recorded and not computed yet.
+    What it writes over is copied before, except donated leaves that are not visible elsewhere: to
+    no handle, and to nothing that is recorded and not computed yet.
     """
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
     # First, and by this thread: work on the stream must not wait for what is queued behind it.
@@ -472,7 +472,7 @@ def compile_plan(plan: Plan) -> None:
 
 
 def _on_deep_node(node: Node) -> None:
-    # Nobody asked for the value yet: an error waits for whoever does, and is then found again.
+    # The value is not wanted yet: an error is found again, and raised, once it is.
     try:
         if not _again(node) and not (node.depth == 1 and _compute_one(node, BEHIND)):
             materialise([node])
@@ -488,8 +488,8 @@ _on_deep.append(_on_deep_node)
 def _perform_node(node: Node) -> None:
     """Do a callback, or run a program with an effect, as soon as it is recorded.
 
-    With operands in flight it joins the stream; its error is raised by `effects_barrier`, then, if
-    nobody waits for its results. A program whose callbacks have no effect waits if it is being
+    With operands in flight it joins the stream; its error is then raised by `effects_barrier` if
+    its results are not waited for. A program whose callbacks have no effect waits if it is being
     differentiated: the rule for its derivative calls them, too.
     """
     if node.op.kind != "callback":

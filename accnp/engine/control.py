@@ -43,7 +43,7 @@ class _Keeper:
         self.begun = False
 
     def safe(self, carry: Sequence[Buffer]) -> list[Buffer]:
-        """The carry, with copies of those buffers that somebody else may see."""
+        """The carry, with copies of those buffers that may be visible elsewhere."""
         found = list(carry)
         for i in self.overwritten:
             if not (self.begun and self.fresh[i]):
@@ -53,7 +53,7 @@ class _Keeper:
 
 
 def _fresh_slots(plan: Any) -> set[int]:
-    """Slots that kernels of a plan made: nobody else has their buffers."""
+    """Slots that kernels of a plan made: their buffers are not referenced elsewhere."""
     return {
         s
         for step in plan.steps

@@ -173,7 +173,7 @@ def _high_water(plan: Plan) -> int:
 def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node]) -> Graph:
     """Copy a pending graph into a program of its own: its leaves become inputs.
 
-    The copy refers to none of the nodes: a reference would count as somebody who wants a value.
+    The copy refers to none of the nodes: a reference would count as a use of the value.
     """
     trace = Trace("jit", "inspect")
     env: dict[int, Node] = {}

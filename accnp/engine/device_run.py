@@ -75,7 +75,7 @@ def run(
 ) -> list[Any]:
     """Launch a plan and return its outputs' buffers. `tell` is called with every step and its time
     on the GPU, when all have run: seconds from the first one to its begin, and to its end.
-    `mark`: whether somebody outside may wait for the outputs."""
+    `mark`: whether other streams may wait for the outputs."""
     device = plan.device
     assert device is not None
     if not plan.loaded:

@@ -129,7 +129,7 @@ class LibraryStep(HostStep):
     def __init__(self, v: Value) -> None:
         super().__init__(v)
         self.function = named_function(v.op.cuda)
-        # In a loop: the call as a CUDA graph, or why it is none; None if nobody asked.
+        # In a loop: the call as a CUDA graph, or why it is none; None if not known yet.
         self.captured: Any = None
 
     @property

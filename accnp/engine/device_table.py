@@ -112,7 +112,7 @@ class _Steps:
             self.step(step, i, last)
 
     def captured(self, steps: Sequence[Any]) -> None:
-        """Let what nobody outside sees be where graphs write and read."""
+        """Place what is not visible outside where graphs write and read."""
         calls = [s for s in steps if type(s) is LibraryStep]
         for step in calls:
             for (slot, _), address in zip(step.allocs, step.captured.results, strict=True):
@@ -192,7 +192,7 @@ class _Inside:
     def __init__(self, outer: _Steps, step: ControlStep, behind: int) -> None:
         self.outer, self.calls, self.op = outer, outer.calls, step
         self.bases: list[Place] = [ZERO, ZERO]
-        self.behind = behind  # where memory begins that nobody uses
+        self.behind = behind  # where unused memory begins
         self.results = {i: slot for slot, i in step.results}
         # The block is the same inside, and begins where it does outside.
         self.block = self.base((outer.block, 0))

@@ -249,7 +249,7 @@ def operand(
 
 
 def own(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
-    """A buffer of a fresh result: taken over if nobody else sees its memory, else copied."""
+    """A buffer of a fresh result: taken over if no other array shares its memory, else copied."""
     if value.dtype != aval.dtype or value.shape != aval.shape:
         value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
     fresh = value.flags.c_contiguous and value.flags.owndata and value.nbytes >= 4096

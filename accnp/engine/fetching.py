@@ -20,7 +20,7 @@ FETCH = "reads a byte of each line, in order: the caches have them when elements
 
 LINE = 64  # bytes that come at once
 LEAST, MOST = 1 << 21, 1 << 24  # bytes: what second-level caches do not hold, but the last one does
-OFTEN = 4  # elements that are taken for each line: few lines are fetched for nobody
+OFTEN = 4  # elements that are taken for each line: few lines are fetched without use
 LINES = 1 << 10  # lines of one task
 ROW = 256  # bytes: elements taken from within rows of this length come in order, row after row
 

@@ -192,7 +192,7 @@ class Driver:
             )
 
         for inner in plan.steps:
-            if isinstance(inner, HostStep):  # of no element: an address that nobody looks at
+            if isinstance(inner, HostStep):  # of no element: an address that is never read
                 for slot, _ in inner.results:
                     spots[slot] = self.temporary(codes.get(slot, "u1"), 1, 1)
                 continue
@@ -277,7 +277,7 @@ class Driver:
         """Choose where outputs are computed: at once where they are wanted, if that can be.
 
         Returns the targets, and for each output the memory that it must be in after the body, None
-        where `stays` (a leaf) is where it lies already, or where nobody wants it.
+        where `stays` (a leaf) is where it lies already, or where it is not wanted.
         """
         roots = self.roots(plan)
         targets: dict[int, Spot] = {}

@@ -142,7 +142,7 @@ def wanted(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
 
 
 def is_kept(found: Pending, place: int) -> bool:
-    """Whether a value that somebody holds is stored along the way: it cannot be had for nothing."""
+    """Whether a value that is held outside is stored along the way: that has a cost."""
     order, key = found.order, found.key
     if order[place].op.kind in ("mark", "item", "iota"):
         return False
@@ -154,7 +154,7 @@ def is_kept(found: Pending, place: int) -> bool:
 
 
 def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
-    """Those of some leaves that nobody can see any more once the pending graph is computed: results
+    """Those of some leaves that are no longer visible once the pending graph is computed: results
     are written to their buffers.
 
     Only what these nodes hold of a leaf may be all there is of it, and of its buffer; a node that
@@ -181,7 +181,7 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
 
 
 def _needed_later(found: Pending) -> set[int]:
-    """The leaves from which somebody will have a value computed again: held, but not stored (a
+    """The leaves from which a value may be computed again: one that is held, but not stored (a
     function with a rule of its own marks its result, as relu does)."""
     order, key = found.order, found.key
     held = [*map(sub, _references(order), found.uses)]
@@ -200,7 +200,7 @@ def _needed_later(found: Pending) -> set[int]:
 
 
 def has_own_buffer(leaf: Node) -> bool:
-    """Whether the values of a leaf lie in memory of the pool that nobody else refers to."""
+    """Whether the values of a leaf lie in memory of the pool that only it refers to."""
     if not isinstance(leaf.value, Buffer) or leaf.op.name == "literal":
         return False
     return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
@@ -272,7 +272,7 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
 
 def _measure() -> tuple[int, int, int, int]:
     """References to a node that only the pending graph holds, as `wanted` sees them; to such a leaf
-    and to its buffer, as `lost_leaves` does; to a leaf that two lists hold, and nobody else."""
+    and to its buffer, as `lost_leaves` does; to a leaf that only two lists hold."""
     found = Pending()
     found.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]
     found.order.append(Node(None, (), {}, None, None, None, 0, None))  # type: ignore[arg-type]

@@ -468,7 +468,7 @@ class Planner:
         )
 
     def write_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
-        """Let a map write its result where one of its operands lies, if nobody reads that later:
+        """Let a map write its result where one of its operands lies, if that is not read later:
         no memory for it, and no line is fetched only to be overwritten. Small results are left
         alone: they cost nothing, and steps that take over memory share no launch with others."""
         for slot, nbytes in step.allocs:
@@ -496,8 +496,8 @@ class Planner:
         return "the update reads it at other places, too"
 
     def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
-        """Let a kernel update a buffer in place where nobody else sees it: made by a kernel of this
-        plan (a host step's may be somebody else's), last used here, and not read here too."""
+        """Let a kernel update a buffer in place where it is not visible elsewhere: made by a kernel
+        of this plan (a host step may return shared memory), last used here, and not read here."""
         kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
         taken = []
         for slot, source, n, _ in step.takes:

@@ -47,8 +47,8 @@ def traced(node: Node) -> RuntimeError:
 
 
 class Claim(Task):
-    """Says that a thread is about to compute nodes and writes over what they are computed from, so
-    that nobody else may compute them meanwhile: who asks for them waits.
+    """Says that a thread is about to compute nodes and overwrites what they are computed from, so
+    that no other thread may compute them meanwhile: threads that ask for them wait.
 
     A thread waits only before it claims anything itself.
     """
@@ -93,7 +93,7 @@ claimed: set[Claim] = set()  # in force
 
 
 def claim_among(nodes: Iterable[Node]) -> Claim | None:
-    """What somebody has claimed among nodes."""
+    """A claim of another thread on one of some nodes, or None."""
     for node in nodes:
         value = node.value
         if type(value) is Claim:
@@ -129,7 +129,7 @@ def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
 
 
 def promise(nodes: Sequence[Node], task: Task) -> None:
-    """Let nodes have a task that delivers their values, unless it, or somebody, has done so."""
+    """Give nodes a task that delivers their values, unless they have got these already."""
     with looking:
         for node in nodes:
             if node.value is None or type(node.value) is Claim:

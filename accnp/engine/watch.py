@@ -43,7 +43,7 @@ def _refresh() -> None:
     searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
     one_by_one = searching or max(config.anywhere("debug")) >= TIMES
     on = one_by_one or _observers > 0
-    # While somebody searches, operations run once they are recorded: errors come up at the line.
+    # During a search, operations run once they are recorded: errors come up at the line.
     nodes.PENDING_LIMIT = 0 if searching else _PENDING
     set_pending_limit(nodes.PENDING_LIMIT)
 

@@ -1,4 +1,4 @@
-"""`accnp.experimental.xla_metadata`: notes for XLA, which nobody reads here."""
+"""`accnp.experimental.xla_metadata`: notes for XLA, which are ignored here."""
 
 from contextlib import nullcontext
 from typing import Any

@@ -90,7 +90,7 @@ class Graph:
         self.effects, self._order = (), None
 
     def keep_calls(self) -> None:
-        """Keep callbacks without effects, too: they may raise where nobody uses their results."""
+        """Keep callbacks without effects, too: they may raise where their results are not used."""
         if self.trace is None or len(self.trace.calls) == len(self.effects):
             return
         mine = set(map(id, self.effects))
@@ -250,8 +250,8 @@ def derived(
     """Record `fn` for a rule, or return what it was recorded into before: the source, the key and
     the avals say all that it depends on.
 
-    A program that is made anew for each call is another one to whoever knows programs: what has
-    it among its parameters is planned again, and that plan is kept.
+    A program that is made anew for each call counts as another one where programs are keys: an
+    operation that has it among its parameters is planned again, and that plan is kept.
     """
     whole = (*key, tuple(avals), state.named)
     found = source.extra.get(whole)

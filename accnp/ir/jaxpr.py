@@ -2,7 +2,7 @@
 `ClosedJaxpr`.
 
 Literals stand inline, `item` nodes become the results of one equation, `mark` nodes vanish, and
-equations whose results nobody uses are kept, in the order in which they were recorded. Values that
+equations whose results are not used are kept, in the order in which they were recorded. Values that
 a graph closes over become constants of the outermost one; an inner one gets them as leading
 operands.
 """

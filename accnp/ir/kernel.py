@@ -182,7 +182,7 @@ class OwnKernel:
 
     The pointers are those of the operands, then those of the results, in order. If the op `takes`
     an operand, the result starts with its values, and it has no pointer of its own: the planner
-    hands over its buffer where nobody wants it any more, else a copy. If that operand is `one`, the
+    hands over its buffer where it is not used later, else a copy. If that operand is `one`, the
     kernel writes its value by itself; the value's pointer is the last of all. The text must hold no
     size: these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own;
     on a GPU so many threads may do a task together (`team`): `def kernel(*pointers, *ints)` then.

@@ -184,7 +184,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     if effect or op.kind == "callback" or (op.kind in CALLS and calls_python(params)):
         _act(node, effect)
     elif trace is None and op.takes is not None:
-        # Updates wait: once their operand is nobody else's, they are made in its buffer. What comes
+        # Updates wait: once their operand is theirs alone, they are made in its buffer. What comes
         # before them does not wait for long: they hold their indices and values meanwhile.
         if depth >= PENDING_LIMIT or (depth and sum([x.aval.nbytes for x in inputs]) > HEAVY):
             for x in inputs:
@@ -193,7 +193,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     elif trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
     elif not PENDING_LIMIT and trace is not None and not trace.abstract:
-        _on_deep[0](node)  # somebody looks at every value, also under a derivative
+        _on_deep[0](node)  # every value is checked, also under a derivative
     return node
 
 
@@ -239,8 +239,8 @@ def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | Non
 def home(node: Node) -> Trace | None:
     """The trace that a value belongs to, which has not ended.
 
-    What a mapped function made without what is mapped outlives it, as in jax, where nobody traces
-    such a value: it moves to the trace around `vmap`, with all that it was computed by.
+    What a mapped function made without what is mapped outlives it, as in jax, which does not
+    trace such a value: it moves to the trace around `vmap`, with all that it was computed by.
 
     Raises:
         UnexpectedTracerError: it is a traced value of a trace that has ended.
@@ -277,7 +277,7 @@ def _act(node: Node, effect: bool) -> None:
     """Note a call of a Python function in the program that is being recorded, or do it."""
     trace = node.trace
     if trace is not None and trace.kind == "linear":
-        return  # a tangent's: nobody sees it
+        return  # a tangent's: it is not visible
     owner = state.abstract or trace
     if owner is not None:
         owner.calls.append(node)

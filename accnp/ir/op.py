@@ -110,7 +110,7 @@ class Op:
         dtypes: kinds of dtype that the op takes: "b" bool, "i" signed, "u" unsigned, "f" floating,
             "c" complex.
         effect: the operation is observed beside its results: it is done once for each time that
-            the program runs, in the recorded order, even if nobody uses them ("callback", "call").
+            the program runs, in the recorded order, even if they are not used ("callback", "call").
         memo: the recorder's: forms (`ir.node.Form`) by types of the operands and parameters.
     """
 

@@ -11,7 +11,7 @@ below and all of `intrinsics`.
     shared_f4(n)...               n elements that the block shares; n is a constant
     load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
     address(p)                    of an element, as an int64
-    atomic_add(p, i, x) atomic_min atomic_max     p[i] and x put together, whoever else does so
+    atomic_add(p, i, x) atomic_min atomic_max     p[i] and x combined, atomically
     mantissa(x) exponent(x) raised(m, e)      of products whose exponents are kept apart
     any_lane(test)                whether it is true of a lane of the warp
     quotient(x, m, s)             x // n for 0 <= x < 2^31, with m and s from `magic`

@@ -20,7 +20,7 @@ __all__ = ["AGAIN", "cheap", "distinct", "not_expanding", "times", "work", "wort
 
 CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
 # Instructions for one element (loads too) that may be done again in place of a store, which is a
-# pass over memory for whoever writes and for each reader: some 0.8 ns an element, vectors of 8.
+# pass over memory for the writer and for each reader: some 0.8 ns an element, vectors of 8.
 AGAIN = 32
 HEAVY = 10  # an operation of more than this cost is never done again
 

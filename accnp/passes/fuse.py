@@ -9,7 +9,7 @@ consumer that stands in a cluster *demands* its operands there, each through the
            in the loop body;
     row    it is broadcast over the trailing axes: it can be computed once for each row (and may be
            a fold over the row);
-    view   anything else: it can be computed in place under the view, if nobody else wants it.
+    view   anything else: it can be computed in place under the view, if it has no other consumer.
 
 A value that its consumers want in several ways is stored, and they load it. Why is noted on the
 value (`Value.why`) by the rule that decided so.
@@ -138,7 +138,7 @@ class _Fusion:
             if v.stored:
                 self.root(v)
         elif not v.demands and not v.stored:
-            pass  # nobody wants it any more
+            pass  # it is not used any more
         elif kind == "reduce":
             self.place_reduce(v)
         elif v.aval.ndim == 0:
@@ -211,7 +211,7 @@ class _Fusion:
         return True
 
     def place_scalar(self, v: Value) -> None:
-        """Rank 0: computed in the prologue of whoever wants it; stored as well if it is an
+        """Rank 0: computed in the prologue of each consumer; stored as well if it is an
         output."""
         v.role = "scalar"
         wanting = {d.cluster for d in v.demands if d.how != "load"}

@@ -1,7 +1,7 @@
 """Calls back to Python: `pure_callback`, `io_callback`, `debug_callback`, `debug_print`.
 
 The parameter `callback` is a function from arrays to a list of results. Those with an effect are
-done once for each time the program runs, in the recorded order, even if nobody uses their results.
+done once for each time the program runs, in the recorded order, even if their results are not used.
 """
 
 from __future__ import annotations

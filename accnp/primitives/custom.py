@@ -345,7 +345,7 @@ register(
     )
 )
 # It stands in linear programs, for its transpose. Elsewhere it is an effect, so that forward mode
-# is refused where it is asked for, and not once somebody looks.
+# is refused where it is asked for, and not once the value is needed.
 register(
     Op(
         "custom_vjp_tangent",

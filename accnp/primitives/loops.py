@@ -86,7 +86,7 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     """Values from the loop itself, tangents from a second one that has both; that one cannot be
-    transposed, but nobody may ask for them."""
+    transposed, but may never be asked to."""
     return call("while", xs, params), _while_jvp(ts, y, xs, params, tools.in_reverse())[1]
 
 

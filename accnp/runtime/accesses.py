@@ -147,8 +147,8 @@ def load_strided(
 ) -> str:  # fmt: skip
     """n lanes from `first` on, `step` places apart, by registers of so many bytes.
 
-    `left` says how many of them are wanted, None that all are: what lies behind the last one may be
-    nobody's memory.
+    `left` says how many of them are wanted, None that all are: memory after the last one may not be
+    accessible.
     """
 
     if isinstance(left, int):

@@ -18,7 +18,7 @@ from accnp.forks import renewed
 __all__ = ["follow"]
 
 # What the libraries have. They start with all CPUs, or with what the user's environment says (e.g.
-# OPENBLAS_NUM_THREADS): nothing is touched until somebody wants another number.
+# OPENBLAS_NUM_THREADS): nothing is changed until another number is wanted.
 _applied = usable_cpus()
 _wanted: int | None = None  # by the user's threads, once one has changed a switch
 _controller: Any = None
@@ -40,7 +40,7 @@ def serve() -> None:
 
 def _apply(threads: int, loaded: bool = False) -> None:
     global _applied, _controller, _scipy
-    # SciPy is loaded by whoever needs it first: reference functions, or the user.
+    # SciPy is loaded on first use, by reference functions or by the user.
     loaded = loaded or (not _scipy and _SCIPYS in sys.modules)
     if threads == _applied and not (loaded and _controller is not None):
         return

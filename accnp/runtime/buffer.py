@@ -1,7 +1,7 @@
 """The buffer pool: sizes and NumPy arrays come in, `Buffer`s (64-byte aligned memory) go out.
 
 A block goes back to the pool when the last reference to its Buffer dies. A NumPy view made by
-`Buffer.view` holds the Buffer, so memory that somebody can still see is never handed out again.
+`Buffer.view` holds the Buffer, so memory that is still visible is never reused.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Buffer(BufferBase):
 
     @property
     def pooled(self) -> bool:
-        """Whether the memory is the pool's, and nobody else's."""
+        """Whether the memory belongs to the pool alone."""
         return self.size_class != 0
 
     def done(self) -> bool:
@@ -125,8 +125,8 @@ class Buffer(BufferBase):
             exporter = self.memory
         if writeable:
             return np.ndarray(shape, dtype, exporter)
-        # frombuffer, unlike ndarray, keeps the read-only memoryview as the base, so that nobody can
-        # make the array writeable again.
+        # frombuffer, unlike ndarray, keeps the read-only memoryview as the base, so that the array
+        # cannot be made writeable again.
         count = math.prod(shape)
         if count == 0:
             array = np.empty(shape, dtype)

@@ -151,7 +151,7 @@ class CupyDriver:
         self._first = threading.RLock()  # plans of several threads ask for what follows
         self._blas: tuple[int, int] | None = None
         self._solver: CupySolver | None = None
-        self._solves: bool | None = None  # whether there is one; None if nobody asked
+        self._solves: bool | None = None  # whether there is one; None if not known yet
 
     def _here(self) -> None:
         """Let this thread work with the GPU."""
@@ -217,7 +217,7 @@ class CupyDriver:
         staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
         np.frombuffer(staged, np.uint8, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
         beside = array.nbytes >= BESIDE
-        # The other stream gives out memory that nobody computes with any more, so that it need not
+        # The other stream allocates memory that no computation uses any more, so that it need not
         # wait for what computes now; what is asked for from now on waits for the copy.
         stream = self._in if beside else self._compute
         held = self._malloc(array.nbytes, stream)
@@ -432,7 +432,7 @@ class CupyDriver:
         if os.environ.get("ACCNP_GPU_GRAPHS", "") == "0":
             raise NotCaptured("ACCNP_GPU_GRAPHS=0 asks for none")
         # A thread of its own has no plans of Fourier transforms yet, which CuPy keeps by thread:
-        # those of the graph are made in its memory, and nobody else throws them away.
+        # those of the graph are made in its memory, and no other thread drops them.
         found: list[Any] = []
 
         def run() -> None:
@@ -454,8 +454,8 @@ class CupyDriver:
     def _captured(self, work: Callable[[], Any]) -> _Graph:
         self._here()
         cuda = self.xp.cuda
-        # Others go on with the stream that computes. Memory comes from a pool of the graph's own,
-        # which nobody else is given parts of.
+        # Others go on with the stream that computes. Memory comes from a pool that only this
+        # graph uses.
         stream, pool = cuda.Stream(non_blocking=True), cuda.MemoryPool()
         stream.wait_event(self.event())
         self._threads.captures = stream.ptr

@@ -74,7 +74,7 @@ class CupySolver:
         a, x = np.array([4, 2, 2, 5], "f4"), np.array([2, 5], "f4")
         first, second = driver.upload(a), driver.upload(x)
         need = self.room("cusolverDn?potrf", "S", 1, 2), self.room("cusolverDn?getrf", "S", 2, 2)
-        # Exchanges are such already, so that nobody reads beyond if a function does nothing.
+        # Valid row exchanges, so that no read is out of bounds if a function does nothing.
         work, info = driver.alloc(4 * max(1, *need)), driver.upload(np.array([7, 1, 2], "i4"))
         self._call("cusolverDn?potrf", 1, 2, first.ptr, 2, work.ptr, need[0], info.ptr)
         # By rows it is a lower triangle, to the right of what it is solved for.

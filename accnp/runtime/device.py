@@ -1,7 +1,7 @@
 """Devices: a platform name comes in, `Device` objects go out.
 
 The CPU is one device, or several that share its memory and its cores (`num_cpu_devices`), on which
-programs for many devices can be tried. GPUs are looked for when somebody asks for them, by name or
+programs for many devices can be tried. GPUs are looked for when a program asks for them, by name or
 as the default (`config.default_device`, `config.platforms`).
 """
 

@@ -25,7 +25,7 @@ __all__ = [
 
 SMALL = 16  # bytes up to which values are kept on the device: the literals of programs
 KEPT = 4096  # of these
-HELD = 1 << 16  # bytes up to which the copy that somebody looked at is kept
+HELD = 1 << 16  # bytes up to which a copy on the host that was read is kept
 
 # What is alive: device, bytes, what made it; by the id of the buffer.
 _live: dict[int, tuple[Device, int, str]] = {}
@@ -113,7 +113,7 @@ class DeviceBuffer(Buffer):
 
     def array(self, shape: Sequence[int], dtype: Any, strides: Any = None, offset: int = 0) -> Any:
         """An array of the driver's library over the memory, of which a byte is the first. It keeps
-        the buffer, so that nobody takes the memory for their own while somebody has the array."""
+        the buffer, so that the memory is not reused while the array exists."""
         return self.driver.array(self, offset, shape, dtype, strides)
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
             return empty(device, 0, made_by)
         upload = driver_of(device).upload
         memory = with_memory(device, lambda: upload(data), nbytes)
-        # A small one is shared: nobody may write to it.
+        # A small one is shared: it must not be written to.
         found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
         if key is not None:
             if len(_small) >= KEPT:
@@ -217,8 +217,8 @@ def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:
 
 
 def adopt(device: Device, array: Any, foreign: bool = False, made_by: str = "") -> DeviceBuffer:
-    """A buffer over a C-contiguous array of the driver's library; `foreign` says that somebody else
-    may see its memory."""
+    """A buffer over a C-contiguous array of the driver's library; `foreign` says that its
+    memory may be visible elsewhere."""
     memory = driver_of(device).adopt(array)
     return DeviceBuffer(device, memory.ptr, array.nbytes, memory, not foreign, made_by)
 

@@ -151,8 +151,8 @@ class Function:
         return self.module, made, self.functions, self.left
 
     def asks_past(self, builder: Any) -> Any:
-        """1 if the launch wants stores past the caches, else 0; None if nobody says. The place of a
-        result, which kernels have none of, brings it; kernels that another one calls are told."""
+        """1 if the launch wants non-temporal stores, else 0; None if that is not said. It is passed
+        in place of a result, which kernels have none of; a kernel that calls others tells them."""
         if self.tree.name != "kernel":
             return builder.load(self.names["past"][1]) if "past" in self.names else None
         self.module.past = True
@@ -238,7 +238,7 @@ class Function:
                 return None
             self.left = True
         if not isinstance(step, ir.Constant):
-            # Only kernels written by hand have such a step; it is positive.
+            # Only kernels that are not generated have such a step; it is positive.
             steps = self.b.sdiv(self.b.sub(self.b.add(self.b.sub(stop, start), step), one), step)
             return self.loop(node, ir.Constant(ir.IntType(64), 0), steps, one, (start, step))
         return self.loop(node, start, stop, step)
@@ -408,7 +408,7 @@ class Function:
         if not isinstance(node.func, ast.Name) or node.keywords or node.func.id in self.names:
             raise Unsupported("a call of anything but a name")
         if node.func.id == "asked":
-            asks = self.asks_past(self.b)  # nobody does inside a loop
+            asks = self.asks_past(self.b)  # never inside a loop
             return types.int64, ir.Constant(ir.IntType(64), 0) if asks is None else asks
         if node.func.id == "spread":
             return spread(self, node)

@@ -232,7 +232,7 @@ class Driver(Protocol):
         ...
 
     def free_all(self) -> None:
-        """Give memory that nobody uses back to the system."""
+        """Return unused memory to the system."""
         ...
 
     def stats(self) -> dict[str, int]:

@@ -30,7 +30,7 @@ def cuda_array_interface(
     array: Any, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype
 ) -> dict[str, Any]:
     """What `__cuda_array_interface__` (version 3) says of an array's buffer, which then lives as
-    long as the array and is written over by nobody.
+    long as the array and is never overwritten.
 
     Raises:
         TypeError: the protocol has no name for the type.

@@ -47,7 +47,7 @@ def watch_exit() -> None:
 
 
 def _at_exit() -> None:
-    if threading.main_thread().is_alive():  # called by hand; the program goes on
+    if threading.main_thread().is_alive():  # called by the program itself, which goes on
         watch_exit()
         return
     with contextlib.suppress(Exception):  # of the user's objects, which are asked: they are kept

@@ -395,7 +395,7 @@ def _run(
 @functools.cache
 def context_of(fastmath: bool) -> Any:
     """What types and lowers, with the flags of such kernels."""
-    # Makes what was registered since known to both: the intrinsics, whoever comes first.
+    # Makes what was registered since known to both; the intrinsics must be registered before.
     imported("accnp.kernels.intrinsics")
     tell()
     return compiler._make_subtarget(TARGET, _flags(fastmath))

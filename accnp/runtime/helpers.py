@@ -35,8 +35,8 @@ at_work = _AtWork()
 
 def _at_exit() -> None:
     """No other thread is inside LLVM from here on: handlers of programs that were registered before
-    these may still compute. Where somebody called the handlers by hand, which drops them from the
-    list, the program goes on, and so do its threads.
+    these may still compute. Where the program called the handlers itself, which drops them from the
+    list, it goes on, and so do its threads.
 
     A program that an interrupt ended has to die of the signal, for a shell to stop its script as
     well. CPython keeps in one flag that it does, which any text evaluated since has taken back,

@@ -59,7 +59,7 @@ def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
     except NotLanes:
         return False
     go_over(loop, start, stop)
-    for name in loop.assigned:  # nobody has the value of the last step
+    for name in loop.assigned:  # the value of the last step is not available
         f.names.pop(name, None)
     return True
 
@@ -84,7 +84,7 @@ class _Loop:
         self.mask: Mask = None
         self.left: Any = None  # steps that are left, where there is a mask
         self.whole: Any = None  # 1 where they fill a vector, where that is worth a branch
-        self.past: Any = None  # 1 where whole vectors go past the caches; None: nobody asks
+        self.past: Any = None  # 1 where whole vectors bypass the caches; None: never asked for
         self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
         self.padded: Collection[str] = ()  # scratch with room for whole vectors under the index
         self.check()

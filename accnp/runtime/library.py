@@ -43,7 +43,7 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
                 addresses[symbol] = kernel.address
                 kernels.append(kernel)
     if routines.PREFIX.encode() in data:
-        with loading:  # SciPy, if nobody has
+        with loading:  # SciPy, unless it is loaded already
             for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
                 addresses[found.decode()] = routines.address(found.decode())
         follow(loaded=True)

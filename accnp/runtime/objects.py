@@ -42,7 +42,7 @@ FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
 _target = llvm.Target.from_triple(_TRIPLE)
-_machines: dict[int, list[Any]] = {0: [], 3: []}  # target machines that nobody uses now
+_machines: dict[int, list[Any]] = {0: [], 3: []}  # target machines that are not in use
 _jit: Any = None
 
 

@@ -90,7 +90,7 @@ class Call:
 
 @dataclass
 class Repeat:
-    """How a pending graph of one structure is computed, whoever recorded it."""
+    """How pending graphs of one structure are computed."""
 
     # Of each: form, how it is held, uses, inputs; see `repeats.c`.
     nodes: Sequence[tuple[Any, int, int, Sequence[int]]]

@@ -1,7 +1,7 @@
 """Ordered asynchronous work: functions come in, `Task`s (futures) go out.
 
 A stream has one worker thread. A thread that waits for a task which has not begun runs the queue
-itself up to that task, so nobody pays for a thread hand-over (70 us) only to wait.
+itself up to that task, so that no time is spent on a thread hand-over (70 us) only to wait.
 
 An interrupt (Ctrl-C) may come after any call on the main thread, which may be running tasks of
 others: it is never theirs to keep, and no lock and no task is lost between two lines.
@@ -165,7 +165,7 @@ class Stream:
         return task
 
     def synchronize(self) -> None:
-        """Wait for everything submitted so far; raises the first error nobody has seen."""
+        """Wait for everything submitted so far; raises the first error not raised yet."""
         try:
             last = self._queue[-1]
         except IndexError:
@@ -197,7 +197,7 @@ class Stream:
             queue.popleft()
             self._bytes = self._bytes - task._nbytes if queue else 0
             task._run()
-        except BaseException as error:  # an interrupt of this thread, whoever wants the result
+        except BaseException as error:  # an interrupt of this thread
             if not task._done:
                 task._fail(RuntimeError(_INTERRUPTED.format(type(error).__name__)), None)
             task._end()
@@ -232,7 +232,7 @@ class Stream:
                 # The task may have ended between the look and the append.
                 if task._done:
                     return
-                # The worker is woken by every submit, so somebody always carries the queue on.
+                # The worker is woken by every submit, so a thread always carries the queue on.
                 if self._asleep:
                     self._rouse()
                 lock.acquire()
@@ -260,7 +260,7 @@ class Stream:
 
     def _rouse(self) -> None:
         self._asleep = False
-        with contextlib.suppress(RuntimeError):  # somebody else has just done it
+        with contextlib.suppress(RuntimeError):  # another thread has just done it
             self._sleep.release()
 
     def _work(self) -> None:
@@ -313,8 +313,8 @@ def default_stream() -> Stream:
 
 
 def _finish() -> None:
-    """At exit: let queued work end; nobody is left to hear of errors. Who has ended the program by
-    an interrupt does not want to wait for it."""
+    """At exit: let queued work end, and ignore its errors, which nothing can handle any more. A
+    program that an interrupt ended does not wait for it."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
         return
     for stream in list(_streams):
@@ -327,8 +327,8 @@ def _finish() -> None:
 
 
 def _end_by_interrupt() -> None:
-    """End the process as an interrupt that nobody catches does, at once: the interpreter must not
-    come down around machine code that still runs."""
+    """End the process at once, as an uncaught interrupt does: the interpreter must not shut down
+    while machine code still runs."""
     import signal
 
     for file in (sys.stdout, sys.stderr):

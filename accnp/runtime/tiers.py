@@ -32,8 +32,8 @@ __all__ = ["finish", "first", "later", "room"]
 FIRST, SLOT = "accnp_first", "accnp_next"
 PATIENCE = 5.0  # seconds that a fork or the end of the process waits for the kernel under way
 MANY = 64  # kernels that may wait: the end of the process waits for them, a second or less
-_PAUSE = 1e-3  # seconds between looks whether somebody waits for a compilation
-_NICE = 5  # who waits for the thread (a fork, a timing) waits on a busy machine, too
+_PAUSE = 1e-3  # seconds between checks whether a thread waits for a compilation
+_NICE = 5  # not more: a fork or a timing may wait for this thread on a busy machine
 # The word before an entry says whether it can store past the caches (`bypass.py`).
 _TEXT = """
 @{slot} = global i64 0
@@ -98,7 +98,7 @@ def room() -> bool:
 
 
 def later(kernel: Any, *upgrade: Any) -> None:
-    """Make the whole code of a kernel when nobody waits for a compilation."""
+    """Make the whole code of a kernel when no thread waits for a compilation."""
     _waiting.append(_Upgrade(kernel, *upgrade))
     if _thread is None and not at_work.closed:
         _start()
@@ -162,7 +162,7 @@ def _made(upgrade: _Upgrade) -> bool:
 def _work() -> None:
     global _thread
     me = threading.current_thread()
-    if sys.platform == "linux":  # elsewhere this number may be that of somebody's process
+    if sys.platform == "linux":  # elsewhere this number may be another process's
         with contextlib.suppress(OSError):
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

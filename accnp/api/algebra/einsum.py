@@ -112,7 +112,7 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node, str]:
-    """Take diagonals of repeated labels, and sum those that nobody else needs."""
+    """Take diagonals of repeated labels, and sum those that are not needed otherwise."""
     while len(set(labels)) != len(labels):
         c = next(c for c in labels if labels.count(c) > 1)
         i = labels.index(c)

@@ -170,7 +170,7 @@ _ALWAYS = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f4"
 
 
 def can_change(x: np.ndarray) -> bool:
-    """Whether somebody may write to the memory of an array: through it, or one that it views."""
+    """Whether the memory of an array may be written to: through it, or one that it views."""
     while type(x) is np.ndarray:
         if x.flags.writeable:
             return True
@@ -188,7 +188,7 @@ _FOREIGN = {
 
 def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -> Node:
     """Return a constant of a NumPy array's values, in the canonical dtype and the machine's byte
-    order; without a copy if none is asked for, or nobody can write to it, where dtype and layout
+    order; without a copy if none is asked for, or it cannot be written to, where dtype and layout
     allow it."""
     if copy is None:
         copy = can_change(x)

@@ -449,7 +449,7 @@ class Compiled(_Stage):
         with scope("default_device", self._home) if moved else nullcontext():
             plan = entry.load(False, donated, nodes)
             leaves = [*entry.consts, *nodes]
-            del nodes  # a donated buffer is written over only if nobody else holds its node
+            del nodes  # a donated buffer is overwritten only if its node is not held elsewhere
             results = run_donating(plan, entry, call, leaves, donated, traced.fun_name)
         return entry.out_spec.unflatten([wrap(x) for x in results])
 

@@ -58,7 +58,7 @@ class GradRef:
 
 @dataclass(frozen=True, slots=True)
 class DidntWant:
-    """A result of a function of `with_refs`: nobody asked for this cotangent."""
+    """A result of a function of `with_refs`: this cotangent was not asked for."""
 
 
 ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)

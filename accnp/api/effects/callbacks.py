@@ -27,7 +27,7 @@ __all__ = ["as_arrays", "io_callback", "place_text", "pure_callback"]
 
 
 def as_arrays(values: Sequence[np.ndarray]) -> list[Array]:
-    """What a callback gets: arrays around values that nobody else writes to."""
+    """What a callback gets: arrays around values that are not written to."""
     return [from_numpy(x, copy=False) for x in values]
 
 

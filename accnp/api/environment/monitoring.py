@@ -352,7 +352,7 @@ def clear_event_listeners() -> None:
     >>> import accnp as jax
     >>> jax.monitoring.register_event_listener(print)
     >>> jax.monitoring.clear_event_listeners()
-    >>> jax.monitoring.record_event("/nobody/hears/it")
+    >>> jax.monitoring.record_event("/example/event")
     """
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()

@@ -75,7 +75,7 @@ def eval_jaxpr(
     def read(atom: Atom) -> Any:
         return atom.val if isinstance(atom, Literal) else env[atom]
 
-    last: dict[Var, int] = {}  # after which equation nobody reads a variable
+    last: dict[Var, int] = {}  # the last equation that reads each variable
     for i, eqn in enumerate(jaxpr.eqns):
         last.update((v, i) for v in eqn.invars if isinstance(v, Var))
     for v in jaxpr.outvars:

@@ -118,7 +118,7 @@ class _Leaf:
             self.node = value._node if deleted else as_node(value, transform)
         except TypeError:
             raise errors.not_an_array_error(transform, name, value) from None
-        # The words of a key are an axis that nobody sees.
+        # The words of a key are an axis that is not visible.
         rank = self.node.aval.ndim - self.key
         if not -rank <= axis < rank:
             need = axis + 1 if axis >= 0 else -axis

@@ -60,7 +60,7 @@ def page(e: Explanation) -> str:
         [_code(line), escape(by), _number(f"{n}"), _number(f"{1e3 * seconds:.3g}")]
         for line, by, n, seconds in e.looks
     ]
-    body.append(_table(["line", "by", "times", "ms"], rows) or "<p>Nobody.</p>")
+    body.append(_table(["line", "by", "times", "ms"], rows) or "<p>None.</p>")
     body += ["<h2>Traces</h2>", _list(e.traces) or "<p>None.</p>"]
     body += ["<h2>Compiles</h2>", _list(e.compiles) or "<p>None.</p>"]
     body += ["<h2>Caches</h2>", f"<p>{escape(e.caches)}.</p>"]

@@ -84,13 +84,13 @@ class Session:
         self.kinds = kinds
         self.events: list[Event] = []
         self.began = self.ended = 0
-        self._given_up = False  # whoever began it was interrupted
+        self._given_up = False  # its start was interrupted
 
     def start(self) -> None:
         """Look on from here."""
         try:
             aside(self._start)
-        except BaseException:  # an interrupt: whoever would end this does not know of it
+        except BaseException:  # an interrupt: the caller has no session that it could end
             self._given_up = True  # it may not have begun: then it does not
             aside(self._stop)
             raise
@@ -153,7 +153,7 @@ class _Recording:
 
 
 def _points() -> list[Detour | _Recording]:
-    """The functions to look on at. By name: modules that nobody needs otherwise stay unloaded."""
+    """The functions to observe, by name: modules that are not needed otherwise stay unloaded."""
 
     def point(module: str, name: str, around: Callable[..., Any]) -> Detour:
         found: Any = importlib.import_module(f"accnp.{module}")

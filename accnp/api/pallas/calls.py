@@ -7,7 +7,7 @@ The kernel is traced once. Each step cuts blocks out of operands and results, ma
 them, and puts what these hold at the end back; the grid is one loop, whose steps run in order with
 the last axis of the grid the fastest. An operand whose reference is never written to is a constant
 of the loop. Semantics are those of jax's `interpret=True`, which fills with NaN (or the least
-integer) what nobody has written and what blocks overhang.
+integer) what has not been written and what lies outside of the array in its last blocks.
 """
 
 from __future__ import annotations

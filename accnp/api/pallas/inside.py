@@ -243,7 +243,7 @@ def loop(
 
 
 def uninitialized(shape: Sequence[int], dtype: Any) -> Array:
-    """What nobody has written, as jax's interpreter has it: NaN, or the least integer."""
+    """Values of unwritten memory, as in jax's interpreter: NaN, or the least integer."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return full(shape, False, dtype)

@@ -248,7 +248,7 @@ _source: list[np.random.Generator] = []
 
 
 def _fresh_words() -> np.ndarray:
-    """Two words that nobody has had: what the process has instead of a key."""
+    """Two fresh words: what the process has instead of a key."""
     if not _source:
         _source.append(np.random.default_rng())
     return _source[0].integers(0, 2**32, 2, dtype=np.uint32)

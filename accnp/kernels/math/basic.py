@@ -86,8 +86,8 @@ def fmod(x: V, y: V) -> V:
 
 
 def _fmod_by_division(x: V, y: V) -> V:
-    """The same where nobody has a function for it: multiples of y, scaled by powers of two so that
-    quotients are whole numbers of the working precision, are taken away until none fits.
+    """The same where no library has a function for it: multiples of y, scaled by powers of two so
+    that quotients are whole numbers of the working precision, are taken away until none fits.
 
     LLVM's own for such targets is x - trunc(x / y) * y, which is wrong for large quotients.
     """

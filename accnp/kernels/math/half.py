@@ -26,7 +26,7 @@ def _converts(x: V) -> bool:
 
 def _bits(x: V) -> V:
     """Binary16 of a float32, by an instruction. The sign goes its own way in single numbers: LLVM
-    takes that of a double apart by a function that nobody has."""
+    takes that of a double apart by a function that does not exist."""
     if isinstance(x.b, Lanes) or on_gpu(x.b.module):
         return V(x.b, x.b.bitcast(x.b.fptrunc(x.v, _HALF), I16))
     size = V(x.b, x.b.bitcast(x.b.fptrunc(fabs(x).v, _HALF), I16))
