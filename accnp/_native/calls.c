@@ -1,22 +1,29 @@
 /* Jitted calls of a signature that was seen before: check the arguments, launch, build the result.
  *
  * A record describes such calls; `runtime/records.py` makes it. It consists of words and of objects
- * that words refer to by number: how many arguments there are by position and by name, containers
- * that must be empty, names that must stand for an object, closed-over nodes, leaves of the
- * arguments, fixed addresses, buffers to make; where the addresses of leaves begin among the bases
- * of the table; mode of the launch; what the result is built by (-1: it is as it is); table, team
- * and helpers. Then each of these in turn: names of arguments; containers; dictionaries, names and
- * objects; nodes; the arguments, each with its place and what it must be; addresses; free blocks
- * and bytes of each buffer; the result.
+ * that words refer to by number. First come the words of `Head`. Then each of these in turn: names
+ * of arguments; closed-over nodes; the arguments, each with its place and what it must be;
+ * conditions; dictionaries, names in them, and what these must stand for. If the call has a table
+ * (`launch.c`), it goes on with: containers that must be empty, and dictionaries as before, for the
+ * table to be used; fixed addresses; free blocks and bytes of each buffer to make; the result.
  *
- * What an argument must be: a kind and more words. An array: its type. A tuple, or a list: class,
- * how many items, these. A dictionary: how many, for each the key and what it must be. A static
- * value: itself. A number: its class and how it is passed, as the size of a float, the negative
- * size of an integer, or 0 for a bool. What a result is: an array: the number of a buffer, and its
- * type; a tuple, a list, a dictionary as above but for the class; an object: itself.
+ * A condition is a container and a function: while the container is not empty, the function is
+ * asked whether the record may be used.
  *
- * Records, and buffers that are read, are held while they are in use: a collection, or another
- * thread while a kernel runs, may put others in their place.
+ * What an argument must be is a kind and more words. An array: its type. A tuple or list: class, how
+ * many items, these. A dictionary: how many, for each the key and what it must be. A static value:
+ * class, value, hash. A number: its class, and how it is passed: the size of a float, the negative
+ * size of an integer, or 0 for a bool. A registered class: class, function that flattens, static
+ * data, their class and hash, how many children, these. A value to convert: class, type of the
+ * array, function that makes its node, dtype and shape of a NumPy array (None for other values).
+ * What a result is: an array: the number of a buffer, and its type; a tuple, list or dictionary as
+ * above, without a class; an object: itself.
+ *
+ * A call whose arguments fit, but which has no table, or whose table cannot be used now, calls a
+ * Python function with the leaves: nodes, and Python numbers.
+ *
+ * Records, leaves and buffers are held while they are in use: functions that flatten, comparisons, a
+ * garbage collection, or another thread while a kernel runs may replace them.
  */
 
 #include "native.h"
@@ -46,7 +53,7 @@ record_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->objects = Py_NewRef(objects);
     self->keeps = Py_NewRef(keeps);
-    Py_ssize_t count = PyTuple_GET_SIZE(all);
+    Py_ssize_t count = self->count = PyTuple_GET_SIZE(all);
     self->words = PyMem_New(int64_t, count ? count : 1);
     if (self->words == NULL) {
         Py_DECREF(all);
@@ -154,20 +161,18 @@ typedef struct {
     State *state;
     Reader r;
     int64_t count;     /* leaves so far */
-    PyObject **held;   /* their buffers; NULL for a number */
-    int64_t *base;     /* their addresses */
+    PyObject **leaves; /* nodes, and Python numbers */
+    int64_t *base;     /* addresses, of numbers for now */
     int64_t *numbers;  /* as kernels read them */
 } Leaves;
 
 static bool
 hold(Leaves *l, Node *node)
 {
-    Buffer *value = value_of(l->state, node);
-    if (value == NULL) {
+    if (is_traced(l->state, node)) {
         return false;
     }
-    l->held[l->count] = Py_NewRef((PyObject *)value);
-    l->base[l->count++] = (int64_t)value->ptr;
+    l->leaves[l->count++] = Py_NewRef((PyObject *)node);
     return true;
 }
 
@@ -191,13 +196,103 @@ number(Leaves *l, PyObject *x)
         }
         *to = value;
     }
-    l->held[l->count] = NULL;
-    l->base[l->count++] = (int64_t)(intptr_t)to;
+    l->base[l->count] = (int64_t)(intptr_t)to;
+    l->leaves[l->count++] = Py_NewRef(x);
     return true;
 }
 
+/* After a failed comparison or conversion: a TypeError is left to the general way, which says what
+ * is wrong; all other errors stay set. */
+static bool
+misfit(void)
+{
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+    }
+    return false;
+}
+
+/* Whether a value equals that of the record, as a key of a dictionary does, and has its class. */
+static bool
+equals(Reader *r, PyObject *x)
+{
+    PyObject *class = next_object(r), *wanted = next_object(r);
+    int64_t hash = next_word(r);
+    if ((PyObject *)Py_TYPE(x) != class) {
+        return false;
+    }
+    Py_hash_t found = PyObject_Hash(x);
+    if (found != hash) {
+        return found == -1 && misfit();
+    }
+    int same = PyObject_RichCompareBool(wanted, x, Py_EQ);
+    return same < 0 ? misfit() : same;
+}
+
+static bool
+attribute_equals(PyObject *x, PyObject *name, PyObject *wanted)
+{
+    PyObject *found = PyObject_GetAttr(x, name);
+    int same = found == NULL ? -1 : PyObject_RichCompareBool(wanted, found, Py_EQ);
+    Py_XDECREF(found);
+    return same < 0 ? misfit() : same;
+}
+
+static bool
+convert(Leaves *l, PyObject *x)
+{
+    PyObject *class = next_object(&l->r), *aval = next_object(&l->r);
+    PyObject *function = next_object(&l->r);
+    PyObject *dtype = next_object(&l->r), *shape = next_object(&l->r);
+    if ((PyObject *)Py_TYPE(x) != class) {
+        return false;
+    }
+    if (dtype != Py_None
+        && !(attribute_equals(x, l->state->name_dtype, dtype)
+             && attribute_equals(x, l->state->name_shape, shape))) {
+        return false;
+    }
+    PyObject *node = PyObject_CallOneArg(function, x);
+    if (node == NULL) {
+        return misfit();
+    }
+    bool good = Py_TYPE(node) == l->state->node && ((Node *)node)->aval == aval;
+    good = good && hold(l, (Node *)node);
+    Py_DECREF(node);
+    return good;
+}
+
+static bool fits(Leaves *l, PyObject *x);
+
+/* An object of a registered class. */
+static bool
+parts_fit(Leaves *l, PyObject *x)
+{
+    PyObject *class = next_object(&l->r), *flatten = next_object(&l->r);
+    if ((PyObject *)Py_TYPE(x) != class) {
+        return false;
+    }
+    PyObject *pair = PyObject_CallOneArg(flatten, x);
+    if (pair == NULL) {
+        return false; /* with the error of the user's function */
+    }
+    bool good = PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2
+                && equals(&l->r, PyTuple_GET_ITEM(pair, 1));
+    PyObject *parts = good ? PySequence_Tuple(PyTuple_GET_ITEM(pair, 0)) : NULL;
+    if (good && parts == NULL) {
+        good = misfit();
+    }
+    good = good && PyTuple_GET_SIZE(parts) == next_word(&l->r);
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(parts); i++) {
+        good = fits(l, PyTuple_GET_ITEM(parts, i));
+    }
+    Py_XDECREF(parts);
+    Py_DECREF(pair);
+    return good;
+}
+
 /* Whether an object is as the record says; its leaves are added. Items are held while they are
- * looked at: keys of a dictionary may be of classes whose comparison changes the containers. */
+ * looked at: Python functions may change the containers. False with an error, too. */
 static bool
 fits(Leaves *l, PyObject *x)
 {
@@ -216,6 +311,15 @@ fits(Leaves *l, PyObject *x)
     if (kind == SAME) {
         return next_object(&l->r) == x;
     }
+    if (kind == EQUAL) {
+        return equals(&l->r, x);
+    }
+    if (kind == CLASS) {
+        return parts_fit(l, x);
+    }
+    if (kind == CONVERT) {
+        return convert(l, x);
+    }
     if (kind == DICT) {
         int64_t count = next_word(&l->r);
         if (!PyDict_CheckExact(x) || PyDict_GET_SIZE(x) != count) {
@@ -233,7 +337,7 @@ fits(Leaves *l, PyObject *x)
                 return false;
             }
         }
-        return true;
+        return PyDict_GET_SIZE(x) == count;
     }
     PyObject *class = next_object(&l->r);
     int64_t count = next_word(&l->r);
@@ -254,7 +358,7 @@ fits(Leaves *l, PyObject *x)
             return false;
         }
     }
-    return count > 0 || (kind == LIST ? PyList_GET_SIZE(x) : PyTuple_GET_SIZE(x)) == 0;
+    return (kind == LIST ? PyList_GET_SIZE(x) : PyTuple_GET_SIZE(x)) == count;
 }
 
 /* --- results --- */
@@ -265,6 +369,9 @@ result_of(State *state, Reader *r, PyObject **held)
     int64_t kind = next_word(r);
     if (kind == ARRAY) {
         Buffer *buffer = (Buffer *)held[next_word(r)];
+        if (buffer == NULL) {
+            return PyErr_Format(PyExc_SystemError, "a record returns a number");
+        }
         return array_over(state, buffer, next_object(r));
     }
     if (kind == SAME) {
@@ -296,10 +403,98 @@ result_of(State *state, Reader *r, PyObject **held)
 
 /* --- calls --- */
 
+/* How many arguments there are by position and by name, and other counts; where the addresses of
+ * leaves begin among the bases of the table, and the mode of its launch; what the result is built by
+ * (-1: it is as it is); the table, or 0; team and helpers; the function for calls without one. */
 typedef struct {
-    int64_t positional, by_name, empties, names, closed, leaves, fixed, fresh, first, mode, build,
-        table, team, helpers;
+    int64_t positional, by_name, closed, leaves, conditions, names, empties, fast_names, fixed,
+        fresh, first, mode, build, table, team, helpers, finish;
 } Head;
+
+/* Whether the record may be used; false with an error, too. */
+static bool
+may_be_used(Reader *r, const Head *head)
+{
+    for (int64_t i = 0; i < head->conditions; i++) {
+        PyObject *container = next_object(r), *question = next_object(r);
+        Py_ssize_t size = PyObject_Size(container);
+        if (size) {
+            PyObject *answer = size < 0 ? NULL : PyObject_CallNoArgs(question);
+            Py_XDECREF(answer); /* True, if it is that, stays */
+            if (answer != Py_True) {
+                return false;
+            }
+        }
+    }
+    return as_usual(r, 0, head->names);
+}
+
+/* The result of a call by a table; NULL if that cannot be used now, or with an error. */
+static PyObject *
+call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **buffers)
+{
+    const Head *head = (const Head *)record->words;
+    int64_t leaves = l->count, made = 0;
+    PyObject *result = NULL;
+    if (!as_usual(&l->r, head->empties, head->fast_names)) {
+        return NULL;
+    }
+    for (; made < leaves; made++) {
+        Node *node = (Node *)l->leaves[made];
+        if (Py_TYPE(node) != state->node) {
+            buffers[made] = NULL; /* a number */
+            continue;
+        }
+        PyObject *value = node->value;
+        if (value == NULL || Py_TYPE(value) != state->buffer) {
+            goto done;
+        }
+        buffers[made] = Py_NewRef(value);
+        l->base[made] = (int64_t)((Buffer *)value)->ptr;
+    }
+    for (int64_t i = 0; i < head->fixed; i++) {
+        l->base[leaves + i] = next_word(&l->r);
+    }
+    int64_t *rest = l->base + leaves + head->fixed;
+    if (!make_buffers(state, &l->r, head->fresh, rest, buffers, &made)) {
+        goto done;
+    }
+    room[1] = head->table;
+    if (head->mode >= TOGETHER) {
+        room[2] = head->team;
+        room[3] = head->helpers;
+    }
+    if (run_table(state, room, (int)head->mode)) {
+        result = result_of(state, &l->r, buffers);
+        if (result != NULL && head->build >= 0) {
+            PyObject *build = PyTuple_GET_ITEM(record->objects, (Py_ssize_t)head->build);
+            Py_SETREF(result, PyObject_CallOneArg(build, result));
+        }
+    }
+done:
+    for (int64_t i = 0; i < made; i++) {
+        Py_XDECREF(buffers[i]);
+    }
+    return result;
+}
+
+/* The result of a call by the record's function. */
+static PyObject *
+call_function(Record *record, Leaves *l)
+{
+    const Head *head = (const Head *)record->words;
+    PyObject *leaves = PyTuple_New((Py_ssize_t)head->leaves);
+    if (leaves == NULL) {
+        return NULL;
+    }
+    for (int64_t i = 0; i < head->leaves; i++) {
+        PyTuple_SET_ITEM(leaves, (Py_ssize_t)i, Py_NewRef(l->leaves[head->closed + i]));
+    }
+    PyObject *finish = PyTuple_GET_ITEM(record->objects, (Py_ssize_t)head->finish);
+    PyObject *result = PyObject_CallOneArg(finish, leaves);
+    Py_DECREF(leaves);
+    return result;
+}
 
 /* The result of a call that is as a record says; NULL if it is not, or with an error. */
 static PyObject *
@@ -317,57 +512,224 @@ call_by(State *state, Record *record, PyObject *const *args, Py_ssize_t nargs, P
             return NULL;
         }
     }
-    if (!as_usual(&l.r, head->empties, head->names)) {
-        return NULL;
-    }
     int64_t leaves = head->closed + head->leaves, owned = leaves + head->fresh;
     int64_t bases = head->first + owned + head->fixed;
-    int64_t near[NEAR], *room = words_for(bases + leaves + owned, near);
+    int64_t near[NEAR], *room = words_for(bases + leaves + leaves + owned, near);
     if (room == NULL) {
         return PyErr_NoMemory();
     }
-    int64_t *base = room;
-    l.base = base + head->first;
+    l.base = room + head->first;
     l.numbers = room + bases;
-    l.held = (PyObject **)(l.numbers + leaves);
+    l.leaves = (PyObject **)(l.numbers + leaves);
     PyObject *result = NULL;
-    for (int64_t i = 0; i < head->closed; i++) {
-        if (!hold(&l, (Node *)next_object(&l.r))) {
-            goto done;
-        }
+    bool good = true;
+    for (int64_t i = 0; good && i < head->closed; i++) {
+        good = hold(&l, (Node *)next_object(&l.r));
     }
-    for (int64_t i = 0; i < nargs + named; i++) {
+    for (int64_t i = 0; good && i < nargs + named; i++) {
         int64_t place = next_word(&l.r);
-        if (!fits(&l, args[place])) {
-            goto done;
+        good = fits(&l, args[place]);
+    }
+    /* Last: Python functions that were called for the arguments may have changed it. */
+    if (good && may_be_used(&l.r, head)) {
+        if (head->table) {
+            result = call_table(state, record, &l, room, l.leaves + leaves);
+        }
+        if (result == NULL && !PyErr_Occurred()) {
+            result = call_function(record, &l);
         }
     }
-    for (int64_t i = 0; i < head->fixed; i++) {
-        l.base[leaves + i] = next_word(&l.r);
-    }
-    int64_t *rest = l.base + leaves + head->fixed;
-    if (!make_buffers(state, &l.r, head->fresh, rest, l.held, &l.count)) {
-        goto done;
-    }
-    base[1] = head->table;
-    if (head->mode >= TOGETHER) {
-        base[2] = head->team;
-        base[3] = head->helpers;
-    }
-    if (run_table(state, base, (int)head->mode)) {
-        result = result_of(state, &l.r, l.held);
-        if (result != NULL && head->build >= 0) {
-            PyObject *build = PyTuple_GET_ITEM(record->objects, (Py_ssize_t)head->build);
-            Py_SETREF(result, PyObject_CallOneArg(build, result));
-        }
-    }
-done:
     for (int64_t i = 0; i < l.count; i++) {
-        Py_XDECREF(l.held[i]);
+        Py_DECREF(l.leaves[i]);
     }
     free_words(room, near);
     return result;
 }
+
+/* --- whether words are those of a call: once, before calls trust them --- */
+
+typedef struct {
+    State *state;
+    Reader r;
+    const int64_t *end;
+    int64_t leaves;
+    bool good;
+} Check;
+
+/* A word between two limits; the least, and no longer good, for any other. */
+static int64_t
+check_word(Check *c, int64_t least, int64_t most)
+{
+    int64_t word = c->r.next < c->end ? next_word(&c->r) : least - 1;
+    if (word < least || word > most) {
+        c->good = false;
+        return least;
+    }
+    return word;
+}
+
+/* A count of what has at least one word each. */
+static int64_t
+check_count(Check *c)
+{
+    return check_word(c, 0, c->end - c->r.next);
+}
+
+static PyObject *
+check_object(Check *c)
+{
+    Py_ssize_t known = PyTuple_GET_SIZE(c->r.objects);
+    int64_t which = check_word(c, 0, known - 1);
+    return known ? PyTuple_GET_ITEM(c->r.objects, (Py_ssize_t)which) : Py_None;
+}
+
+static void
+check_objects(Check *c, int64_t count)
+{
+    for (int64_t i = 0; i < count && c->good; i++) {
+        check_object(c);
+    }
+}
+
+static void
+check_type(Check *c, PyTypeObject *base)
+{
+    PyObject *class = check_object(c);
+    c->good = c->good && PyType_Check(class) && PyType_IsSubtype((PyTypeObject *)class, base);
+}
+
+static void
+check_argument(Check *c)
+{
+    int64_t count, kind = check_word(c, ARRAY, CONVERT);
+    if (Py_EnterRecursiveCall(" in a record")) {
+        c->good = false;
+        return;
+    }
+    switch (kind) {
+    case ARRAY:
+        check_object(c);
+        c->leaves++;
+        break;
+    case NUMBER: {
+        PyObject *class = check_object(c);
+        int64_t how = check_word(c, -8, 8);
+        bool whole = class == (PyObject *)&PyLong_Type || class == (PyObject *)&PyBool_Type;
+        c->good = c->good && (how > 0 ? class == (PyObject *)&PyFloat_Type : whole)
+                  && how % 4 == 0;
+        c->leaves++;
+        break;
+    }
+    case SAME:
+        check_object(c);
+        break;
+    case EQUAL:
+        check_objects(c, 2);
+        check_word(c, INT64_MIN + 1, INT64_MAX);
+        break;
+    case CONVERT:
+        check_objects(c, 5);
+        c->leaves++;
+        break;
+    default:
+        if (kind == CLASS) {
+            check_objects(c, 4);
+            check_word(c, INT64_MIN + 1, INT64_MAX);
+        } else if (kind != DICT) {
+            check_type(c, kind == LIST ? &PyList_Type : &PyTuple_Type);
+        }
+        count = check_count(c);
+        for (int64_t i = 0; i < count && c->good; i++) {
+            check_objects(c, kind == DICT);
+            check_argument(c);
+        }
+    }
+    Py_LeaveRecursiveCall();
+}
+
+static void
+check_result(Check *c, int64_t buffers)
+{
+    int64_t kind = check_word(c, ARRAY, SAME);
+    if (Py_EnterRecursiveCall(" in a record")) {
+        c->good = false;
+        return;
+    }
+    if (kind == ARRAY) {
+        check_word(c, 0, buffers - 1);
+        check_object(c);
+    } else if (kind == SAME) {
+        check_object(c);
+    } else {
+        int64_t count = check_count(c);
+        for (int64_t i = 0; i < count && c->good; i++) {
+            check_objects(c, kind == DICT);
+            check_result(c, buffers);
+        }
+    }
+    Py_LeaveRecursiveCall();
+}
+
+static void
+check_names(Check *c, int64_t count)
+{
+    for (int64_t i = 0; i < count && c->good; i++) {
+        c->good = PyDict_Check(check_object(c));
+        check_objects(c, 2);
+    }
+}
+
+/* Whether a record is that of a call; addresses are taken as they are. */
+static bool
+is_call(State *state, Record *record)
+{
+    const Head *head = (const Head *)record->words;
+    const int64_t words = sizeof(Head) / sizeof(int64_t);
+    Py_ssize_t objects = PyTuple_GET_SIZE(record->objects);
+    int64_t first = record->count < words || !head->table ? 0 : head->mode < TOGETHER ? 2 : 4;
+    if (record->count < words || head->finish < 0 || head->finish >= objects || head->build < -1
+        || head->build >= objects || head->mode < ALONE || head->mode > BRIEFLY
+        || head->first < first || head->first > 4) {
+        return false;
+    }
+    const int64_t *counts[] = {&head->positional, &head->by_name,    &head->closed, &head->leaves,
+                               &head->conditions, &head->names,      &head->empties,
+                               &head->fast_names, &head->fixed,      &head->fresh};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        if (*counts[i] < 0 || *counts[i] > record->count) {
+            return false;
+        }
+    }
+    Check c = {state, {record->words + words, record->objects}, record->words + record->count, 0,
+               true};
+    int64_t arguments = head->positional + head->by_name;
+    check_objects(&c, head->by_name);
+    for (int64_t i = 0; i < head->closed && c.good; i++) {
+        c.good = Py_TYPE(check_object(&c)) == state->node;
+    }
+    for (int64_t i = 0; i < arguments && c.good; i++) {
+        check_word(&c, 0, arguments - 1);
+        check_argument(&c);
+    }
+    check_objects(&c, 2 * head->conditions);
+    check_names(&c, head->names);
+    c.good = c.good && c.leaves == head->leaves;
+    if (head->table && c.good) {
+        check_objects(&c, head->empties);
+        check_names(&c, head->fast_names);
+        for (int64_t i = 0; i < head->fixed && c.good; i++) {
+            check_word(&c, INT64_MIN + 1, INT64_MAX);
+        }
+        for (int64_t i = 0; i < head->fresh && c.good; i++) {
+            c.good = Py_TYPE(check_object(&c)) == state->blocks;
+            check_word(&c, 0, INT64_MAX);
+        }
+        check_result(&c, head->closed + head->leaves + head->fresh);
+    }
+    return c.good && c.r.next == c.end;
+}
+
+/* --- what calls them --- */
 
 typedef struct {
     PyObject_HEAD
@@ -479,6 +841,15 @@ caller_set_records(Caller *self, PyObject *given, void *Py_UNUSED(closure))
         PyErr_SetString(PyExc_TypeError, "Caller: records are a tuple of Record");
         return -1;
     }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); i++) {
+        if (!is_call(state, (Record *)PyTuple_GET_ITEM(given, i))) {
+            if (!PyErr_Occurred()) {
+                PyErr_Format(PyExc_ValueError, "Caller: the words of record %zd are not those of a "
+                             "call", i);
+            }
+            return -1;
+        }
+    }
     Py_SETREF(self->records, Py_NewRef(given));
     return 0;
 }
@@ -518,7 +889,8 @@ add_calls(PyObject *module, State *state)
     state->caller = add_type(module, &caller_spec);
     return state->record_type && state->caller && ADD_CONSTANT(ARRAY) && ADD_CONSTANT(TUPLE)
                    && ADD_CONSTANT(LIST) && ADD_CONSTANT(DICT) && ADD_CONSTANT(SAME)
-                   && ADD_CONSTANT(NUMBER)
+                   && ADD_CONSTANT(NUMBER) && ADD_CONSTANT(EQUAL) && ADD_CONSTANT(CLASS)
+                   && ADD_CONSTANT(CONVERT)
                ? 0
                : -1;
 }

@@ -25,8 +25,11 @@ __all__ = [
     "ARRAY",
     "BRIEFLY",
     "BYPASS",
+    "CLASS",
+    "CONVERT",
     "COPY",
     "DICT",
+    "EQUAL",
     "FREE",
     "GROUP",
     "LIST",
@@ -66,7 +69,7 @@ __all__ = [
 # with those of them that are awake. As in `native.h`.
 ALONE, FREE, TOGETHER, BRIEFLY = range(4)
 # Kinds of the arguments and results of a record, as in `records.h`; see `calls.c`.
-ARRAY, TUPLE, LIST, DICT, SAME, NUMBER = range(6)
+ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT = range(9)
 
 # --- memory ---
 
@@ -394,38 +397,67 @@ MISS = object()
 _NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
 
 
+def _equals(x: Any, wanted: Any, hashed: int) -> bool:
+    """Whether two values of one class are equal as keys of a dictionary."""
+    try:
+        return hash(x) == hashed and (wanted is x or bool(wanted == x))
+    except TypeError:  # the general way says what is wrong
+        return False
+
+
+def _flattened(flatten: Callable[[Any], Any], x: Any) -> tuple[Any, Any] | None:
+    """What a function that flattens returns; None for anything but a pair."""
+    pair = flatten(x)
+    return pair if type(pair) is tuple and len(pair) == 2 else None
+
+
+def _parts(children: Any) -> Sequence[Any] | None:
+    try:
+        return tuple(children)
+    except TypeError:
+        return None
+
+
+def _is_like(x: Any, dtype: Any, shape: Any) -> bool:
+    """Whether a NumPy array has a dtype and a shape."""
+    return x.dtype == dtype and x.shape == shape
+
+
+def _converted(convert: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        return convert(x)
+    except TypeError:
+        return None
+
+
 class _Writer:
     """Writes a record of calls as a Python function."""
 
     def __init__(self, words: Sequence[int], objects: tuple[Any, ...]) -> None:
         self.words = iter(words)
         self.lines: list[str] = []
+        self.leaves: list[str] = []  # nodes, and Python numbers
+        self.kinds: list[str] = []  # of numbers as kernels read them; empty for nodes
         self.buffers: list[str] = []  # of the leaves, and those that are made
-        self.addresses: list[str] = []
         self.count = 0
         self.scope: dict[str, Any] = {f"o{i}": x for i, x in enumerate(objects)}
         self.scope |= {
             "MISS": MISS, "Array": _State.array, "Buffer": _State.buffer, "Node": Node,
             "const": _State.const, "params": _State.params, "wrap": wrap,
             "address": ctypes.addressof, "float32": ctypes.c_float, "float64": ctypes.c_double,
-            "int64": ctypes.c_int64,
+            "int64": ctypes.c_int64, "equals": _equals, "flattened": _flattened, "parts": _parts,
+            "is_like": _is_like, "converted": _converted,
         }  # fmt: skip
 
     def function(self) -> Callable[..., Any]:
         """The function of `args` and `kwargs`."""
-        positional, by_name, empties, names = [next(self.words) for _ in range(4)]
-        closed, leaves, fixed, fresh, _, mode, build, table, team, helpers = [
-            next(self.words) for _ in range(10)
-        ]
+        head = [next(self.words) for _ in range(17)]
+        positional, by_name, closed, leaves, conditions, names = head[:6]
+        table, finish = head[13], head[16]
         self.miss(f"len(args) != {positional} or len(kwargs) != {by_name}")
         keys = [self.object() for _ in range(by_name)]
         if keys:
             self.miss(f"(*kwargs,) != ({', '.join(keys)},)")
-        for _ in range(empties):
-            self.miss(self.object())
-        for _ in range(names):
-            where, name, wanted = self.object(), self.object(), self.object()
-            self.miss(f"{where}.get({name}) is not {wanted}")
         for _ in range(closed):
             self.node(self.object())
         for _ in range(positional + by_name):
@@ -434,20 +466,52 @@ class _Writer:
                 f"args[{place}]" if place < positional else f"kwargs[{keys[place - positional]}]"
             )
             self.argument(given)
-        assert len(self.buffers) == closed + leaves
-        self.addresses += [str(next(self.words)) for _ in range(fixed)]
-        for _ in range(fresh):
-            blocks, nbytes = self.object(), next(self.words)
-            self.buffers.append(self.name(f"{blocks}.pool.empty({nbytes})"))
-            self.addresses.append(f"{self.buffers[-1]}.ptr")
-        self.scope["run"] = walker(mode, table)
-        before = [str(team), str(helpers)] if mode >= TOGETHER else []
-        self.lines.append(f"run({', '.join(before + self.addresses)})")
-        result = self.result()
-        self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
+        assert len(self.leaves) == closed + leaves
+        for _ in range(conditions):
+            container, question = self.object(), self.object()
+            self.miss(f"{container} and {question}() is not True")
+        for _ in range(names):
+            self.miss(self.differs())
+        last = f"o{finish}(({''.join([f'{x}, ' for x in self.leaves[closed:]])}))"
+        if table:
+            self.table(head, last)
+        else:
+            self.lines.append(f"return {last}")
         body = "\n".join(["def call(args, kwargs):", *[f"    {line}" for line in self.lines]])
         exec(compile(body, "<accnp call>", "exec"), self.scope)
         return self.scope["call"]
+
+    def table(self, head: Sequence[int], last: str) -> None:
+        """The lines that run the table, or `last` if it cannot be used."""
+        empties, names, fixed, fresh, _, mode, build, table, team, helpers = head[6:16]
+        unusual = [self.object() for _ in range(empties)]
+        unusual += [self.differs() for _ in range(names)]
+        addresses = []
+        for leaf, kind in zip(self.leaves, self.kinds, strict=True):
+            if kind:
+                self.buffers.append("")
+                # The last name in the call: the number lives as long as it runs.
+                addresses.append(f"address({self.name(f'{kind}({leaf})')})")
+                continue
+            self.buffers.append(self.name(f"{leaf}.value"))
+            addresses.append(f"{self.buffers[-1]}.ptr")
+            unusual.append(f"type({self.buffers[-1]}) is not Buffer")
+        self.lines += [f"if {' or '.join(unusual) or False}:", f"    return {last}"]
+        addresses += [str(next(self.words)) for _ in range(fixed)]
+        for _ in range(fresh):
+            blocks, nbytes = self.object(), next(self.words)
+            self.buffers.append(self.name(f"{blocks}.pool.empty({nbytes})"))
+            addresses.append(f"{self.buffers[-1]}.ptr")
+        self.scope["run"] = walker(mode, table)
+        before = [str(team), str(helpers)] if mode >= TOGETHER else []
+        self.lines.append(f"run({', '.join(before + addresses)})")
+        result = self.result()
+        self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
+
+    def differs(self) -> str:
+        """Whether a name in a dictionary does not stand for an object."""
+        where, name, wanted = self.object(), self.object(), self.object()
+        return f"{where}.get({name}) is not {wanted}"
 
     def miss(self, condition: str) -> None:
         self.lines += [f"if {condition}:", "    return MISS"]
@@ -463,20 +527,15 @@ class _Writer:
         return f"o{next(self.words)}"
 
     def node(self, node: str) -> None:
-        """A leaf whose value must be there."""
+        """A leaf that must not be traced."""
         trace = f"{node}.trace"
         self.miss(f"{trace} is not None and ({trace}.active or {trace}.dead)")
-        value = self.name(f"{node}.value")
-        self.miss(f"type({value}) is not Buffer")
-        self.buffers.append(value)
-        self.addresses.append(f"{value}.ptr")
+        self.leaves.append(node)
+        self.kinds.append("")
 
     def argument(self, given: str) -> None:
         """What an argument, or an item of one, must be."""
         kind = next(self.words)
-        if kind == SAME:
-            self.miss(f"{given} is not {self.object()}")
-            return
         x = self.name(given)
         if kind == ARRAY:
             self.miss(f"type({x}) is not Array")
@@ -487,10 +546,30 @@ class _Writer:
             self.miss(f"type({x}) is not {self.object()}")
             how = next(self.words)
             if how < 0:
-                bits = -8 * how - 1
-                self.miss(f"not {-(1 << bits)} <= {x} < {1 << bits}")
-            self.buffers.append(self.name(f"{_NUMBERS[how]}({x})"))
-            self.addresses.append(f"address({self.buffers[-1]})")
+                self.miss(f"not {-(1 << -8 * how - 1)} <= {x} < {1 << -8 * how - 1}")
+            self.leaves.append(x)
+            self.kinds.append(_NUMBERS[how])
+        elif kind == SAME:
+            self.miss(f"{x} is not {self.object()}")
+        elif kind == EQUAL:
+            self.miss(self.unequal(x))
+        elif kind == CLASS:
+            self.miss(f"type({x}) is not {self.object()}")
+            pair = self.name(f"flattened({self.object()}, {x})")
+            self.miss(f"{pair} is None")
+            self.miss(self.unequal(f"{pair}[1]"))
+            parts, count = self.name(f"parts({pair}[0])"), next(self.words)
+            self.miss(f"{parts} is None or len({parts}) != {count}")
+            for i in range(count):
+                self.argument(f"{parts}[{i}]")
+        elif kind == CONVERT:
+            self.miss(f"type({x}) is not {self.object()}")
+            aval, convert, dtype, shape = [self.object() for _ in range(4)]
+            if self.scope[dtype] is not None:
+                self.miss(f"not is_like({x}, {dtype}, {shape})")
+            node = self.name(f"converted({convert}, {x})")
+            self.miss(f"type({node}) is not Node or {node}.aval is not {aval}")
+            self.node(node)
         elif kind == DICT:
             count = next(self.words)
             self.miss(f"type({x}) is not dict or len({x}) != {count}")
@@ -499,12 +578,21 @@ class _Writer:
                 item = self.name(f"{x}.get({key}, MISS)")
                 self.miss(f"{item} is MISS")
                 self.argument(item)
+            self.miss(f"len({x}) != {count}")
         else:
             class_, count = self.object(), next(self.words)
-            self.miss(f"type({x}) is not {class_} or len({x}) != {count}")
+            self.miss(f"type({x}) is not {class_}")
+            items = x if kind == TUPLE else self.name(f"(*{x},)")  # a list may change meanwhile
+            self.miss(f"len({items}) != {count}")
             for i in range(count):
-                self.miss(f"len({x}) != {count}")  # a list may have changed meanwhile
-                self.argument(f"{x}[{i}]")
+                self.argument(f"{items}[{i}]")
+                if kind == LIST:
+                    self.miss(f"len({x}) != {count}")
+
+    def unequal(self, x: str) -> str:
+        """Whether a value has another class or is not equal to that of the record."""
+        class_, wanted, hashed = self.object(), self.object(), next(self.words)
+        return f"type({x}) is not {class_} or not equals({x}, {wanted}, {hashed})"
 
     def result(self) -> str:
         """What the result is, as an expression."""
@@ -537,10 +625,7 @@ class Caller:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for record in self._records:
-            try:
-                found = record.call(args, kwargs)
-            except IndexError:  # another thread has shortened a list
-                continue
+            found = record.call(args, kwargs)
             if found is not MISS:
                 return found
         return self._called(*args, **kwargs)

@@ -220,20 +220,12 @@ is_false(PyObject *x, PyObject *name)
     return found == Py_False;
 }
 
-Buffer *
-value_of(State *state, Node *node)
+bool
+is_traced(State *state, Node *node)
 {
-    if (node->trace != Py_None) {
-        if (node->trace == NULL) {
-            return NULL;
-        }
-        if (!is_false(node->trace, state->name_active)
-            || !is_false(node->trace, state->name_dead)) {
-            return NULL;
-        }
-    }
-    PyObject *value = node->value;
-    return value != NULL && Py_TYPE(value) == state->buffer ? (Buffer *)value : NULL;
+    return node->trace != Py_None
+           && (node->trace == NULL || !is_false(node->trace, state->name_active)
+               || !is_false(node->trace, state->name_dead));
 }
 
 /* --- arrays --- */

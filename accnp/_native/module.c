@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define INTERFACE 2 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 3 /* raised with each change of what Python's side sees, also in __init__.py */
 
 extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[];
 
@@ -81,6 +81,7 @@ native_exec(PyObject *module)
         {&state->name_active, "active"},      {&state->name_dead, "dead"},
         {&state->name_called, "_called"},     {&state->name_allocate, "_allocate"},
         {&state->name_view, "_values"},       {&state->name_package, "__package__"},
+        {&state->name_dtype, "dtype"},        {&state->name_shape, "shape"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         *names[i].place = PyUnicode_InternFromString(names[i].text);
@@ -114,7 +115,8 @@ native_exec(PyObject *module)
     DO(blocks) DO(pool) DO(buffer_base) DO(node) DO(form) DO(array_base) DO(caller) DO(record_type)\
     DO(team) DO(walker) DO(array) DO(buffer) DO(const_op) DO(empty_params) DO(empty_tuple) DO(tracing)        \
     DO(record) DO(on_deep) DO(own_packages) DO(find_site) DO(get_frame) DO(one) DO(name_active)    \
-    DO(name_dead) DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)
+    DO(name_dead) DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)   \
+    DO(name_dtype) DO(name_shape)
 
 static int
 native_traverse(PyObject *module, visitproc visit, void *arg)

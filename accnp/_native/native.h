@@ -26,7 +26,8 @@ typedef struct {
     PyObject *tracing, *record, *on_deep, *own_packages, *find_site, *get_frame;
     Py_ssize_t limit;
     bool observed; /* whether each operation is recorded in Python, for observers */
-    PyObject *one, *name_active, *name_dead, *name_called, *name_allocate, *name_view, *name_package;
+    PyObject *one, *name_active, *name_dead, *name_called, *name_allocate, *name_view, *name_package,
+        *name_dtype, *name_shape;
     int64_t launches;
 } State;
 
@@ -114,8 +115,8 @@ typedef struct {
 
 /* An array over a buffer; NULL with an error. */
 PyObject *array_over(State *state, Buffer *buffer, PyObject *aval);
-/* The buffer of a node whose value is there and may be had, borrowed; NULL, without an error. */
-Buffer *value_of(State *state, Node *node);
+/* Whether a node belongs to a trace that is active, or whose values are refused. */
+bool is_traced(State *state, Node *node);
 
 /* --- launches: launch.c, team.c, stores.c --- */
 

@@ -5,11 +5,13 @@
 
 #include "native.h"
 
-enum { ARRAY, TUPLE, LIST, DICT, SAME, NUMBER }; /* kinds of arguments and results, see calls.c */
+/* Kinds of arguments and results, see calls.c. */
+enum { ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT };
 
 typedef struct {
     PyObject_HEAD
     int64_t *words;
+    Py_ssize_t count;
     PyObject *objects, *keeps;
 } Record;
 

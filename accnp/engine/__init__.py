@@ -57,7 +57,7 @@ from accnp.runtime.stream import Task, default_stream
 __all__ = [
     "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "is_ready",
     "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_of_pending",
-    "ready", "run_now", "run_plan", "settle", "where",
+    "ready", "run_plan", "settle", "where",
 ]  # fmt: skip
 
 # Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
@@ -239,8 +239,14 @@ def close(plan: Plan, free: Sequence[Node]) -> None:
 
 
 def _launch(
-    plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool, order: Sequence[Node] = ()
+    plan: Plan,
+    leaves: list[Node],
+    outputs: list[Node],
+    wait: bool,
+    order: Sequence[Node] = (),
+    most: int = BEHIND,
 ) -> None:
+    """Run a plan: at once if it has less work than `most`, else on the stream."""
     quick = plan.quick
     if watch.on:
         if watch.one_by_one:
@@ -255,7 +261,7 @@ def _launch(
     if devices.reach:
         there = execute.bring(plan, leaves, there)
     stream = execute.stream_of(plan)
-    at_once = wait or (plan.work < BEHIND if plan.device is None else not plan.waits)
+    at_once = wait or (plan.work < most if plan.device is None else not plan.waits)
     if at_once and stream.idle and None not in there:
         # An interrupt behind kernels that write over operands must be seen; see `_run`.
         if quick is not None and not plan.overwritten:
@@ -425,43 +431,16 @@ def run_plan(
     """
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
     # First, and by this thread: work on the stream must not wait for what is queued behind it.
-    materialise(leaves)
+    if not all([type(x.value) is Buffer for x in leaves]):
+        materialise(leaves)
     used = list(leaves)
     for k in plan.overwritten:
         ready(used[k])
         mine = k in donated and getrefcount(leaves[k]) == IN_TWO_LISTS
         if not (mine and has_own_buffer(leaves[k])):
             used[k] = const(execute.copied(leaves[k].value), leaves[k].aval)
-    _launch(plan, used, outputs, False)
+    _launch(plan, used, outputs, False, most=ASYNC)
     return outputs
-
-
-def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] | None:
-    """Run a small plan at once; None if it, or what it reads, goes through the stream.
-
-    `buffers` are the values of the leaves as far as they are there.
-    """
-    late = plan.work >= ASYNC if plan.device is None else plan.waits
-    if late or watch.on or not execute.stream_of(plan).idle:
-        return None
-    for value in buffers:
-        if type(value) is not Buffer and not isinstance(value, Buffer):
-            materialise(leaves)
-            buffers = [at_hand(x) for x in leaves]
-            if None in buffers:
-                return None
-            break
-    if devices.reach:
-        buffers = execute.bring(plan, leaves, buffers)
-    if plan.constants:
-        buffers = buffers + plan.constants
-    if plan.quick is not None:
-        return plan.quick(buffers)
-    try:
-        return execute.run(plan, buffers)
-    except Exception as error:
-        execute.blame(error)
-        raise
 
 
 def compile_plan(plan: Plan) -> None:

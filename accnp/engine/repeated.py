@@ -19,7 +19,7 @@ from accnp.runtime import device as devices
 from accnp.runtime.records import Repeat
 from accnp.runtime.stream import default_stream
 
-__all__ = ["arm", "switches"]
+__all__ = ["arm", "idle"]
 
 HELD = 2  # of a node: any way
 MOST = 4  # records of a form: each is looked at for graphs that fit the ones behind it
@@ -27,16 +27,11 @@ FORMS = 1024
 ROOM = 4096  # nodes and leaves: machine code lists them on the stack
 
 
-def switches(now: object) -> tuple[list[Any], list[tuple[Any, str, Any]]]:
-    """What must be empty, and what must stand for what, for any record to serve."""
+def idle() -> tuple[list[Any], list[tuple[Any, str, Any]]]:
+    """What must be empty, and which names must stand for what, for the extension to compute on this
+    thread: there is no GPU, and the stream has no work."""
     stream = default_stream()
-    same: list[tuple[Any, str, Any]] = [
-        (epoch, "now", now),
-        (vars(watch), "on", False),
-        (vars(devices), "reach", False),
-        (vars(stream), "_owner", 0),
-    ]
-    return [scoped, stream._queue], same
+    return [stream._queue], [(vars(devices), "reach", False), (vars(stream), "_owner", 0)]
 
 
 def arm(
@@ -80,7 +75,7 @@ def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> R
         (form, _held(found, i, i in stored), uses, ins)
         for i, ((form, *ins), uses) in enumerate(zip(found.key, found.uses, strict=True))
     ]
-    empty, same = switches(now)
+    empty, same = idle()
     made = Repeat(
         nodes=nodes,
         leaves=leaves,
@@ -89,8 +84,8 @@ def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> R
         results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],
         depth=order[0].depth,
         table=walk.table,
-        empty=empty,
-        same=same,
+        empty=[scoped, *empty],
+        same=[(epoch, "now", now), (vars(watch), "on", False), *same],
         keeps=(now, plan, walk, [n.form for n in order]),
     )
     return made.record()

@@ -218,9 +218,9 @@ class HostStep:
 OFTEN = 16
 
 
-def often(hits: int) -> bool:
+def often(hits: int, first: int = OFTEN) -> bool:
     """Whether this is the run to look at."""
-    return hits >= OFTEN and not hits & (hits - 1)
+    return hits >= first and not hits & (hits - 1)
 
 
 class Plan:

@@ -15,7 +15,7 @@ from typing import Any
 from accnp._native import Record
 from accnp.runtime import buffer as pool
 
-__all__ = ["Call", "Objects", "Repeat"]
+__all__ = ["Call", "Objects", "Repeat", "Table"]
 
 
 class Objects:
@@ -43,48 +43,71 @@ class Objects:
 
 
 @dataclass
-class Call:
-    """What a call of one signature does. Objects are compared by identity."""
+class Table:
+    """How the extension alone computes a call."""
 
-    positional: int  # arguments
-    names: Sequence[str]  # of the others
-    objects: Objects  # of the words below
-    arguments: Sequence[int]  # words: what each must be, see `calls.c`
-    leaves: int  # among them
-    nodes: Sequence[Any]  # closed over, before the arguments
+    empty: Sequence[Any]  # containers that must be empty for that
+    same: Sequence[tuple[Any, str, Any]]  # names that must stand for an object
     fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
     result: Sequence[int]  # words: what it is, of buffers without the fixed ones
     build: Callable[[tuple], Any] | None  # makes the result of that; None: it is that
-    table: Any  # its words, see `engine/table.py`
+    words: ctypes.Array  # see `engine/table.py`
     mode: int  # see `_native`
     team: Sequence[int]  # of threads, and helpers; or nothing
-    empty: Sequence[Any]  # containers that must be empty
+
+
+@dataclass
+class Call:
+    """What a call of one signature does."""
+
+    positional: int  # arguments
+    names: Sequence[str]  # of the others, compared by identity
+    objects: Objects  # of the words below
+    arguments: Sequence[int]  # words: what each must be, see `calls.c`
+    leaves: int  # among them
+    nodes: Sequence[Any]  # closed over, before the arguments
+    # Containers, and what says whether the record may be used while they are not empty.
+    conditions: Sequence[tuple[Any, Callable[[], bool]]]
     same: Sequence[tuple[Any, str, Any]]  # names that must stand for an object
+    finish: Callable[[tuple], Any]  # leaves (nodes, and Python numbers) to the result
+    table: Table | None  # what computes the result in its place, where it may
     keeps: Sequence[Any] = field(default=())  # what lives as long
 
     def record(self) -> Record:
         """The record that the extension reads."""
-        to = self.objects
+        to, t = self.objects, self.table
+        counts: list[int] = [0] * 10
+        if t is not None:
+            counts = [
+                *map(len, [t.empty, t.same, t.fixed, t.sizes]),
+                2 + len(t.team),
+                t.mode,
+                -1 if t.build is None else to.number(t.build),
+                ctypes.addressof(t.words),
+                *[*t.team, 0, 0][:2],
+            ]
         words = [
             self.positional,
-            *map(len, [self.names, self.empty, self.same, self.nodes]),
+            *map(len, [self.names, self.nodes]),
             self.leaves,
-            *map(len, [self.fixed, self.sizes]),
-            2 + len(self.team),
-            self.mode,
-            -1 if self.build is None else to.number(self.build),
-            ctypes.addressof(self.table),
-            *[*self.team, 0, 0][:2],
+            *map(len, [self.conditions, self.same]),
+            *counts,
+            to.number(self.finish),
             *to.numbers(self.names),
-            *to.numbers(self.empty),
-            *to.triples(self.same),
             *to.numbers(self.nodes),
             *self.arguments,
-            *self.fixed,
-            *to.spaces(self.sizes),
-            *self.result,
+            *[to.number(x) for pair in self.conditions for x in pair],
+            *to.triples(self.same),
         ]
+        if t is not None:
+            words += [
+                *to.numbers(t.empty),
+                *to.triples(t.same),
+                *t.fixed,
+                *to.spaces(t.sizes),
+                *t.result,
+            ]
         return Record(words, tuple(to.all), self.keeps)
 
 

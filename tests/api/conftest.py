@@ -2,18 +2,24 @@
 
 import pytest
 
+from accnp.api.compiled import armed
 from accnp.api.compiled import jit as jit_module
 
 
 @pytest.fixture
 def python_calls(monkeypatch):
-    """How many calls Python had a part in."""
+    """Names of the Python functions that had a part in calls: `_call`, `rerun`."""
     seen = []
-    original = jit_module.JitFunction._quick
 
-    def quick(self, *args):
-        seen.append(args)
-        return original(self, *args)
+    def noted(place, name):
+        original = getattr(place, name)
 
-    monkeypatch.setattr(jit_module.JitFunction, "_quick", quick)
+        def function(*args):
+            seen.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(place, name, function)
+
+    noted(jit_module.JitFunction, "_call")
+    noted(armed, "rerun")
     return seen

@@ -107,6 +107,172 @@ def test_namedtuples_can_get_rules_of_their_own():
     assert float(often(f, t)[0]) == 1
 
 
+class Box:
+    """A registered class with static data."""
+
+    def __init__(self, a, b, tag):
+        self.a, self.b, self.tag = a, b, tag
+
+
+jnp.tree_util.register_pytree_node(
+    Box, lambda box: ((box.a, box.b), box.tag), lambda tag, ab: Box(*ab, tag)
+)
+
+
+class Mode:
+    """A static value that equals others."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __hash__(self):
+        return hash(self.factor)
+
+    def __eq__(self, other):
+        return type(other) is Mode and self.factor == other.factor
+
+
+class Listed(NamedTuple):
+    """A namedtuple with an iterator of its own."""
+
+    a: object
+    b: object
+
+    def __iter__(self):
+        return iter([self.a, self.b])
+
+
+X32, KEY = jnp.asarray(X), jnp.random.key(3)
+ARGUMENTS = {
+    "class": lambda k: Box(X32 + k, {"a": Box(X32, (), None)}, ("tag", k % 2)),
+    "ordered": lambda k: collections.OrderedDict(b=X32 * k, a=X32),
+    "default": lambda k: collections.defaultdict(list, b=X32 * k, a=X32),
+    "own items": lambda k: Listed(X32, X32 * k),
+    "keys": lambda k: {("a", 1): X32, ("a", 0): X32 * k},
+    "typed key": lambda k: jnp.random.fold_in(KEY, k),
+    "float32": lambda k: X * k,
+    "float64": lambda k: X.astype("float64") * k,
+    "int64": lambda k: np.arange(5)[::2] + k,
+    "bool": lambda k: k == X % 2,
+    "transposed": lambda k: (X * k).T,
+    "without axes": lambda k: np.asarray(k, "float32"),
+    "empty": lambda k: np.zeros((0, 3)),
+    "bfloat16": lambda k: (X * k).astype(jnp.bfloat16),
+    "NumPy numbers": lambda k: [np.float32(k), np.int64(k), np.bool_(k % 2), np.complex64(k)],
+    "complex": lambda k: complex(k, -k),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_of_other_classes_need_no_python(name, python_calls):
+    make = ARGUMENTS[name]
+    f = jit(lambda tree: jnp.tree.map(lambda v: v, tree))
+
+    def leaves(tree):
+        made = jnp.tree.leaves(tree)
+        return [jnp.random.key_data(v) if name == "typed key" else v for v in made]
+
+    values = [jnp.block_until_ready(make(k)) for k in range(4)]
+    for k in range(40):
+        found = leaves(f(values[k % 4]))
+        for a, b in zip(found, leaves(values[k % 4]), strict=True):
+            assert a.aval is jnp.asarray(b).aval
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    python_calls.clear()
+    again = f(values[1])
+    assert python_calls == []
+    assert jnp.tree.structure(again) == jnp.tree.structure(values[1])
+
+
+def test_arrays_of_numpy_are_copied():
+    f = jit(lambda x: (x, x + 1))
+    x = np.ones(3, "float32")
+    for _ in range(40):
+        same, more = f(x)
+        x += 1
+        np.testing.assert_array_equal(np.asarray(same) + 1, np.asarray(more))
+        np.testing.assert_array_equal(np.asarray(same) + 1, x)
+
+
+def test_static_values_that_are_equal_need_no_python(python_calls):
+    f = jit(lambda x, mode, shape, name="": x.reshape(shape) * mode.factor, static_argnums=(1, 2),
+            static_argnames="name")  # fmt: skip
+    last = jit(lambda x, n: x * n, static_argnums=-1)
+    calls = [
+        lambda: f(X32, Mode(2.0), tuple([4, 3])),
+        lambda: f(X32, Mode(3.0), tuple([2, 6]), name="".join(["na", "me"])),
+        lambda: last(X32, int("70000")),
+        lambda: last(X32, float("1.5")),
+        lambda: last(X32, (lambda: 0.0)()),
+    ]
+    wanted = [np.asarray(call()) for call in calls]
+    for _ in range(40):
+        for call, value in zip(calls, wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(call()), value)
+    python_calls.clear()
+    for call in calls:
+        call()
+    assert python_calls == []
+    assert np.signbit(np.asarray(last(X32 + 1, -0.0))).all()
+    assert not np.signbit(np.asarray(last(X32 + 1, 0.0))).any()
+    assert f(X32, Mode(2), (4, 3)).dtype == np.float32
+    with pytest.raises(ValueError, match="hashable"):
+        last(X32, [1])
+
+
+def test_plans_with_steps_of_the_host_and_pending_arguments_are_matched(python_calls):
+    x = jnp.eye(4) * 3.0 + 1.0
+    eigenvalues = jit(lambda x: jnp.linalg.eigvals(x).real)
+    twice = jit(lambda x, k: (k, x * k))
+    for call in (lambda: eigenvalues(x), lambda: twice(x + 1, 2.5), lambda: twice(x, 2.5)):
+        first = jnp.tree.leaves(call())
+        for _ in range(40):
+            call()
+        python_calls.clear()
+        again = jnp.tree.leaves(call())
+        assert python_calls == ["rerun"]
+        for a, b in zip(first, again, strict=True):
+            assert a.aval is b.aval
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_options_of_this_thread_are_compared(python_calls):
+    f = jit(lambda x: x * jnp.arange(3.0).sum().astype(float))
+    x = jnp.ones(3, "float32")
+    for _ in range(40):
+        assert f(x).dtype == np.float32
+        with jnp.enable_x64(True):
+            assert f(x).dtype == np.float64
+        with jnp.numpy_rank_promotion("warn"):
+            assert f(x).dtype == np.float32
+    python_calls.clear()
+    f(x)
+    with jnp.enable_x64(True):
+        assert f(x).dtype == np.float64
+        f(x)
+    with jnp.numpy_rank_promotion("warn"):
+        f(x)
+    with jnp.numpy_rank_promotion("allow"):  # as outside
+        f(x)
+    assert python_calls == []
+
+
+def test_values_inside_of_derivatives_are_matched(python_calls):
+    f = jit(lambda x: x * 2)
+    x, seen = jnp.ones(3), []
+
+    def g(y):
+        seen.append(f(x))
+        return (f(y) * seen[-1]).sum()
+
+    for _ in range(40):
+        f(x)
+        jnp.grad(g)(x)
+    python_calls.clear()
+    np.testing.assert_array_equal(np.asarray(jnp.grad(g)(x)), 4)
+    assert python_calls == ["_call"]  # of the traced argument
+
+
 def test_names_are_told_apart():
     f = jit(lambda a, b=0.0, **more: a - b + sum(more.values()))
     x, y = jnp.ones(3), jnp.full(3, 5.0)
@@ -182,16 +348,16 @@ def test_keys_whose_comparison_empties_the_containers(equal):
 def test_a_tree_that_another_thread_changes_meanwhile(monkeypatch):
     """What a record says of the arguments is that of the program: not the next one's."""
     f = jit(lambda t: functools.reduce(operator.add, jnp.tree.leaves(t)))
-    x, run_now = jnp.ones(3), engine.run_now
+    x, run_plan = jnp.ones(3), engine.run_plan
     meanwhile = []
 
     def run(*args):
-        found = run_now(*args)
+        found = run_plan(*args)
         if meanwhile:
             tree.update(meanwhile.pop())
         return found
 
-    monkeypatch.setattr(engine, "run_now", run)
+    monkeypatch.setattr(engine, "run_plan", run)
     for _ in range(20):
         tree = {"a": x, "b": x}
         meanwhile.append({"c": x})
@@ -227,4 +393,4 @@ def test_wide_trees_are_left_to_python(python_calls, monkeypatch):
         often(f, [jnp.float32(1)] * count)
         python_calls.clear()
         assert len(f([jnp.float32(1)] * count)) == count
-        assert bool(python_calls) == (count > 4)
+        assert python_calls == ["rerun"] * (count > 4)

@@ -25,7 +25,7 @@ from accnp import _native
 from accnp._native import COMPILED, fallback
 from accnp.config import _quota
 from accnp.config import threads as on_threads
-from accnp.runtime import buffer, threads
+from accnp.runtime import buffer, records, threads
 
 NATIVE = [fallback, importlib.import_module("accnp._native._core")] if COMPILED else [fallback]
 NAMES = ["Python", "C"]
@@ -215,9 +215,11 @@ def test_a_record_outlives_the_pool() -> None:
     blocks = pool.blocks(64)
     blocks.fill(64, 1024)
     f: Any = Called()
-    f._records = (_native.Record([*[0] * 7, 1, 2, 0, -1, 0, 0, 0, 0, 64], (blocks,), None),)
+    # A buffer to make, a table that is never reached, and None as the result.
+    words = [*[0] * 9, 1, 2, 0, -1, 1, 0, 0, 1, 0, 64, 4, 2]
+    f._records = (_native.Record(words, (blocks, lambda leaves: "by a function", None), None),)
     del pool
-    assert f() == "by Python"
+    assert f() == "by a function"
 
 
 def test_functions_in_their_own_records_are_collected(native: Any) -> None:
@@ -225,7 +227,7 @@ def test_functions_in_their_own_records_are_collected(native: Any) -> None:
         __slots__ = ("__weakref__",)
 
     f: Any = Called()
-    f._records = (native.Record([0] * 14, (f,), None),)
+    f._records = (native.Record([*[0] * 10, 2, *[0] * 6], (f,), None),)
     seen = weakref.ref(f)
     del f
     gc.collect()
@@ -382,7 +384,48 @@ def test_values_that_cannot_be_exported() -> None:
 
 # --- nothing is lost, nothing is kept ---
 
+
+class Part:
+    """A registered class; what flattens it does first what a test says."""
+
+    act: Any = None
+
+    def __init__(self, a: Any, b: Any, tag: Any = "tag") -> None:
+        self.a, self.b, self.tag = a, b, tag
+
+
+def flatten_part(part: Part) -> tuple[tuple[Any, Any], Any]:
+    if Part.act is not None:
+        Part.act(part)
+    return (part.a, part.b), part.tag
+
+
+jnp.tree_util.register_pytree_node(
+    Part, flatten_part, lambda tag, children: Part(*children, tag=tag)
+)
+ONES = np.ones(4, "float32")
+add_parts = jnp.jit(lambda part: part.a + part.b)
+add = jnp.jit(lambda x, y: x + y)
+times = jnp.jit(lambda x, n: x * n[0], static_argnums=1)
+called_back = jnp.jit(lambda x, k: jnp.pure_callback(np.sin, x, x) * k)
+
+
+def matched(x: Any) -> list[Any]:
+    """Results of calls whose arguments Python functions have a part in."""
+    return [
+        add_parts(Part(x, x, ("tag", 1))),
+        add_parts(Part(x, x, ("tag", 2))),
+        add(x, ONES),
+        add(x, ONES[:1]),
+        add(x, np.float32(2)),
+        add(x * 2, x),
+        times(x, (70000, "text")),
+        called_back(x, 2.0),
+    ]
+
+
 PROGRAMS = {
+    "matched": lambda f, x: matched(x),
     "call": lambda f, x: f(x, {"a": x, "b": [x, 2.0]}),
     "misfit": lambda f, x: f(x, {"a": 1.0, "b": [x, 2]}),
     "eager": lambda f, x: (x + 1) * x,
@@ -426,6 +469,178 @@ def test_memory_in_cycles_of_garbage_goes_back_whole() -> None:
         del x, node, cycle
         gc.collect()
         assert float((jnp.zeros(100_000) + 2).sum()) == 200_000
+
+
+USERS_ERRORS = [ZeroDivisionError, IndexError, TypeError, StopIteration, KeyboardInterrupt]
+
+
+@pytest.mark.parametrize("error", USERS_ERRORS)
+@pytest.mark.parametrize("where", ["flatten", "children", "hash", "eq"])
+def test_exceptions_of_the_users_functions_are_not_lost(
+    monkeypatch: pytest.MonkeyPatch, where: str, error: type[BaseException]
+) -> None:
+    if (where, error) == ("hash", TypeError):
+        return  # static data need not have a hash
+    x = jnp.ones(3)
+    on: list[str] = []
+
+    def act(place: str) -> None:
+        if place in on:
+            raise error("of the user's function")
+
+    class Tag:
+        def __hash__(self) -> int:
+            act("hash")
+            return 5
+
+        def __eq__(self, other: object) -> bool:
+            act("eq")
+            return type(other) is Tag
+
+    class Items:
+        def __iter__(self) -> Any:
+            act("children")
+            return iter([x, x])
+
+    class Mine:
+        pass
+
+    def flatten(mine: Mine) -> tuple[Items, Tag]:
+        act("flatten")
+        return Items(), Tag()
+
+    jnp.tree_util.register_pytree_node(Mine, flatten, lambda tag, children: children)
+    f = jnp.jit(lambda pair: pair[0] + pair[1])
+    for _ in range(40):
+        f(Mine())
+    assert f._records  # type: ignore[attr-defined]
+    for _ in range(3):
+        on.append(where)
+        with pytest.raises(error, match="of the user's function"):
+            f(Mine())
+        on.clear()
+        np.testing.assert_array_equal(f(Mine()), 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["empty", "replace", "delete", "forget", "call", "switch", "collect", "trace"]
+)
+def test_functions_that_flatten_change_what_is_looked_at(name: str) -> None:
+    x = jnp.ones(3) * 1
+    f: Any = jnp.jit(lambda args, scale: args[0].a + args[0].b * scale + args[1])
+    other = jnp.jit(lambda x: x * 2)
+
+    def act(part: Part) -> None:
+        Part.act = None
+        if name == "empty":
+            args.clear()
+        elif name == "replace":
+            args[:] = [Part(x * 3, x * 5), x * 7]
+        elif name == "delete":
+            args[1].delete()
+        elif name == "forget":
+            f._records = ()
+            jnp.clear_caches()
+        elif name == "call":
+            assert float(f([Part(x, x), x], 1.0)[0]) == 3
+        elif name == "switch":
+            jnp.config.update("enable_x64", True)
+        elif name == "collect":
+            del part.a, args[1]
+            gc.collect(1)
+            args.append(x + 0)
+            part.a = x
+        else:
+            jnp.grad(lambda y: (other(y) * f([Part(x, x), x], 1.0)).sum())(x)
+
+    for k in range(120):
+        args = [Part(x, x), x + 0]
+        jnp.block_until_ready(args[1])
+        Part.act = act if k % 3 == 2 else None
+        try:
+            result = f(args, 1.0)
+        except (IndexError, RuntimeError, ValueError):
+            if name not in ("empty", "delete"):
+                raise
+        else:
+            assert float(result[0]) in ((3, 9, 15) if name == "replace" else (3,))
+        finally:
+            Part.act = None
+            if name == "switch":
+                jnp.config.update("enable_x64", False)
+
+
+def test_static_data_that_cannot_be_compared_are_left_to_python() -> None:
+    x = jnp.ones(3)
+
+    class Tag:
+        def __init__(self, hashed: Any, equal: Any) -> None:
+            self.hashed, self.equal = hashed, equal
+
+        def __hash__(self) -> Any:
+            return self.hashed
+
+        def __eq__(self, other: object) -> Any:
+            return self.equal
+
+    f: Any = jnp.jit(lambda part: part.a * 2)
+    for tag in (Tag(1, np.ones(2, bool)), Tag("text", True), [1], np.ones(3)):
+        for _ in range(20):
+            np.testing.assert_array_equal(f(Part(x, x, tag)), 2)
+    for _ in range(20):  # each is another program
+        with pytest.raises(ValueError, match="ambiguous"):
+            f(Part(x, x, Tag(1, np.ones(2, bool))))
+        np.testing.assert_array_equal(f(Part(x, x, Tag(2, False))), 2)
+
+
+# --- words of records ---
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is no extension")
+def test_wrong_words_are_refused() -> None:
+    """All but addresses is checked when a record is given to a function."""
+    made: list[tuple[list[int], tuple[Any, ...]]] = []
+
+    def record(words: list[int], objects: tuple[Any, ...], keeps: Any) -> Any:
+        made.append((words, objects))
+        return _native.Record(words, objects, keeps)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "Record", record)
+        f: Any = jnp.jit(
+            lambda n, t, *, named: (t["a"] + t["b"][0].a * named[1], [t["b"][1] * n, None]),
+            static_argnums=0,
+        )
+        x = jnp.ones(3)
+        tree = {"a": x, "b": (Part(x, x), 2.0, ONES)}
+        for _ in range(20):
+            f(3, tree, named=[x, 5])
+    (words, objects), *_ = made
+    assert words[9]  # it makes buffers
+
+    class Called(_native.Caller):
+        def _called(self, *args: Any) -> Any:
+            return None
+
+    g: Any = Called()
+    refused = 0
+    for at in range(len(words)):
+        for value in (-1, 0, 1, 3, 100, -(1 << 63), (1 << 63) - 1, words[at] + 1):
+            wrong = _native.Record([*words[:at], value, *words[at + 1 :]], objects, None)
+            try:
+                g._records = (wrong,)
+            except ValueError:
+                refused += 1
+        for cut in (words[:at], words[at + 1 :], [*words, 0]):
+            with pytest.raises(ValueError, match="not those of a call"):
+                g._records = (_native.Record(cut, objects, None),)
+    assert refused > 3 * len(words)
+    deep = [1, 0, 0, 0, *[0] * 6, 2, *[0] * 6, 0]
+    for _ in range(100_000):
+        deep += [1, 0, 1]
+    with pytest.raises(RecursionError):
+        g._records = (_native.Record(deep, (tuple,), None),)
+    g._records = (_native.Record(words, objects, None),)
 
 
 def test_hostile_classes_are_left_to_python() -> None:

@@ -1,47 +1,48 @@
 """Which calls of a jitted function the extension makes when they are met again.
 
 In: a function, an entry of its cache, and the arguments of a call that went well. Out: a record of
-such calls with the function (`runtime/records.py`); or nothing, where Python has a part in them.
+such calls with the function (`runtime/records.py`); or nothing, for arguments that only the general
+way knows. The extension runs the table of a plan of kernels by itself; for other plans, and while
+something else is in its way, it matches the arguments and calls `rerun`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import FunctionType
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp._native import ARRAY, DICT, LIST, NUMBER, SAME, TUPLE
+from accnp._native import ARRAY, CLASS, CONVERT, DICT, EQUAL, LIST, NUMBER, SAME, TUPLE
 from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.jit import Entry, JitFunction, is_outside_traces, rerun
 from accnp.array import Array
 from accnp.config import config, epoch, scoped
-from accnp.engine import ASYNC, repeated, watch
+from accnp.engine import ASYNC, ready, repeated, watch
 from accnp.engine.table import Walk
 from accnp.ir import trace as traces
-from accnp.pytree.structure import NODES, is_namedtuple
+from accnp.ir.node import Node
+from accnp.ir.op import static_key
+from accnp.pytree.structure import INNER, NODES, Structure, is_namedtuple
+from accnp.runtime import device as devices
 from accnp.runtime import threads
-from accnp.runtime.records import Call, Objects
+from accnp.runtime.records import Call, Objects, Table
 
 __all__ = ["arm"]
 
-MOST = 4  # records of a function: each is looked at by calls that fit the ones behind it
+MOST = 32  # records of a function: each is looked at by calls that fit the ones behind it
 ROOM = 4096  # leaves and results: machine code lists them on the stack
 
 
 def arm(
-    function: Any, entry: Any, args: Sequence[Any], kwargs: Mapping[str, Any], key: Any
+    function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: Mapping[str, Any], key: Any
 ) -> None:
     """Give a function a record for calls like this one, made under these switches."""
     now = epoch["now"]  # first: another thread may change them
     if all(e is not entry for e in list(function._cache.values())):
         return  # caches were cleared while this call ran: the program may be an old one
-    plan = entry.plan
-    if plan is None or plan.quick is None or plan.overwritten or plan.work >= ASYNC:
-        return
-    if entry.watched is not None or watch.on:
-        return
-    if scoped or key is not config.key:  # this thread may have other switches than the rest
+    if watch.on or key is not config.key:
         return
     words = _Words(Objects())
     try:
@@ -52,14 +53,32 @@ def arm(
     inputs = entry.graph.inputs[len(entry.consts) :]
     if [x.aval for x in inputs] != words.avals:
         return  # another thread has changed a container since
-    record = _record(now, entry, plan, words, len(args), list(kwargs))
-    if record is None:
-        return
-    others = [r for r in function._records if r.keeps[0] is not entry]
+    # Where this thread alone has switches of its own, they are compared in each call.
+    switches = (key,) if scoped else scoped, functools.partial(_has_key, key)
+    fastmath, owner = function._options.fastmath, function if entry.watched else None
+    record = Call(
+        positional=len(args),
+        names=list(kwargs),
+        objects=words.objects,
+        arguments=words.words,
+        leaves=len(words.leaves),
+        nodes=entry.consts,
+        conditions=[(traces.tracing, is_outside_traces), switches],
+        same=[(epoch, "now", now), (vars(watch), "on", False)],
+        finish=functools.partial(rerun, entry, fastmath, owner),
+        table=_table(entry, words),
+        keeps=(now, entry, entry.plan, entry.plan and entry.plan.walks),
+    )
+    others = [r for r in function._records if r.keeps[0] is now]
     function._records = (record.record(), *others[: MOST - 1])
 
 
-def _order(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+def _has_key(key: tuple[Any, ...]) -> bool:
+    """Whether this thread's switches are those of a record."""
+    return config.key == key
+
+
+def _order(function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
     """The places of the arguments in the order of their leaves."""
     names = list(kwargs)
     return [*range(len(args)), *[len(args) + names.index(k) for k in sorted(names)]]
@@ -75,57 +94,99 @@ class _Words:
         self.avals: list[Any] = []  # of the arguments
 
     def argument(
-        self, place: int, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, place: int, function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """One argument; LookupError for what is left to Python."""
+        """One argument; LookupError for what is left to the general way."""
         self.words.append(place)
+        numbers, names = function.static_parameters
         count = len(args)
         if place < count:
-            value, static = args[place], place in function._static_numbers
+            value, static = args[place], place in numbers or place - count in numbers
         else:
             name = list(kwargs)[place - count]
-            value, static = kwargs[name], name in function._static_names
-        self.same(value) if static else self.tree(value)
+            value, static = kwargs[name], name in names
+        self.static(value) if static else self.tree(value)
 
-    def same(self, value: Any) -> None:
-        """A static value that never changes: the same object is the same value."""
+    def static(self, value: Any) -> None:
+        """A static value: what equals it as a part of the key of a signature."""
         kind = type(value)
-        # Classes of their own may compare by what can change.
-        found = [k for k in _STATIC if isinstance(value, k)]
-        if not any(kind.__hash__ is k.__hash__ and kind.__eq__ is k.__eq__ for k in found):
-            raise LookupError(value)
-        self.words += [SAME, self.object(value)]
+        if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
+            self.words += [TUPLE, self.object(kind), len(value)]
+            for x in value:
+                self.static(x)
+        elif static_key(value)[1] is value:
+            self.equal(EQUAL, value)
+        else:  # numbers that equal ones with other keys
+            self.words += [SAME, self.object(value)]
+
+    def equal(self, first: int, value: Any) -> None:
+        """A value that is compared, after the words before it."""
+        try:
+            hashed = hash(value)
+        except TypeError as error:
+            raise LookupError(value) from error
+        self.words += [first, self.object(type(value)), self.object(value), hashed]
+
+    def leaf(self, aval: Any, *words: int, is_array: bool = True) -> None:
+        """A leaf of the arguments."""
+        self.words += words
+        self.avals.append(aval)
+        self.leaves.append(is_array)
 
     def tree(self, value: Any) -> None:
-        """An argument of arrays and numbers."""
+        """An argument that is not static, or a part of one."""
         kind = type(value)
         if kind is Array:
             aval = value._node.aval
-            self.words += [ARRAY, self.object(aval)]
-            self.avals.append(aval)
-            self.leaves.append(True)
+            self.leaf(aval, ARRAY, self.object(aval))
         elif kind in (float, int, bool):
             aval = as_node(value).aval
             dtype = aval.dtype
             how = {"f": 1, "i": -1, "b": 0}.get(dtype.kind)
             if how is None or (how and dtype.itemsize not in (4, 8)):
                 raise LookupError(value)
-            self.words += [NUMBER, self.object(kind), how * dtype.itemsize]
-            self.avals.append(aval)
-            self.leaves.append(False)
+            size = how * dtype.itemsize
+            self.leaf(aval, NUMBER, self.object(kind), size, is_array=False)
         elif value is None:
             self.words += [SAME, self.object(None)]
         elif kind is dict:
             self.words += [DICT, len(value)]
             for k in sorted(value):
-                self.words.append(self.key(k))
+                self.words.append(self.object(k))
                 self.tree(value[k])
         elif kind is list or kind is tuple or _is_plain_namedtuple(kind):
             self.words += [LIST if kind is list else TUPLE, self.object(kind), len(value)]
             for x in value:
                 self.tree(x)
+        elif (flatten := _flatten_of(kind)) is not None:
+            self.parts(value, flatten)
+        elif kind is complex or issubclass(kind, np.ndarray | np.generic):
+            self.converted(value)
         else:
             raise LookupError(value)
+
+    def parts(self, value: Any, flatten: Callable[[Any], tuple[Any, Any]]) -> None:
+        """An object of a registered class."""
+        pair = flatten(value)
+        if type(pair) is not tuple or len(pair) != 2:
+            raise LookupError(value)
+        parts = tuple(pair[0])
+        self.words += [CLASS, self.object(type(value))]
+        self.equal(self.object(flatten), pair[1])
+        self.words.append(len(parts))
+        for x in parts:
+            self.tree(x)
+
+    def converted(self, value: Any) -> None:
+        """A number of NumPy's, a complex one, or an array of NumPy's."""
+        kind = type(value)
+        like: tuple[Any, Any] = (None, None)
+        if isinstance(value, np.ndarray):
+            if kind is not np.ndarray or value.dtype.fields:  # float0 has fields
+                raise LookupError(value)
+            like = (value.dtype, value.shape)
+        aval = as_node(value).aval
+        self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, _convert, *like]))
 
     def result(self, node: Any, leaves: Iterator[tuple[int, Any]]) -> None:
         """A result of this structure; LookupError for what is left to Python."""
@@ -146,7 +207,7 @@ class _Words:
             self.result(x, leaves)
 
     def key(self, key: Any) -> int:
-        """A key of a dictionary, which is looked up without calls of Python functions."""
+        """A key of a dictionary that is a result, made without calls of Python functions."""
         if type(key) not in (str, int):
             raise LookupError(key)
         return self.object(key)
@@ -161,19 +222,52 @@ def _is_plain_namedtuple(kind: type) -> bool:
     return is_namedtuple(kind) and kind not in NODES and kind.__iter__ is tuple.__iter__
 
 
+def _flatten_of(kind: type) -> Callable[[Any], tuple[Any, Any]] | None:
+    """The function that takes values of a class apart, as `pytree.take` does."""
+    if kind in NODES:
+        return NODES[kind].flatten
+    if is_namedtuple(kind):
+        return _items
+    return functools.partial(_inside, INNER[kind].take) if kind in INNER else None
+
+
+def _items(value: Any) -> tuple[Any, None]:
+    return value, None
+
+
+def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any) -> tuple[Any, Any]:
+    """The array in a leaf of users, such as typed random keys."""
+    found: list[Any] = []
+    node = take(value, found.append)
+    if node is None:  # a leaf of programs, too
+        raise LookupError(value)
+    return found, node[1]
+
+
+def _convert(value: Any) -> Node:
+    """The node of a number or an array of NumPy's, with its value."""
+    node = as_node(value)
+    ready(node)
+    return node
+
+
 _KINDS = {tuple: TUPLE, list: LIST, dict: DICT}
-_STATIC = (int, float, str, bytes, bool, type(None), type, FunctionType, np.dtype)
 
 
-def _record(
-    now: object, entry: Any, plan: Any, words: _Words, positional: int, names: Sequence[str]
-) -> Call | None:
+def _table(entry: Entry, words: _Words) -> Table | None:
+    """How the extension computes such a call by itself; None for plans that it cannot run."""
+    plan = entry.plan
+    if plan is None or plan.quick is None or plan.overwritten or plan.work >= ASYNC:
+        return None
+    if entry.watched is not None or devices.reach:
+        return None
     walk: Walk = plan.walks
-    empty, same = repeated.switches(now)
+    empty, same = repeated.idle()
     team: tuple[int, ...] = ()
-    if walk.helpers:
+    if walk.helpers:  # as many as threads of the whole process have
         team = threads.call_helpers(walk.helpers)
         same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
+        empty.append(scoped)
     closed, known = len(entry.consts), len(words.leaves) + len(entry.consts)
     results = []
     for which, aval in zip(walk.outputs, entry.out_avals, strict=True):
@@ -190,21 +284,14 @@ def _record(
     except LookupError:
         made, build = _Words(words.objects), entry.out_spec.unflatten
         made.result((tuple, None, (None,) * len(results)), iter(results))
-    return Call(
-        positional=positional,
-        names=names,
-        objects=words.objects,
-        arguments=words.words,
-        leaves=len(words.leaves),
-        nodes=entry.consts,
+    return Table(
+        empty=empty,
+        same=same,
         fixed=[b.ptr for b in plan.constants],
         sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
         result=made.words,
         build=build,
-        table=walk.table,
+        words=walk.table,
         mode=walk.mode,
         team=team,
-        empty=[traces.tracing, *empty],
-        same=same,
-        keeps=(entry, plan, walk),
     )

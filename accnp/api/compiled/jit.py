@@ -1,12 +1,12 @@
 """`jit`: trace once for each signature, plan once, then run the plan.
 
-In: a Python function and its arguments. Out: arrays, ready or in flight. A call of a known program
-that is small enough to run at once takes a short way.
+In: a Python function and its arguments. Out: arrays, ready or in flight. A call has two ways. The
+general one (`_call`) finds the program of its signature, or traces it. From the second call on, a
+record of the signature (`armed.py`) lets the extension match the arguments and run the program.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-import numpy as np
-
 from accnp import engine, errors
-from accnp._native import Caller, Record
+from accnp._native import COMPILED, Caller, Record
 from accnp.api.arguments.convert import as_node, is_host_value
 from accnp.api.compiled import misses
 from accnp.api.compiled.statics import (
@@ -38,11 +36,10 @@ from accnp.engine.steps import often
 from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
-from accnp.ir.node import CONST, EMPTY, Node, const, user_site
-from accnp.ir.op import static_key
-from accnp.ir.trace import DEAD, belongs, state, tracing, untraced
+from accnp.ir.node import Node, user_site
+from accnp.ir.trace import belongs, state, untraced
 from accnp.primitives.control import call as record_call
-from accnp.pytree import PyTree, flatten_arrays, take
+from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace, wraps
 from accnp.transforms.axes import bound
@@ -56,9 +53,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Q = ParamSpec("Q")
 
-_new = Array.__new__
-# Arguments that need no second look.
-_PLAIN = frozenset((Array, float, int, bool, complex, np.ndarray))
+# How many calls of a signature come before its record. Making one takes 11 us, and a call of the
+# general way 14 us. For the fallback, a record is compiled to a Python function in 0.5 ms
+# (development machine, 2026-11).
+ARM = 2 if COMPILED else 16
 
 # One cache for each function, shared by all its jitted forms with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
@@ -97,7 +95,7 @@ class Entry:
         self.plans: dict[Any, engine.Plan] = {}  # for GPUs
         self.placed = engine.placed(graph.nodes)  # nodes that say where it runs
         self.watched: Watched | None = None
-        self.hits = 0  # of short calls
+        self.hits = 0  # calls of the general way
 
     def load(
         self, fastmath: bool, donated: Sequence[int] = (), leaves: Sequence[Node] = ()
@@ -118,9 +116,10 @@ class Entry:
                 self.plans[device] = plan
         return plan
 
-    def put_together(self, results: Sequence[Node], call: Call) -> Any:
-        """The results as the function returned them; what is behind them goes into references."""
-        refs = [*call.refs, *self.closed]
+    def put_together(self, results: Sequence[Node], refs: Sequence[Any] = ()) -> Any:
+        """Return the results as the function returned them. Those after them are the new contents
+        of references: of `refs`, among the arguments, and of those closed over."""
+        refs = [*refs, *self.closed]
         if refs:
             n = len(results) - len(refs)
             set_refs(refs, results[n:], "jit")
@@ -150,6 +149,29 @@ def run_donating(
         for i in gone:
             call.leaves[i - n]._node = leaves[i]
         raise
+
+
+def rerun(
+    entry: Entry, fastmath: bool, function: JitFunction | None, given: Sequence[Node | float]
+) -> Any:
+    """Return the result of a call whose leaves the extension has matched: nodes and Python numbers.
+
+    `fastmath` is the option of `jit`. `function` is needed only for an entry that is watched.
+    """
+    try:
+        if function is not None and entry.watched is not None:
+            entry.watched.check(function._name, function._parameter)
+        leaves = [*entry.consts, *[x if type(x) is Node else as_node(x) for x in given]]
+        plan = entry.load(fastmath or config.fastmath, (), leaves)
+        return entry.put_together(engine.run_plan(plan, leaves, entry.out_avals))
+    except BaseException as error:
+        errors.hide_frames(error)
+        raise
+
+
+def is_outside_traces() -> bool:
+    """Whether this thread is not tracing, and no name of a mapped axis is bound in it."""
+    return state.abstract is None and not (bound() or state.named or state.varying is not None)
 
 
 def _attributes(held: Any) -> dict[str, Any]:
@@ -200,10 +222,8 @@ class JitFunction(Caller, Generic[P, R]):
         self._fun: Callable[..., R] = fun  # of any arguments: tracing rebuilds them
         self._options = options
         self._static_numbers, self._static_names = resolve_static(fun, options)
-        self._has_static = bool(self._static_numbers or self._static_names)
-        # Whether calls may take the short way.
-        self._short = not options.donates and all(i >= 0 for i in self._static_numbers)
         self._cache = _cache_of(fun, options)
+        self._hits = 0  # calls of the general way
 
     @property
     def static_parameters(self) -> tuple[tuple[int, ...], frozenset[str]]:
@@ -229,10 +249,6 @@ class JitFunction(Caller, Generic[P, R]):
 
     def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if self._short and not (tracing and state.abstract is not None):
-                found = self._quick(args, kwargs)
-                if found is not None:
-                    return found[0]
             return self._call(args, kwargs)
         except BaseException as error:
             errors.hide_frames(error)
@@ -241,79 +257,6 @@ class JitFunction(Caller, Generic[P, R]):
     if TYPE_CHECKING:
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
-
-    def _quick(self, args: tuple, kwargs: dict[str, Any], flat: bool = True) -> tuple[Any] | None:
-        """The result of a small known program of concrete arguments; None for anything else.
-
-        `flat`: whether the arguments may be arrays and numbers by position alone.
-        """
-        leaves: Sequence[Any] = args
-        form = None
-        if kwargs or self._has_static or not flat:
-            leaves = []
-            form = self._form(args, kwargs, leaves.append)
-        nodes, buffers, key = [], [], [form]
-        for x in leaves:
-            if type(x) is Array:
-                node = x._node
-                if node.trace is not None and (node.trace.active or isinstance(node.trace, DEAD)):
-                    return None
-            elif type(x) in _PLAIN:
-                try:
-                    node = as_node(x)
-                except (TypeError, OverflowError):  # the general way says which argument it is
-                    return None
-            else:
-                return self._quick(args, kwargs, False) if form is None else None
-            nodes.append(node)
-            buffers.append(node.value)
-            key.append(node.aval)
-        key.append(config.key)
-        try:
-            entry = self._cache.get(tuple(key))
-        except TypeError:  # static values, or static data of a pytree, that cannot be hashed
-            return None
-        if entry is None or bound():
-            return None
-        if entry.watched is not None:
-            entry.watched.check(self._name, self._parameter)
-        if entry.consts:
-            nodes = [*entry.consts, *nodes]
-            buffers = [x.value for x in nodes]
-        plan = entry.plan
-        if devices.reach:
-            device = engine.place_of(entry.placed, nodes)
-            plan = plan if device is None else entry.plans.get(device)
-        if plan is None:
-            return None
-        found = engine.run_now(plan, nodes, buffers)
-        if found is None:
-            return None
-        entry.hits += 1
-        if often(entry.hits):
-            _arm(self, entry, args, kwargs, key[-1])
-        if entry.single:
-            result = _new(Array)
-            result._node = Node(CONST, (), EMPTY, entry.out_avals[0], found[0], None, 0, None)
-            return (result,)
-        return (entry.out_spec.unflatten([*map(wrap, map(const, found, entry.out_avals))]),)
-
-    def _form(self, args: tuple, kwargs: dict[str, Any], add: Callable[[Any], None]) -> Any:
-        """Structure and static values of a call, bare, as a part of a key; leaves are handed over.
-
-        Arrays and numbers by position alone need none: they have no other structure.
-        Static values stand in it as their keys, since equal ones may be different programs.
-        """
-        if not self._has_static:
-            return take((args, kwargs) if kwargs else args, add)
-        numbers, names = self._static_numbers, self._static_names
-        static = [static_key(a) for i, a in enumerate(args) if i in numbers]
-        dynamic = [a for i, a in enumerate(args) if i not in numbers]
-        if not kwargs:
-            return len(args), *static, take(dynamic, add)
-        named = [(k, *static_key(v)) for k, v in kwargs.items() if k in names]
-        rest = {k: v for k, v in kwargs.items() if k not in names}
-        return len(args), *static, *named, take((dynamic, rest), add)
 
     # --- the general way ---
 
@@ -324,14 +267,14 @@ class JitFunction(Caller, Generic[P, R]):
         # The program of a part is traced whole, since derivatives look at what differs in it.
         if config.disable_jit or state.varying is not None:
             return self._fun(*args, **kwargs)
-        began = _cleared
+        switches = config.key
         call, entry, leaves = self.entry_of(args, kwargs)
         if state.abstract is None and any(_outer(x) for x in entry.consts):
             # A program that serves this call only: its operations are found again, it is not.
-            return entry.put_together(evaluate(entry.graph, leaves), call)
+            return entry.put_together(evaluate(entry.graph, leaves), call.refs)
         if state.abstract is not None or any(_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
-            return entry.put_together(record_call("jit", leaves, params), call)
+            return entry.put_together(record_call("jit", leaves, params), call.refs)
         donated: Sequence[int] = ()
         if self._options.donates:
             donated = imported("accnp.api.compiled.donated").taken(entry, call)
@@ -341,14 +284,15 @@ class JitFunction(Caller, Generic[P, R]):
                 "eval_shape, or leave the option's context first"
             )
         plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
-        if self._short and not bound() and not state.named and not (call.refs or entry.closed):
-            plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
-            form = None if plain else self._form(args, kwargs, _ignored)
-            avals = [x.aval for x in leaves[len(entry.consts) :]]
-            with contextlib.suppress(TypeError):  # as above
-                _enter(self._cache, (form, *avals, config.key), entry, began)
         results = run_donating(plan, entry, call, leaves, donated, self._name)
-        return entry.put_together(results, call)
+        result = entry.put_together(results, call.refs)
+        entry.hits += 1
+        self._hits += 1
+        plain = not (self._options.donates or call.refs or entry.closed or call.deleted)
+        known = entry.hits >= ARM and (often(entry.hits, ARM) or often(self._hits, ARM))
+        if known and plain and is_outside_traces():
+            _arm(self, entry, args, kwargs, switches)
+        return result
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
         """Return the traced signature of these arguments, made if it is new, and its inputs."""
@@ -556,10 +500,6 @@ def _arm(
         _armed.add(function)
     # Loaded here: not in programs that call each function once.
     imported("accnp.api.compiled.armed").arm(function, entry, args, kwargs, key)
-
-
-def _ignored(x: Any) -> None:
-    """Take a leaf of which nothing is wanted."""
 
 
 def _outer(node: Node) -> bool:

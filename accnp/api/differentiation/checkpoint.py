@@ -604,7 +604,7 @@ def checkpoint(
         results = items(record(OPS["remat2"], tuple(leaves), params))
         on_host = entry.constants or any(map(is_host_value, call.leaves))
         if not on_host or call.refs or entry.closed:
-            return entry.put_together(results, call)
+            return entry.put_together(results, call.refs)
         given = dict(enumerate(call.leaves, len(entry.consts)))
         outs = handed_through(entry.graph, given, entry.constants, results)
         return entry.out_spec.unflatten(outs)
