@@ -16,9 +16,17 @@ import sys
 from _thread import _local, allocate_lock
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import Any, ClassVar
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ReferenceType
+
+if TYPE_CHECKING:  # what the package installs here
+    from queue import SimpleQueue
+
+    from accnp.array import Array
+    from accnp.ir.op import Op
+    from accnp.ir.trace import Trace
+    from accnp.runtime.buffer import Buffer
 
 __all__ = [
     "ALONE",
@@ -85,7 +93,7 @@ class Blocks:
 
     def __init__(self, pool: Pool, size: int) -> None:
         self.pool, self.size = pool, size
-        self._items: deque[tuple[int, Any]] = deque()
+        self._items: deque[tuple[int, object]] = deque()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -155,7 +163,7 @@ class Pool:
         found = self._sizes.get(size)
         return self._sizes.setdefault(size, Blocks(self, size)) if found is None else found
 
-    def empty(self, nbytes: int) -> Any:
+    def empty(self, nbytes: int) -> Buffer:
         """A buffer of so many bytes, with unspecified contents."""
         if nbytes < 0:
             raise ValueError(f"empty: a size cannot be negative; got {nbytes}; pass 0 or more")
@@ -173,7 +181,7 @@ class Pool:
         """The lists of free blocks, by size."""
         return [b for _, b in sorted(self._sizes.copy().items())]
 
-    def _allocate(self, blocks: Blocks | None, nbytes: int) -> Any:
+    def _allocate(self, blocks: Blocks | None, nbytes: int) -> Buffer:
         raise NotImplementedError
 
 
@@ -195,7 +203,7 @@ class BufferBase:
     ptr: int
     nbytes: int
 
-    def __init__(self, ptr: int, nbytes: int, memory: Any, blocks: Blocks | None = None) -> None:
+    def __init__(self, ptr: int, nbytes: int, memory: object, blocks: Blocks | None = None) -> None:
         self.ptr = ptr
         self.nbytes = nbytes
         self.memory = memory
@@ -228,43 +236,46 @@ class BufferBase:
 # --- nodes and arrays ---
 
 
+Site = tuple[CodeType, int]  # a line of the user's: code and instruction
+
+
 class _State:
     """What the package's classes and functions are, as it installed them."""
 
-    buffer: ClassVar[Any] = None
-    array: ClassVar[Any] = None
-    const: ClassVar[Any] = None
-    params: ClassVar[dict[str, Any]] = {}
-    tracing: ClassVar[list[Any]] = []
-    record: ClassVar[Any] = None
-    on_deep: ClassVar[Any] = None
-    own_packages: ClassVar[dict[Any, bool]] = {}
-    find_site: ClassVar[Any] = None
+    buffer: ClassVar[type[Buffer]]
+    array: ClassVar[type[Array]]
+    const: ClassVar[Op]
+    params: ClassVar[dict[str, Any]]
+    tracing: ClassVar[list[Trace]]
+    record: ClassVar[Callable[[Op, tuple[Node, ...]], Node]]
+    on_deep: ClassVar[Callable[[Node], None]]
+    own_packages: ClassVar[dict[str | None, bool]]
+    find_site: ClassVar[Callable[[FrameType], Site | None]]
     limit: ClassVar[int] = sys.maxsize
     observed: ClassVar[bool] = False
-    launches: ClassVar[Any] = itertools.count()
+    launches: ClassVar[itertools.count[int]] = itertools.count()
     looks: ClassVar[int] = 0
 
 
-def install_buffers(kind: type) -> None:
+def install_buffers(kind: type[Buffer]) -> None:
     """Set the class that buffers are made of."""
     _State.buffer = kind
 
 
-def install_arrays(kind: type) -> None:
+def install_arrays(kind: type[Array]) -> None:
     """Set the class that arrays are made of."""
     _State.array = kind
 
 
 def install_recording(
     *,
-    const: Any,
+    const: Op,
     params: dict[str, Any],
-    tracing: list[Any],
-    record: Callable[..., Any],
+    tracing: list[Trace],
+    record: Callable[[Op, tuple[Node, ...]], Node],
     on_deep: Callable[[Node], None],
     own_packages: dict[str | None, bool],
-    find_site: Callable[[FrameType], Any],
+    find_site: Callable[[FrameType], Site | None],
     get_frame: Callable[[int], FrameType],
 ) -> None:
     """Set what recording needs: the operation and the parameters of leaves, the list of open
@@ -284,7 +295,7 @@ class Form:
 
     __slots__ = ("aval", "op", "takes", "wide")
 
-    def __init__(self, op: Any, takes: Any, aval: Any, wide: bool) -> None:
+    def __init__(self, op: Op, takes: int | None, aval: Any, wide: bool) -> None:
         self.op, self.takes, self.wide = op, takes, wide
         self.aval: Any = aval
 
@@ -302,14 +313,14 @@ class Node:
 
     def __init__(
         self,
-        op: Any,
+        op: Op,
         inputs: tuple[Node, ...],
         params: dict[str, Any],
         aval: Any,
         value: Any,
-        trace: Any,
+        trace: Trace | None,
         depth: int,
-        site: Any,
+        site: Site | None,
         form: Form | None = None,
     ) -> None:
         self.op = op
@@ -339,14 +350,14 @@ class ArrayBase:
         raise NotImplementedError
 
 
-def wrap(node: Node) -> Any:
+def wrap(node: Node) -> Array:
     """Return an array of a node."""
     made = _State.array.__new__(_State.array)
     made._node = node
     return made
 
 
-def operate(form: Form, operands: tuple[Node, ...]) -> Any:
+def operate(form: Form, operands: tuple[Node, ...]) -> Array:
     """Return an array of a new pending operation: its form, and a tuple of operands."""
     depth = 0
     for x in operands:
@@ -382,7 +393,9 @@ def observe_recording(on: bool) -> None:
 class Record:
     """What calls of one signature do, see `calls.c`; of graphs, the extension alone has records."""
 
-    def __init__(self, words: Sequence[int], objects: tuple[Any, ...], keeps: Any) -> None:
+    def __init__(
+        self, words: Sequence[int], objects: tuple[Any, ...], keeps: Sequence[Any]
+    ) -> None:
         self.keeps = keeps
         self._words, self._objects = words, objects
 
@@ -858,7 +871,7 @@ class Team:
         self.helpers = self.looks = 0
         self._busy = 0
         self._lock = allocate_lock()
-        self._jobs: Any = None  # a queue, once there are helpers
+        self._jobs: SimpleQueue[_Job] | None = None  # a queue, once there are helpers
         _teams[self.address] = self
 
     @property
@@ -880,8 +893,10 @@ class Team:
 
     def attend(self, place: int) -> None:
         """Help from a place, for ever."""
+        jobs = self._jobs
+        assert jobs is not None, "attend: reserve a place first"
         while True:
-            job = self._jobs.get()
+            job = jobs.get()
             with self._lock:
                 self._busy += 1
             job.help()
@@ -896,8 +911,9 @@ class Team:
         # while helpers work: the frames stay until the helpers are done.
         job.frame = sys._getframe()
         error: BaseException | None = None
-        for _ in range(min(helpers, self.helpers, (n - 1) // chunk)):
-            self._jobs.put(job)
+        if self._jobs is not None:
+            for _ in range(min(helpers, self.helpers, (n - 1) // chunk)):
+                self._jobs.put(job)
         while True:
             try:
                 job.finish()
@@ -941,7 +957,7 @@ def _raise_late() -> None:
             del error
 
 
-def _copy(argv: Any, counter: Any, n: int, chunk: int) -> None:
+def _copy(argv: Sequence[int] | int, counter: object, n: int, chunk: int) -> None:
     to, source, nbytes = _read(argv, 3) if isinstance(argv, int) else argv
     ctypes.memmove(to, source, nbytes)
 
@@ -953,7 +969,7 @@ def _replaced(argv: int, counter: int, n: int, chunk: int) -> None:
 _SPREAD = ctypes.CFUNCTYPE(
     None, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4
 )  # entry, argv, n, chunk, team, helpers
-_keep: list[Any] = []
+_keep: list[object] = []
 
 
 def _address(kind: Any, function: Callable[..., None]) -> int:
@@ -976,7 +992,7 @@ def register_code(file: bytes) -> None:
 # --- looking through many objects ---
 
 
-def select(objects: list[Any], is_wanted: Callable[[type], bool]) -> list[Any]:
+def select(objects: list[object], is_wanted: Callable[[type], bool]) -> list[object]:
     """Return the objects of a list whose type is wanted, without weak references that have no
     callback; the function that says so is asked once for each type."""
     kinds = {id(kind): kind for kind in map(type, objects)}  # a type need not have a hash

@@ -16,7 +16,7 @@ import numpy as np
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
-from accnp.runtime.driver import Driver, drivers, explain
+from accnp.runtime.driver import Driver, Memory, drivers, explain
 
 __all__ = [
     "DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move",
@@ -48,9 +48,10 @@ class DeviceBuffer(Buffer):
     """
 
     __slots__ = ("_host", "_own", "device", "event", "origin")
+    memory: Memory
 
     def __init__(
-        self, device: Device, ptr: int, nbytes: int, memory: Any, own: bool, made_by: str = ""
+        self, device: Device, ptr: int, nbytes: int, memory: Memory, own: bool, made_by: str = ""
     ) -> None:
         super().__init__(ptr, nbytes, memory)
         self._own = own

@@ -16,6 +16,7 @@ from accnp.errors import JaxRuntimeError
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
+from accnp.ir.trace import Deleted
 from accnp.primitives.kinds import zeros_like_aval
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
     found = [*nodes]
     for i, node in call.deleted:
         if n + i in used or call.function._options.keep_unused:
+            assert isinstance(node.trace, Deleted)
             raise node.trace.error()
         found[i] = zeros_like_aval(node.aval)
     return found
