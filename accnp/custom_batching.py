@@ -1,4 +1,4 @@
-"""`accnp.custom_batching`: functions with a batching rule of the user's.
+"""`accnp.custom_batching`: functions with a user-defined batching rule.
 
 >>> import accnp as jax
 >>> one_by_one = jax.custom_batching.sequential_vmap(lambda x: x + 1)

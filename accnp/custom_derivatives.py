@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.custom_derivatives`: functions with derivative rules of the user's, and what rules get.
+"""`accnp.custom_derivatives`: functions with user-defined derivative rules, and what rules get.
 
 >>> import accnp as jax
 >>> f = jax.custom_derivatives.custom_gradient(lambda x: (x**2, lambda ct: ct * x))

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.ffi`: calls of compiled functions of the user's, re-exported one by one.
+"""`accnp.ffi`: calls of compiled user functions, re-exported one by one.
 
 >>> import accnp as jax, ctypes
 >>> capsule = jax.ffi.pycapsule(ctypes.CDLL(None).free)

@@ -156,7 +156,7 @@ class Pool:
         return self._dropped_before
 
     def blocks(self, nbytes: int) -> Blocks:
-        """The free blocks for a request of so many bytes."""
+        """The free blocks for a request of this many bytes."""
         size = _size_class(nbytes)
         if size > MOST:
             raise MemoryError(f"blocks: no block has {nbytes} bytes")
@@ -164,7 +164,7 @@ class Pool:
         return self._sizes.setdefault(size, Blocks(self, size)) if found is None else found
 
     def empty(self, nbytes: int) -> Buffer:
-        """A buffer of so many bytes, with unspecified contents."""
+        """A buffer of this many bytes, with unspecified contents."""
         if nbytes < 0:
             raise ValueError(f"empty: a size cannot be negative; got {nbytes}; pass 0 or more")
         blocks = self._sizes.get(_size_class(nbytes))
@@ -236,7 +236,7 @@ class BufferBase:
 # --- nodes and arrays ---
 
 
-Site = tuple[CodeType, int]  # a line of the user's: code and instruction
+Site = tuple[CodeType, int]  # a user line: code and instruction
 
 
 class _State:
@@ -905,7 +905,7 @@ class Team:
                 self._busy -= 1
 
     def share(self, entry: int, argv: int, n: int, chunk: int, helpers: int) -> None:
-        """Run a kernel on this thread and on so many helpers at most."""
+        """Run a kernel on this thread and on at most this many helpers."""
         job = _Job(entry, argv, n, chunk)
         # Buffers live in the frames of the callers. An exception of a signal handler may end these
         # while helpers work: the frames stay until the helpers are done.

@@ -296,7 +296,7 @@ array_getbuffer(Array *self, Py_buffer *view, int flags)
     if (values == NULL) {
         return -1;
     }
-    /* The values of a class of the user's may be an array again. */
+    /* The values of a user class may be an array again. */
     int failed = Py_EnterRecursiveCall(" while values are exported");
     if (!failed) {
         failed = PyObject_GetBuffer(values, view, flags);

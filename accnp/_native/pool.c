@@ -287,10 +287,10 @@ pool_sizes(Pool *self, PyObject *Py_UNUSED(ignored))
 
 static PyMethodDef pool_methods[] = {
     {"blocks", (PyCFunction)(void (*)(void))pool_blocks,
-     METH_METHOD | METH_FASTCALL | METH_KEYWORDS, "The free blocks for a request of so many bytes."},
+     METH_METHOD | METH_FASTCALL | METH_KEYWORDS, "The free blocks for a request of this many bytes."},
     {"empty", (PyCFunction)(void (*)(void))pool_empty,
      METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "A buffer of so many bytes, with unspecified contents. New ones are made by the method\n"
+     "A buffer of this many bytes, with unspecified contents. New ones are made by the method\n"
      "`_allocate(blocks, nbytes)`, where blocks is None for sizes beyond all classes."},
     {"sizes", (PyCFunction)pool_sizes, METH_NOARGS, "The lists of free blocks, by size."},
     {NULL},

@@ -166,7 +166,7 @@ def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[
 def pace(
     calls: Mapping[str, Call], most: int, seconds: float, least: int = 5, known: int | None = None
 ) -> tuple[int, int]:
-    """How many rounds of how many calls fit into so many seconds: samples of 1 ms or more where a
+    """How many rounds of how many calls fit into this many seconds: samples of 1 ms or more where a
     call is short (of `known` calls where that is said), and from `least` to `most` rounds."""
     took, rested = [], 0.0
     for call in calls.values():
@@ -185,7 +185,7 @@ def pace(
 def busy(call: Call, seconds: float = 0.3) -> float:
     """How many processors a call keeps busy: CPU time of all threads over wall time.
 
-    It is called again and again for about so many seconds, from when other threads rest.
+    It is called again and again for about this many seconds, from when other threads rest.
     """
     call()
     _rest()

@@ -72,7 +72,7 @@ class Generated:
         # Of kernels for GPUs: threads of a block and blocks that make use of the whole work,
         # whether the text is one for the processor, and what is launched after it.
         self.threads, self.blocks, self.tasks = 256, 1, False
-        self.once = False  # whether all of so many blocks must be launched: none does two pieces
+        self.once = False  # whether all blocks must be launched: none does two pieces
         self.then: tuple[Generated, ...] = ()
 
     @classmethod

@@ -84,7 +84,7 @@ def _whole(e: Grid, phase: Phase, base: dict[int, str], d: int) -> None:
 
 
 def _along(e: Grid, row: dict[int, str], by: int) -> dict[int, str]:
-    """The places so many columns further on."""
+    """The places this many columns further on."""
     (inner,), found = e.of_inner, {}
     for k, a in enumerate(e.all_accesses(), -len(e.spec.accesses)):
         step = e.stride(a, inner, f"a{a.number}" if a.number >= 0 else f"x{k}")

@@ -168,7 +168,7 @@ def _steps(e: Any, length: int) -> int:
 
 
 def _clear(length: int) -> int:
-    """How many of these are whole in any row of so many steps."""
+    """How many of these are whole in any row of this many steps."""
     return max((n for n in STEPS if 32 * n <= length), default=0)
 
 

@@ -78,7 +78,7 @@ class Memory:
         ctypes.memmove(to.ptr + at, source.ptr, nbytes)
 
     def parts(self, x: Any, nbytes: int) -> Callable[[int], Any]:
-        """What gives the i-th part of so many bytes of a buffer."""
+        """What gives the i-th part of this many bytes of a buffer."""
         # One array over all bytes: a row is a slice of it, which keeps the whole alive.
         whole = x.view((x.nbytes,), np.uint8)
         return lambda i: Buffer(x.ptr + i * nbytes, nbytes, whole[i * nbytes : (i + 1) * nbytes])

@@ -33,8 +33,8 @@ def ahead(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
 
 
 def _ends(step: Any) -> bool:
-    """Whether a step surely ends: there is no `while` in it, nor a function of the user's."""
+    """Whether a step surely ends: there is no `while` in it, nor a user function."""
     if isinstance(step, ControlStep):
         return step.op.name != "while" and all(_ends(s) for b in step.bodies for s in b.steps)
-    # A kernel of a whole loop has its name, one with a function of the user's that of its op.
+    # A kernel of a whole loop has its name, one with a user function that of its op.
     return step.label not in ("while", "scan", "cond") and "kernel_" not in step.label

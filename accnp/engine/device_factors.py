@@ -147,7 +147,7 @@ class _Factors(Series):
         self.launch(copy.kernel, [copy.code] * 2, pointers, [(slot, nbytes)], "copy", 2 * nbytes)
 
     def addresses(self, slot: int, elements: int, start: int = 0) -> int:
-        """A slot with the addresses of matrices that lie in another one, so many elements apart."""
+        """A slot with the addresses of matrices in another one, this many elements apart."""
         made = self.planner.new_slot()
         own = large_factors.addresses(self.count, elements)
         self.launch(

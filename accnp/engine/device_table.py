@@ -222,7 +222,7 @@ class _Inside:
         self, plan: Plan, leaves: Sequence[int], wanted: Sequence[tuple[int | None, int]]
     ) -> _Steps:
         """The words of a body: its leaves are at bases, its outputs wanted at others (or not), each
-        of so many bytes."""
+        of this many bytes."""
         places = [(None if base is None else (base, 0), n) for base, n in wanted]
         given = [(base, 0) for base in leaves]
         found = _body(self.calls, plan, given, places, self.block, self.behind)

@@ -33,8 +33,8 @@ __all__ = [
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
 AWAKE = 1 << 15  # from this much on helpers that are awake anyway take part in a launch
 PARALLEL = 1 << 18  # from this much on threads share a kernel: sharing 2^16 gained nothing
-ROUSE = 1 << 21  # below this much in all, and so many bytes, helpers that sleep are left alone:
-NEAR = 1 << 19  # they would come after 50 us, too late
+# Below this much in all, and this many bytes, helpers that sleep are not woken: that takes 50 us.
+ROUSE, NEAR = 1 << 21, 1 << 19
 GRAIN = 1 << 16  # in one chunk of a kernel: some 20 us
 PIECES = 32  # chunks for each thread are enough
 # In a native loop helpers are awake from step to step, so less is worth sharing, in vectors:
@@ -45,7 +45,7 @@ LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which c
 # in return its results may go past the caches
 SHORT = 1 << 19  # below this much (some 0.1 ms; several times that in code of the first tier) a
 # kernel starts in the first of two tiers (runtime/tiers.py)
-# A loop around other kernels starts there from so many characters of text on, where its work is
+# A loop around other kernels starts there from this many characters of text on, where its work is
 # below this (some 30 ms): it would take a second or more to compile at once.
 LONG_TEXT = 1 << 16
 SHORT_LOOP = 1 << 26

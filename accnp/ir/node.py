@@ -65,7 +65,7 @@ _on_deep: list[Callable[[Node], None]] = []
 # What is done as soon as it is recorded, where values are there: callbacks.
 _perform: list[Callable[[Node], None]] = []
 _values: list[Callable[[Node], Any]] = []
-# Kinds whose types are not remembered: their parameters are programs, or functions of the user's,
+# Kinds whose types are not remembered: their parameters are programs, or user functions,
 # or there is nothing to infer.
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 

@@ -45,7 +45,7 @@ class _State(threading.local):
         self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.named = False
-        self.ruled = False  # a derivative rule of the user's has been run: it may close over values
+        self.ruled = False  # a user-defined derivative rule has been run: it may close over values
         # The frames of which `belongs` has found out that they record into `abstract`, each called
         # from the one before, if by way of others; the last one is the user's.
         self.verified: list[FrameType] = []
@@ -385,7 +385,7 @@ def sets_site(walk: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def own_lines() -> Iterator[None]:
-    """Run a function of the user's: what it records has its lines."""
+    """Run a user function: what it records has its lines."""
     before, state.site = state.site, None
     try:
         yield
@@ -454,7 +454,7 @@ def held_effects(found: list[Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
-    """Run something outside of all traces of this thread: a function of the user's, called back."""
+    """Run something outside of all traces of this thread: a user function in a callback."""
     before = dict(state.__dict__)
     try:
         state.__dict__.update(_State().__dict__)

@@ -30,7 +30,7 @@ TILE = 64  # places, and features, of a block of threads
 STEP = 16  # input features at a time
 WIDTH = TILE + 1  # from one of these to the next: threads that go either way find other banks
 FEATURES, PLACES = 16, 64  # from which a block does them
-# Sums of so many terms are cut into parts where there are not so many blocks, or threads, at work.
+# Sums of LONG terms are cut into parts where there are fewer blocks, or threads, at work.
 LONG, BLOCKS, THREADS = 512, 264, 1 << 15
 
 

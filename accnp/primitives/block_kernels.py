@@ -53,7 +53,7 @@ class Block(Batch):
         self.offsets: list[int] = []
 
     def fits(self, *elements: int) -> bool:
-        """Whether there is room for arrays of so many elements, the matrix first."""
+        """Whether there is room for arrays of this many elements, the matrix first."""
         sizes = [n for x in self.arrays for n in x.shape]
         if self.code not in ("f4", "f8", "c8", "c16") or not all(sizes):
             return False

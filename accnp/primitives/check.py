@@ -83,7 +83,7 @@ class OOBError(CheckError):
 
 
 class FailedCheckError(CheckError):
-    """A `check` of the user's failed."""
+    """A user's `check` failed."""
 
 
 class BatchedError(CheckError):

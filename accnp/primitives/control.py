@@ -59,7 +59,7 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
 def _closed(
     name: str, inputs: Sequence[Node], params: dict[str, Any]
 ) -> tuple[Sequence[Node], dict[str, Any]]:
-    """Make traced values that derivatives close over operands: rules of the user's use such."""
+    """Make traced values that derivatives close over operands: user-defined rules use such."""
     for key, (place, count) in CONSTANTS.get(name, {}).items():
         value = params[key]
         graphs = value if isinstance(value, tuple) else (value,)
@@ -115,7 +115,7 @@ def leading(size: int, x: Node, batched: bool) -> Node:
 
 def check_carry(name: str, carry: Sequence[Aval], outs: Sequence[Aval]) -> None:
     """Refuse a loop whose body returns a carry of another type than it gets. The API has checked
-    the user's body; a batching or derivative rule of the user's may return other types."""
+    the user's body; a user-defined batching or derivative rule may return other types."""
     for i, (a, b) in enumerate(zip(carry, outs, strict=False)):
         if a is not b and (a.shape, a.dtype) != (b.shape, b.dtype):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Functions with derivative rules of the user's: boundaries in the graph.
+"""Functions with user-defined derivative rules: boundaries in the graph.
 
 A function with a custom rule runs on detached operands (`detach`: values without derivative); each
 of its results passes a boundary node `custom_jvp_call(result, *operands)` or

@@ -1,4 +1,4 @@
-"""The op `custom_vmap_call`: a program with a batching rule of the user's. In: the program and the
+"""The op `custom_vmap_call`: a program with a user-defined batching rule. In: the program and the
 rule as parameters. Out: the op record.
 
 All but the batching look through it. A forward derivative of it is another such call, whose rule is

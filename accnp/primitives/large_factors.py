@@ -33,7 +33,7 @@ def _matrices(text: Text, count: int) -> Iterator[None]:
 
 
 def addresses(count: int, size: int) -> OwnKernel:
-    """Addresses of matrices of so many elements: where they go, and the first matrix."""
+    """Addresses of matrices of this many elements: where they go, and the first matrix."""
     text = Text(2)
     with text.block("for t in range(lo, hi):"):
         text.add(f"a0[t] = address(at(a1, t * {text.integer(size)}))")

@@ -22,7 +22,7 @@ __all__ = ["reduce_precision"]
 
 
 def reduce_precision(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
-    """Round to the nearest float (ties to even) with so many bits of exponent and mantissa.
+    """Round to the nearest float (ties to even) with this many bits of exponent and mantissa.
 
     What is too large becomes infinite, what is too small zero; nan stays.
     """

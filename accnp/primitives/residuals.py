@@ -22,7 +22,7 @@ __all__ = ["residuals", "summed_scan"]
 # Cheaper than this (in simple instructions an element), a value is computed again from what is
 # there, not kept.
 CHEAP = 4
-# Sums of products with at least so many elements are taken after the loop, by one product.
+# Sums of products with at least this many elements are taken after the loop, by one product.
 LARGE = 1024
 
 

@@ -1,7 +1,7 @@
 """Operations that users bring: of numbers, part of generated kernels, and of arrays, called whole.
 
 In: what such an operation computes, as text or as a function of NumPy arrays. Out: op records that
-no table has: each belongs to the object that users call, which puts rules of the user's for
+no table has: each belongs to the object that users call, which puts user-defined rules for
 derivatives and batching around it (`api/kernels/`).
 """
 

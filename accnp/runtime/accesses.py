@@ -145,7 +145,7 @@ def load_strided(
     b: Any, put: Put, declares: dict[str, str], kind: Any, first: Any, step: int, n: int,
     register: int, left: Any,
 ) -> str:  # fmt: skip
-    """n lanes from `first` on, `step` places apart, by registers of so many bytes.
+    """n lanes from `first` on, `step` places apart, by registers of this many bytes.
 
     `left` says how many of them are wanted, None that all are: memory after the last one may not be
     accessible.

@@ -29,9 +29,9 @@ _lock = renewed(threading.Lock())
 
 
 def streaming_copy(moved: int) -> Callable[[], Any]:
-    """A call that moves so many bytes: half of them are read, half written, shared by all threads.
+    """A call that moves this many bytes: all threads together read half of them and write half.
 
-    The C library copies past the caches from some 24 MB on, which is how fast memory can be.
+    From some 24 MB on, the C library copies with non-temporal stores, which is the fastest way.
     """
     threads = config.threads
     share = moved // 2 // threads

@@ -28,7 +28,7 @@ MOST = 1 << 18  # bytes of a block that is worth it: stays in L2
 
 
 def block_steps(width: int) -> int:
-    """How many steps that write so many bytes make a block; 0 if it does not pay."""
+    """How many steps that write this many bytes make a block; 0 if it does not pay."""
     if width > MOST:
         return 0
     found = max(1, SCRATCH // width)

@@ -464,7 +464,7 @@ class Function:
         return signature.return_type, implementation(builder, values)
 
     def written(self, tree: ast.FunctionDef, arguments: Sequence[Typed], builder: Any) -> Typed:
-        """Write a function of the user's."""
+        """Write a user function."""
         try:
             if not any(isinstance(n, ast.For | ast.While) for n in walk(tree)):
                 return inlined(self, tree, arguments, builder)

@@ -248,7 +248,7 @@ class Body:
         return self.apply(callee, arguments)
 
     def brought(self, callee: Any, arguments: list[Typed]) -> Typed:
-        """Call another function of the user's; what has a loop must not be done on both sides of
+        """Call another user function; what has a loop must not be done on both sides of
         an `if`, where it may never end."""
         return inlined(self.f, callee.accnp_tree, arguments, self.b)
 

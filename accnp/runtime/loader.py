@@ -265,6 +265,6 @@ class _File:
 
 
 def _of_numba(name: str) -> int | None:
-    """The address of a function in C of Numba's own: `math.frexp` in a function of the user's."""
+    """The address of a function in C of Numba's own: `math.frexp` in a user function."""
     plain = name.removeprefix("numba_")
     return None if plain == name else imported("numba._helperlib").c_helpers.get(plain)

@@ -31,7 +31,7 @@ def asked_of_whole(b: Any, asked: Any, now: Any, n: int, stop: Any) -> Any:
 
 
 def until_aligned(b: Any, asked: Any, n: int, size: int, place: Any, start: Any, stop: Any) -> Any:
-    """The step from which on vectors of n elements of so many bytes, the first of which lies at a
+    """The step from which on vectors of n elements of this many bytes, the first of which lies at a
     place, go past the caches: the first one if nothing is asked, the last if there are fewer."""
     align = min(LINE, n * size)
     gap = b.and_(b.neg(b.ptrtoint(place, _I64)), ir.Constant(_I64, align - 1))
@@ -43,7 +43,7 @@ def until_aligned(b: Any, asked: Any, n: int, size: int, place: Any, start: Any,
 def prefetch(
     b: Any, put: Put, declares: dict[str, str], place: Any, ahead: int, nbytes: int
 ) -> None:
-    """Ask for the lines of so many bytes, some bytes from a place; backwards if `nbytes` is
+    """Ask for the lines of this many bytes, some bytes from a place; backwards if `nbytes` is
     negative."""
     declares[_PREFETCH] = f"declare void {_PREFETCH}(ptr, i32, i32, i32)"
     way = 1 if nbytes > 0 else -1

@@ -46,7 +46,7 @@ class _Team:
         return self._team.asleep
 
     def prepare(self, threads: int) -> None:
-        """Have helpers for so many threads in all, who look for work if each has a processor."""
+        """Have helpers for this many threads in all; if each has a CPU, they poll for work."""
         team = self._team
         _be_found()
         with self._lock:
@@ -96,7 +96,7 @@ def most() -> int:
 
 
 def limit(threads: int) -> None:
-    """Let kernels run on so many threads at most, whatever `config.threads` says."""
+    """Let kernels run on at most this many threads, whatever `config.threads` says."""
     global _limit
     _limit = max(1, threads) if threads < config.threads else None
 
@@ -161,7 +161,7 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
 def way(
     entry: int, count: int, chunk: int, past: tuple[Pieces, Pieces]
 ) -> tuple[int, list[int], int]:
-    """How to launch a kernel of so many arguments whose results may go past the caches: the entry,
+    """How to launch a kernel of this many arguments that may use non-temporal stores: the entry,
     what comes before the arguments, and the chunk."""
     width = sum([size for _, size in past[0]])
     if not width:

@@ -186,7 +186,7 @@ def _typed(
     except NumbaError as error:
         if "Cannot modify readonly array" in str(error):
             raise
-        # A function with a signature of the user's may ask for arrays that can be written to.
+        # A function with a user-defined signature may ask for arrays that can be written to.
         with contextlib.suppress(NumbaError):
             return attempt(False)
         raise

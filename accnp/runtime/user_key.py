@@ -65,7 +65,7 @@ def _of(value: Any, seen: dict[int, int]) -> str:
         return f"{kind.__name__} {_of(options, seen)} {_function(value.py_func, seen)}"
     if isinstance(value, np.dtype) and not value.hasobject:
         return f"dtype {value.str} {value.name}"
-    # Types and functions of libraries; a plain function of the user's would be one by `overload`.
+    # Types and functions of libraries; a plain user function would be one by `overload`.
     if isinstance(value, FunctionType | type) or callable(value):
         name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
         return _named(getattr(value, "__module__", None) or kind.__module__, name or repr(value))

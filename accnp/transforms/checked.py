@@ -2,7 +2,7 @@
 
 In: nodes in order, an environment, a `State`, the classes of errors to look for. Out: the
 environment filled, the state after it. The checks are those of jax's checkify: NaN among an
-operation's results, division by zero, indices out of bounds, and `check`s of the user's.
+operation's results, division by zero, indices out of bounds, and the user's `check`s.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def backward(
             whole[k] = ct if whole[k] is None else o.add_any(whole[k], ct)
             continue
         if op.transpose is None and op.kind == "mark":
-            # Also the boundaries of custom rules, where a linear function of the user's has some:
+            # Also the boundaries of custom rules, where a linear user function has some:
             # what passes them has been linear before.
             add(node.inputs[0], ct)
             continue

@@ -99,7 +99,7 @@ _MOVES = frozenset(
     )
 )  # fmt: skip
 
-# Types of the user's that stand for arrays, and what makes one of such a value.
+# User types that stand for arrays, and what makes one of such a value.
 canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
 
 

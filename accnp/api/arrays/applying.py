@@ -1,4 +1,4 @@
-"""Functions of the user's applied along axes, over axes, piece by piece, to indices; `place`.
+"""User functions applied along axes, over axes, piece by piece, to indices; `place`.
 
 In: a function and arrays. Out: lazy Arrays.
 """

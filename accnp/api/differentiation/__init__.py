@@ -1,1 +1,1 @@
-"""Derivatives of functions, and rules of the user's for them."""
+"""Derivatives of functions, and user-defined rules for them."""

@@ -1,4 +1,4 @@
-"""`custom_jvp`: functions with a forward derivative rule of the user's."""
+"""`custom_jvp`: functions with a user-defined forward derivative rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions with derivative rules of the user's share: their calls, symbolic zeros, and
+"""What functions with user-defined derivative rules share: their calls, symbolic zeros, and
 `stop_gradient`.
 
 In: a function, its arguments. Out: a `RuleCall`: differentiable leaves as nodes, and their places.

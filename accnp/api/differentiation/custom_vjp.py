@@ -1,4 +1,4 @@
-"""`custom_vjp`, `custom_gradient`: functions with a reverse derivative rule of the user's;
+"""`custom_vjp`, `custom_gradient`: functions with a user-defined reverse derivative rule;
 `closure_convert`, which makes what a function closes over arguments of it.
 """
 

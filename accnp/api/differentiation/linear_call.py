@@ -1,4 +1,4 @@
-"""`linear_call`: a linear function with a transpose of the user's.
+"""`linear_call`: a linear function with a user-defined transpose.
 
 In: both, and their operands. Out: the function's results, recorded as one operation, which
 transposition replaces.

@@ -21,7 +21,7 @@ _PACKAGE = __name__.split(".")[0]
 
 
 class _Frame:
-    """A frame of the user's: where it is, and its variables."""
+    """A user frame: where it is, and its variables."""
 
     def __init__(self, frame: Any) -> None:
         self.file = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""Calls of compiled functions of the user's: `ffi_call` of targets with the plain C interface.
+"""Calls of compiled user functions: `ffi_call` of targets with the plain C interface.
 
 In: addresses of functions `void f(void *out, const void **in)` (with several results, `out` is an
 array of pointers), operands, types of the results. Out: arrays. The typed interface, whose

@@ -27,7 +27,7 @@ from accnp.transforms.axes import bound
 
 __all__ = ["remembered"]
 
-MANY = 256  # functions that read more than so many objects are recorded each time
+MANY = 256  # functions that read more than this many objects are recorded each time
 SMALL = 4096  # bytes of a NumPy array that is compared by content
 _LIBRARIES = {*sys.stdlib_module_names, "accnp", "numpy", "scipy", "numba", "ml_dtypes"} - {
     "__main__"

@@ -77,7 +77,7 @@ class _System:
         return values(self.spec, nodes)
 
     def leaves(self, tree: Any) -> list[Node]:
-        """Flatten a vector of the user's."""
+        """Flatten a user's vector."""
         return [as_node(x, self.name) for x in flatten_arrays(tree)[0]]
 
     def result(self, nodes: Sequence[Node]) -> Any:

@@ -63,7 +63,7 @@ class UserKernel:
         return found(*operands)
 
     def _with_rules(self, static: dict[str, Any]) -> Callable[..., Any]:
-        """The operation for these static arguments, in the rules of the user's."""
+        """The operation for these static arguments, in the user-defined rules."""
 
         def call(*operands: Any) -> Any:
             return self._body.record([as_node(x, self.__name__) for x in operands], static)

@@ -1,4 +1,4 @@
-"""`custom_vmap` and `sequential_vmap`: functions with a batching rule of the user's."""
+"""`custom_vmap` and `sequential_vmap`: functions with a user-defined batching rule."""
 
 from __future__ import annotations
 

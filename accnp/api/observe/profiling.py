@@ -1,6 +1,6 @@
 """jax.profiler's functions over our timeline.
 
-In: where to write, marks of the user's. Out: files under `<log_dir>/plugins/profile/<time>/`.
+In: where to write, user marks. Out: files under `<log_dir>/plugins/profile/<time>/`.
 """
 
 from __future__ import annotations

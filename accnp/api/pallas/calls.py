@@ -185,7 +185,7 @@ class Block:
 
 
 def _called(fn: Any, args: Sequence[Any], who: str, what: str) -> Any:
-    """Call a function of the user's; one that takes another number of arguments is named.
+    """Call a user function; one that takes another number of arguments is named.
 
     Raises:
         TypeError: it cannot be called so.

@@ -1,6 +1,6 @@
 """What is said of a kernel over a grid: blocks of arrays, grids, kinds of memory.
 
-In: numbers and functions of the user's. Out: records. Kinds of memory and hints to compilers are
+In: numbers and user functions. Out: records. Kinds of memory and hints to compilers are
 kept as they are said, and change nothing here: there is one memory.
 """
 

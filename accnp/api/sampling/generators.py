@@ -113,7 +113,7 @@ class ThreefryWords(Words):
         return type(self)((o.threefry_0(*self, zero, data), o.threefry_1(*self, zero, data)))
 
     def _in_halves(self, size: int) -> Node:
-        """So many words: counters of the first half of them in front, of the second behind."""
+        """This many words: counters of the first half of them in front, of the second behind."""
         if size >= 2**32:
             raise ValueError(
                 f"random bits: threefry_partitionable=False counts to 2**32 words; got {size}; "
@@ -403,7 +403,7 @@ def _philox(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
 
 
 def _blocks(words: tuple[Node, ...], blocks: int) -> list[Node]:
-    """Four words for each of so many blocks of a key of four."""
+    """Four words for each of this many blocks of a key of four."""
     start = joined(words[2], words[3])
     low = o.add(count(blocks), start)
     carry = o.lt(low, start)

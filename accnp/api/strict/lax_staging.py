@@ -173,7 +173,7 @@ def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
 
 
 class _Composite(Composed):
-    """A function under a name of the user's."""
+    """A function under a user-defined name."""
 
     def __init__(self) -> None:
         super().__init__("composite", self._run)

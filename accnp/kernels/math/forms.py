@@ -21,7 +21,7 @@ _TABLE = ir.VectorType(F32, LOOKED_UP)
 
 
 class Lanes(ir.IRBuilder):
-    """Writes the code of one step, of which vectors of so many lanes are made."""
+    """Writes the code of one step, of which vectors of this many lanes are made."""
 
     def __init__(self, block: Any, count: int) -> None:
         super().__init__(block)
@@ -112,7 +112,7 @@ def rarely(test: V, usual: V, xs: Sequence[V], name: str, make: Callable[..., V]
 
 
 def apart(like: V, count: int, name: str, make: Callable[..., V]) -> Any:
-    """A function of so many numbers that is not inlined; defined once a module."""
+    """A function of this many numbers that is not inlined; defined once a module."""
     module = like.b.module
     name = f"accnp.{name}.{'f4' if like.single else 'f8'}"
     known = module.globals.get(name)

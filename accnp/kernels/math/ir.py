@@ -290,7 +290,7 @@ def two_prod(x: V, y: V) -> tuple[V, V]:
 
 
 def below(b: Any, n: Any, count: int) -> Any:
-    """The mask of the first n (a 64-bit integer) of so many lanes."""
+    """The mask of the first n (a 64-bit integer) of this many lanes."""
     t = ir.VectorType(I64, count)
     undef = ir.Constant(t, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(I32, count), [0] * count)
