@@ -177,7 +177,7 @@ def _map(size: int) -> Memory:
 
 
 # NumPy's C interface has the address of an array's elements after the object's head; the attribute
-# `ctypes.data` takes 1.3 us, more than all the rest of `wrap`.
+# `ctypes.data` takes 1.3 us, more than all the rest of `wrap` or `copy_in`.
 _HEAD = object.__basicsize__
 _word_at = ctypes.c_size_t.from_address
 
@@ -206,8 +206,12 @@ def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
 
 def copy_in(array: np.ndarray) -> Buffer:
     """A Buffer with a C-contiguous copy of the array."""
-    buffer = empty(array.nbytes)
-    np.copyto(buffer.view(array.shape, array.dtype, writeable=True), array)
+    nbytes = array.nbytes
+    buffer = empty(nbytes)
+    if array.flags.c_contiguous:  # 0.6 instead of 2.2 us
+        ctypes.memmove(buffer.ptr, _word_at(id(array) + _HEAD).value, nbytes)
+    else:
+        np.copyto(buffer.view(array.shape, array.dtype, writeable=True), array)
     return buffer
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp._native import ARRAY, CLASS, CONVERT, DICT, EQUAL, LIST, NUMBER, SAME, TUPLE
-from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.convert import as_node, numpy_node
 from accnp.api.compiled.jit import Entry, JitFunction, is_outside_traces, rerun
 from accnp.array import Array
 from accnp.config import config, epoch, scoped
@@ -180,13 +180,14 @@ class _Words:
     def converted(self, value: Any) -> None:
         """A number of NumPy's, a complex one, or an array of NumPy's."""
         kind = type(value)
+        convert: Callable[[Any], Node] = _convert
         like: tuple[Any, Any] = (None, None)
         if isinstance(value, np.ndarray):
             if kind is not np.ndarray or value.dtype.fields:  # float0 has fields
                 raise LookupError(value)
-            like = (value.dtype, value.shape)
-        aval = as_node(value).aval
-        self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, _convert, *like]))
+            convert, like = numpy_node, (value.dtype, value.shape)
+        aval = convert(value).aval
+        self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, convert, *like]))
 
     def result(self, node: Any, leaves: Iterator[tuple[int, Any]]) -> None:
         """A result of this structure; LookupError for what is left to Python."""
@@ -245,7 +246,7 @@ def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any)
 
 
 def _convert(value: Any) -> Node:
-    """The node of a number or an array of NumPy's, with its value."""
+    """The node of a number, with its value."""
     node = as_node(value)
     ready(node)
     return node
