@@ -357,21 +357,22 @@ def wrap(node: Node) -> Array:
     return made
 
 
-def operate(form: Form, operands: tuple[Node, ...]) -> Array:
-    """Return an array of a new pending operation: its form, and a tuple of operands."""
+def operate(form: Form, operands: tuple[Node, ...], params: dict[str, Any] | None = None) -> Array:
+    """Return an array of a new pending operation: its form, operands, and parameters if any."""
+    params = _State.params if params is None else params
     depth = 0
     for x in operands:
         if x.trace is not None:
-            return wrap(_State.record(form.op, operands))
+            return wrap(_State.record(form.op, operands, params))
         if x.depth > depth:
             depth = x.depth
     if _State.tracing or _State.observed:
-        return wrap(_State.record(form.op, operands))
+        return wrap(_State.record(form.op, operands, params))
     frame = sys._getframe(2)  # of the user, but for functions that are made of such operations
     own = _State.own_packages.get(frame.f_globals.get("__package__"), True)
     site = _State.find_site(frame) if own else (frame.f_code, frame.f_lasti)
     depth += 1
-    node = Node(form.op, operands, _State.params, form.aval, None, None, depth, site, form)
+    node = Node(form.op, operands, params, form.aval, None, None, depth, site, form)
     if depth > _State.limit:
         _State.on_deep(node)
     return wrap(node)

@@ -414,16 +414,19 @@ site_of_caller(State *state)
     return site;
 }
 
-/* operate(form, operands): an array of a new pending operation whose form is known, on nodes. */
+/* operate(form, operands[, params]): an array of a new pending operation whose form is known, on
+ * nodes. */
 static PyObject *
 operate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     State *state = state_of(module);
-    if (nargs != 2 || Py_TYPE(args[0]) != state->form || !PyTuple_CheckExact(args[1])) {
-        return PyErr_Format(PyExc_TypeError, "operate: pass a form, and a tuple of nodes");
+    if (nargs < 2 || nargs > 3 || Py_TYPE(args[0]) != state->form || !PyTuple_CheckExact(args[1])
+        || (nargs == 3 && !PyDict_CheckExact(args[2]))) {
+        return PyErr_Format(PyExc_TypeError,
+                            "operate: pass a form, a tuple of nodes, and a dictionary or nothing");
     }
     Form *form = (Form *)args[0];
-    PyObject *operands = args[1];
+    PyObject *operands = args[1], *params = nargs == 3 ? args[2] : state->empty_params;
     Py_ssize_t depth = 0, traces = PyObject_Size(state->tracing);
     if (traces < 0) {
         return NULL;
@@ -438,7 +441,8 @@ operate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         depth = x->depth > depth ? x->depth : depth;
     }
     if (traces) {
-        PyObject *node = PyObject_CallFunctionObjArgs(state->record, form->op, operands, NULL);
+        PyObject *node = PyObject_CallFunctionObjArgs(state->record, form->op, operands, params,
+                                                      NULL);
         if (node != NULL && Py_TYPE(node) != state->node) {
             Py_DECREF(node);
             return PyErr_Format(PyExc_TypeError, "operate: recording gave no node");
@@ -456,7 +460,7 @@ operate(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     node->op = Py_NewRef(form->op);
     node->inputs = Py_NewRef(operands);
-    node->params = Py_NewRef(state->empty_params);
+    node->params = Py_NewRef(params);
     node->aval = Py_NewRef(form->aval);
     node->value = Py_NewRef(Py_None);
     node->trace = Py_NewRef(Py_None);

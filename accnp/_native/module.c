@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define INTERFACE 3 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 4 /* raised with each change of what Python's side sees, also in __init__.py */
 
 extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[];
 

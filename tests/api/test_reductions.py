@@ -464,3 +464,34 @@ def test_deviations_of_small_and_large_numbers() -> None:
         np.testing.assert_allclose(jnp.std(x), exact.std(), rtol=1e-6)
         slope = (exact - exact.mean()) / exact.std() / 3
         np.testing.assert_allclose(accnp.grad(jnp.std)(x), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_reductions_that_were_recorded_before(name):
+    """The second call of a type and an axis is recorded without looking at the arguments."""
+    f, of_numpy = getattr(jnp, name), getattr(np, name)
+    rng = np.random.default_rng(3)
+    for dtype in ("float32", "int8", "bool", "float16", "complex64", "float64"):
+        a = jnp.asarray(rng.integers(-2, 3, (3, 4)).astype(dtype))
+        for axis in (None, 0, 1, -1, (0,), (0, 1), [1]):
+            wanted = of_numpy(np.asarray(a), tuple(axis) if type(axis) is list else axis)
+            first, traced = f(a, axis), accnp.jit(partial(f, axis=axis))(a)
+            for found in (first, f(a, axis), f(a[::-1][::-1], axis), traced):
+                assert found.aval is first.aval
+                np.testing.assert_array_equal(found, wanted)
+    a = jnp.asarray(rng.standard_normal((3, 4)), "float32")
+    for _ in range(3):
+        np.testing.assert_array_equal(accnp.vmap(f)(a), f(a, 1))
+        slope = accnp.grad(f)(a)
+        np.testing.assert_allclose((slope * a).sum(), {"prod": 12}.get(name, 1) * f(a), rtol=1e-5)
+        with accnp.enable_x64():
+            wide = jnp.asarray(np.ones(3))
+            assert f(wide).dtype == np.float64
+        assert f(wide).dtype == np.float32
+        assert f(a, keepdims=True).shape == (1, 1)
+        with pytest.raises((TypeError, ValueError)):
+            f(a, 2)
+    gone = a + 0
+    gone.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(gone)

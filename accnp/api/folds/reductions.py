@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 import numpy as np
 
 from accnp import dtypes
+from accnp._native import operate
 from accnp.api.arguments.convert import (
     as_node,
     broadcast_nodes,
@@ -33,7 +34,8 @@ from accnp.config import config
 from accnp.dtypes.names import NARROW, DTypeLike
 from accnp.errors import alias, api_boundary
 from accnp.forks import imported
-from accnp.ir.node import Node
+from accnp.ir.aval import Aval
+from accnp.ir.node import Form, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.custom import JvpRule, ruled
@@ -254,9 +256,41 @@ def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
     return op(x, axes=axes)
 
 
+class _Recorded:
+    """The reductions of one function that were recorded before, by the type of the array and the
+    axis: those that are one operation on the array itself."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Aval, int | None], tuple[Form, dict[str, Any]]] = {}
+
+    def again(self, a: Any, axis: Axis) -> Array | None:
+        """Record a reduction without looking at its arguments again; None if it is not known."""
+        if type(a) is not Array or not (axis is None or type(axis) is int):
+            return None
+        node = a._node
+        form, params = self._known.get((node.aval, axis), _UNKNOWN)
+        if form is None or (form.wide and not config.x64):
+            return None
+        return operate(form, (node,), params)
+
+    def remember(self, a: Any, axis: Axis, made: Node) -> None:
+        """Remember what a reduction recorded."""
+        if type(a) is not Array or not (axis is None or type(axis) is int) or made.form is None:
+            return
+        if made.op.kind == "reduce" and made.inputs == (a._node,):
+            self._known[a._node.aval, axis] = made.form, made.params
+
+
+_UNKNOWN: tuple[None, dict[str, Any]] = (None, {})
+
+
 def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, example: str) -> Fold:
     """Make `sum` or `prod`; of bools that stay bools these are "or" and "and"."""
     logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
+
+    recorded = _Recorded()
 
     @api_boundary
     def fold(
@@ -269,6 +303,10 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, exampl
         where: ArrayLike | None = None,
         promote_integers: bool = True,
     ) -> Array:
+        plain = dtype is None and out is None and initial is None and where is None
+        plain = plain and promote_integers and not keepdims
+        if plain and (again := recorded.again(a, axis)) is not None:
+            return again
         no_out(out, name)
         x = strong(a, name)
         if dtype is not None:
@@ -287,6 +325,8 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, exampl
             x = masked(x, where, unit, name)
         fold_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
         y = _accumulate(x, getattr(o, fold_op), axes)
+        if plain:
+            recorded.remember(a, axis, y)
         y = across(y, names, "psum")
         if initial is not None:
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
@@ -329,6 +369,8 @@ def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
     """Make `max` or `min`."""
     pair = rules.maximum if name == "max" else rules.minimum
 
+    recorded = _Recorded()
+
     @api_boundary
     def extreme(
         a: ArrayLike,
@@ -338,6 +380,9 @@ def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
+        plain = out is None and initial is None and where is None and not keepdims
+        if plain and (again := recorded.again(a, axis)) is not None:
+            return again
         no_out(out, name)
         x = strong(a, name)
         axes, names = named_axes(axis, x.aval.ndim, name)
@@ -357,6 +402,8 @@ def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
             y = complex_extreme(x, axes, name)
         else:
             y = getattr(o, f"reduce_{name}")(x, axes=axes)
+            if plain:
+                recorded.remember(a, axis, y)
         y = across(y, names, f"p{name}")
         if initial is not None:
             y = pair(start_of(initial, y.aval.dtype, name), y)
