@@ -1,7 +1,7 @@
 """What the extension does, in Python, for where it was not built.
 
 Slower by a few microseconds for each launch. Results have the same bits: kernels are the same, and
-they do not depend on how their work is shared. Stores past the caches become plain ones, and brief
+they do not depend on how their work is shared. Non-temporal stores become plain ones, and brief
 launches run on one thread.
 """
 
@@ -704,7 +704,7 @@ def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: i
 
 
 def _plain(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """A kernel and its arguments without what sends results past the caches. A Python function
+    """A kernel and its arguments without the entries for non-temporal stores. A Python function
     around it would lose exceptions of signal handlers."""
     for word in arguments:
         if not -(1 << 63) <= operator.index(word) < 1 << 63:

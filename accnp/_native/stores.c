@@ -1,4 +1,4 @@
-/* Large results past the caches: entries around the entry of a kernel.
+/* Non-temporal stores of large results: entries around the entry of a kernel.
  *
  * A plain store first reads the cache line that it is going to overwrite, a third of the traffic of
  * a sum of two arrays. Kernels of one loop over all elements have non-temporal stores of their own,
@@ -33,7 +33,7 @@
 #define DRAIN() __atomic_thread_fence(__ATOMIC_RELEASE)
 #endif
 
-/* Copies past the caches; fetches as many bytes from each of some addresses meanwhile. */
+/* Copies with non-temporal stores; fetches as many bytes from each of some addresses meanwhile. */
 static void
 copy_past(char *to, const char *from, int64_t size, const int64_t *ahead, int64_t count)
 {

@@ -134,7 +134,7 @@ class Launch:
     ) -> str:  # fmt: skip
         """A call for lo..hi; of some values, by their ids, part is in memory of another name.
 
-        A map is told whether its results go past the caches, which only the `last` ones may.
+        A map is told whether its results bypass the caches, which only the `last` ones may.
         """
         name, source = named(text)
         signature, told = text.signature, []

@@ -2,7 +2,7 @@
 
 In: the emitter of a row kernel of several passes. Out: lines in its writer. Lowering lets such
 values wait in the row of a result, where a later pass writes over them. In memory of their own they
-cost no way to memory, and the result is written once, past the caches if it is large.
+cost no way to memory, and the result is written once, with non-temporal stores if it is large.
 """
 
 from __future__ import annotations

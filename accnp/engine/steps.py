@@ -42,7 +42,7 @@ SHARED = 1 << 20  # work of a kernel from which threads share it there: some 25 
 BESIDE = 1 << 15  # that of others in such a body that they share as well: then each finds most of
 # what it reads in its own cache
 LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;
-# in return its results may go past the caches
+# in return its results may bypass the caches
 SHORT = 1 << 19  # below this much (some 0.1 ms; several times that in code of the first tier) a
 # kernel starts in the first of two tiers (runtime/tiers.py)
 # A loop around other kernels starts there from this many characters of text on, where its work is
@@ -84,7 +84,7 @@ class KernelStep:
         self.cluster: Cluster | None = None
         self.chained: Cluster | None = None  # what it does in bands, before it reads them
         self.label = ""  # what it computes, in short; its operations, under ACCNP_DEBUG
-        # Results that go past the caches and operands that are read like these: which pointer, and
+        # Results that bypass the caches and operands that are read like these: which pointer, and
         # how many bytes for one index.
         self.past: tuple[Pieces, Pieces] = ((), ())
         self.moved = 0  # bytes that it reads and writes (see traffic.py), copies for `takes` apart

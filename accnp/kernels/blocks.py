@@ -46,7 +46,7 @@ def _at(p: Any, k: Any) -> Any:
 
 
 def _asked() -> Any:
-    """Whether results go past the caches: what launches ask of kernels that `direct` writes."""
+    """Whether results bypass the caches: what launches ask of kernels that `direct` writes."""
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         return ir.Constant(ir.IntType(64), 0)

@@ -1,5 +1,5 @@
-"""Large results past the caches: when, and the arguments of the entries `BYPASS` and `STREAM` of
-`_native/stores.c`.
+"""Non-temporal stores of large results: when, and the arguments of the entries `BYPASS` and
+`STREAM` of `_native/stores.c`.
 
 A plain store first reads the cache line that it is going to overwrite, a third of the traffic of a
 sum of two arrays. Kernels of one loop over all elements have non-temporal stores of their own
@@ -36,7 +36,7 @@ def block_steps(width: int) -> int:
 
 
 def can_stream(entry: int) -> bool:
-    """Whether a kernel has stores past the caches, by the word before its entry."""
+    """Whether a kernel has non-temporal stores, by the word before its entry."""
     return ctypes.c_int64.from_address(entry - 8).value == 1
 
 

@@ -497,8 +497,9 @@ def _entry(
     linkage: str = "",
 ) -> str:
     """`name(argv, counter, n, chunk)`: take chunks from the counter until n is reached; without a
-    counter, do chunk..n. If the kernel can store past the caches, 1 for a counter does chunk..n so;
-    the word before the entry says whether it can. `called` is a function around the kernel."""
+    counter, do chunk..n. A kernel that can use non-temporal stores, as the word before the entry
+    says, does chunk..n with them where the counter is 1. `called` is a function around the
+    kernel."""
     return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
     lines = []
     passed = ["i64 %lo", "i64 %hi"]

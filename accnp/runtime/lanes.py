@@ -10,7 +10,7 @@ Each operation comes from the scalar code that Numba or an intrinsic writes for 
 instruction, so the bits are the same. Long ones (a `tanh`) are functions of vectors beside the
 kernel, inlined unless they are called often.
 
-The loop from lo to hi of a kernel, and that over rows, can store past the caches as well
+The loop from lo to hi of a kernel, and that over rows, can use non-temporal stores as well
 (`streams`).
 """
 
@@ -78,7 +78,7 @@ class _Loop:
         self.before: Any = None  # the block before the loop, and its end while the body is written
         self.ahead: Any = None
         self.join: Any = None  # the block that comes after it
-        self.asked: Any = None  # 1 where results are to go past the caches
+        self.asked: Any = None  # 1 where results are to bypass the caches
         self.came = {a.arg for a in f.tree.args.args}
         self.read: list[tuple[Any, int]] = []  # places and bytes of operands that a step loads
         self.mask: Mask = None
@@ -131,7 +131,7 @@ class _Loop:
 
     def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
         """Write the body for the steps from one on: those of the mask, or as many as there are
-        lanes; `left` of them, or None; those of whole vectors past the caches if `past` is 1."""
+        lanes; `left` of them, or None; those of whole vectors non-temporally if `past` is 1."""
         self.mask, self.left, self.past = mask, left, past
         self.names = {self.index: (types.int64, Index(at))}
         self.read = []

@@ -74,7 +74,7 @@ def _in_order(loop: Any) -> bool:
 
 
 def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
-    """Where results may go past the caches: in loops over all elements and over rows. The step up
+    """Where results may bypass the caches: in loops over all elements and over rows. The step up
     to which a row is to be done apart; None where it begins with a line."""
     f, loop.asked = loop.f, None
     stores = [s.targets[0] for s in loop.node.body if isinstance(s, ast.Assign)]

@@ -1,6 +1,6 @@
-"""Stores past the caches beside ordinary ones, in loops that `lanes` writes.
+"""Non-temporal stores beside ordinary ones, in loops that `lanes` writes.
 
-In: where whole vectors are to go past the caches, and a vector to store. Out: code that takes one
+In: where whole vectors are to bypass the caches, and a vector to store. Out: code that takes one
 of the two stores; the branch is the same in all steps of a launch. Rows begin anywhere: their first
 steps, up to where a cache line begins, are stored by themselves (`until_aligned`).
 """
@@ -18,21 +18,21 @@ from accnp.runtime.vectors import Line, byte_size, vector
 __all__ = ["LINE", "asked_of_whole", "prefetch", "store_either", "until_aligned"]
 
 _PREFETCH = "@llvm.prefetch.p0"
-_SOON = 2048  # bytes ahead that loops over all elements ask for while they write past the caches;
+_SOON = 2048  # bytes ahead that loops over all elements ask for while they use such stores;
 _ROWS = 8192  # those over rows: beyond the next row, mostly
 LINE = 64  # bytes that go to memory at once
 _I64 = ir.IntType(64)
 
 
 def asked_of_whole(b: Any, asked: Any, now: Any, n: int, stop: Any) -> Any:
-    """What is asked (1: past the caches) if there are n steps left, else 0."""
+    """What is asked (1: non-temporal stores) if there are n steps left, else 0."""
     fits = b.icmp_signed("<=", b.add(now, ir.Constant(_I64, n), flags=("nsw",)), stop)
     return b.select(fits, asked, ir.Constant(_I64, 0))
 
 
 def until_aligned(b: Any, asked: Any, n: int, size: int, place: Any, start: Any, stop: Any) -> Any:
     """The step from which on vectors of n elements of this many bytes, the first of which lies at a
-    place, go past the caches: the first one if nothing is asked, the last if there are fewer."""
+    place, bypass the caches: the first one if nothing is asked, the last if there are fewer."""
     align = min(LINE, n * size)
     gap = b.and_(b.neg(b.ptrtoint(place, _I64)), ir.Constant(_I64, align - 1))
     steps = b.mul(asked, b.lshr(gap, ir.Constant(_I64, size.bit_length() - 1)))
@@ -57,7 +57,7 @@ def store_either(
     b: Any, put: Put, declares: dict[str, str], past: Any, n: int, kind: Any, place: Any, name: str,
     near: Callable[[], Any], read: Sequence[tuple[Any, int]], flat: bool,
 ) -> None:  # fmt: skip
-    """Store n lanes past the caches if `past` is 1 and lines begin there, else as `near` does.
+    """Store n lanes non-temporally if `past` is 1 and lines begin there, else as `near` does.
 
     What is `read` (places and bytes) is asked for ahead then: the processor does not look ahead by
     itself from page to page nor from row to row, and waits for memory with its arithmetic.

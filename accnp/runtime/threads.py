@@ -115,7 +115,7 @@ def parallel_run(
 ) -> None:
     """Do 0..n in chunks on this thread and on helpers that have nothing else to do.
 
-    `past` are results that go past the caches, and operands that are read like these: which
+    `past` are results that bypass the caches, and operands that are read like these: which
     argument, and bytes for each of the n.
     """
     entry, before, chunk = way(kernel.address, len(arguments), chunk, past)

@@ -34,7 +34,7 @@ PATIENCE = 5.0  # seconds that a fork or the end of the process waits for the ke
 MANY = 64  # kernels that may wait: the end of the process waits for them, a second or less
 _PAUSE = 1e-3  # seconds between checks whether a thread waits for a compilation
 _NICE = 5  # not more: a fork or a timing may wait for this thread on a busy machine
-# The word before an entry says whether it can store past the caches (`bypass.py`).
+# The word before an entry says whether it can use non-temporal stores (`bypass.py`).
 _TEXT = """
 @{slot} = global i64 0
 declare void @{entry}(i64*, i64*, i64, i64)
