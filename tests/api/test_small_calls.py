@@ -7,6 +7,7 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp.api.compiled.jit import JitFunction
+from accnp.api.compiled.small_calls import compiled_if_small
 
 M = np.array([[0.5, 2.0, -1.0], [0.25, -3.0, 0.0], [1.0, 1.5, 8.0]], np.float32)
 V = np.linspace(-2, 2, 7, dtype=np.float32)
@@ -223,3 +224,33 @@ def test_calls_that_do_not_fit_the_signature_have_the_errors_of_the_function():
             accnp.random.gamma(KEY, b=2.0)
         with pytest.raises(TypeError, match=r"multiple values for argument 'a'"):
             accnp.random.gamma(KEY, 2.0, a=2.0)
+
+
+@compiled_if_small("x")
+def count_up_to(x):
+    """Needs the value of its operand."""
+    return [jnp.arange(int(x)), jnp.ones(3)[x > 1]]
+
+
+def test_functions_that_need_a_value_are_called_without_a_program():
+    for _ in range(2):
+        steps, rest = count_up_to(jnp.int32(4))
+        assert steps.tolist() == [0, 1, 2, 3]
+        assert rest.shape == (1, 3)
+        assert count_up_to(0)[1].shape == (0, 3)
+    with pytest.raises(accnp.errors.ConcretizationTypeError) as found:
+        accnp.jit(count_up_to)(4)
+    assert "compiled/small_calls" not in str(found.value)
+
+
+def test_errors_of_values_have_no_trace_of_a_program():
+    @compiled_if_small("x")
+    def refuses(x):
+        if x > 0:
+            raise ValueError("refuses: x must not be positive; got 2; pass 0")
+        return x
+
+    with pytest.raises(ValueError, match="must not be positive") as found:
+        refuses(jnp.float32(2))
+    assert found.value.__context__ is None
+    assert refuses(jnp.float32(-1)).item() == -1

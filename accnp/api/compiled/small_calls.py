@@ -21,6 +21,7 @@ import numpy as np
 from accnp.api.compiled.jit import JitFunction, jit
 from accnp.array import Array
 from accnp.config import config
+from accnp.errors import JAXIndexError, JAXTypeError
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 
@@ -33,6 +34,7 @@ INT32 = 1 << 31
 P = ParamSpec("P")
 R = TypeVar("R")
 _UNSIZED = (bool, str, NoneType, np.dtype, type)
+_TRACING = (JAXTypeError, JAXIndexError)  # a value was needed while tracing
 _EMPTY = inspect.Parameter.empty
 
 
@@ -143,7 +145,12 @@ class _SmallCalls:
         program = self.programs.get(static)
         if program is None:
             program = self.programs.setdefault(static, self._program(static))
-        return program(*values)
+        try:
+            return program(*values)
+        except _TRACING:
+            pass
+        # The function reads a value. Its own error names no program; or it has a result.
+        return self.function(*args, **kwargs)
 
     def _warns(self) -> bool:
         """Whether each call with a raw key has a warning or an error."""
