@@ -264,7 +264,8 @@ def test_bfloat16_goes_through_a_file(tmp_path):
 
 def test_whole_numbers_of_a_line_are_below_it():
     """Of complex ends those of the real part (it was cut); the step has the dtype's precision."""
-    found, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
+    with pytest.warns(DeprecationWarning, match="Casting from complex to real"):
+        found, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
     assert found.tolist() == [-3, -1, 1, 3]
     assert step.dtype == "float32"
 
@@ -324,3 +325,31 @@ def test_phases_of_16_bits():
     x = (np.arange(600) * 2.5 % (2 * np.pi)).astype(np.float16)
     want = np.unwrap(x.astype(np.float32))
     np.testing.assert_allclose(jnp.unwrap(x), want, rtol=1e-3)
+
+
+Z = np.array([1 + 2j, 3], np.complex64)
+DROPPED = {
+    "asarray": lambda m: m.numpy.asarray(m.numpy.asarray(Z), "float32"),
+    "array of NumPy's": lambda m: m.numpy.array(Z, np.int32),
+    "array of a list": lambda m: m.numpy.array([m.numpy.asarray(Z)], "float32"),
+    "in jit": lambda m: m.jit(lambda z: m.numpy.asarray(z, "float16"))(Z),
+    "to bools": lambda m: m.numpy.asarray(m.numpy.asarray(Z * 1j), bool),
+    "concatenate": lambda m: m.numpy.concatenate([m.numpy.asarray(Z)] * 2, dtype="float32"),
+    "full_like": lambda m: m.numpy.full_like(m.numpy.ones(2), m.numpy.asarray(Z)[0]),
+    "sum": lambda m: m.numpy.sum(Z, dtype="float32"),
+    "prod": lambda m: m.numpy.prod(Z, dtype="int32"),
+    "mean": lambda m: m.numpy.mean(Z, dtype="float32"),
+    "cumsum": lambda m: m.numpy.cumsum(Z, dtype="float32"),
+    "trace": lambda m: m.numpy.trace(Z[:, None] * Z, dtype="float32"),
+    "lax.convert_element_type": lambda m: m.lax.convert_element_type(Z, "float32"),
+}
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_lost_imaginary_parts_are_reported(name: str) -> None:
+    found = []
+    for m in (accnp, jax):
+        with pytest.warns(np.exceptions.ComplexWarning, match="Casting complex values to real"):
+            found.append(DROPPED[name](m))
+    assert found[0].dtype == found[1].dtype
+    np.testing.assert_allclose(*found)

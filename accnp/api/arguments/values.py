@@ -17,16 +17,17 @@ from accnp.api.arguments.convert import as_node, cast, numpy_node, promote_inexa
 from accnp.array import Array, wrap
 from accnp.config import MATMUL, config
 from accnp.engine import array_of
-from accnp.errors import IncompatibleShapesError, not_one_of
+from accnp.errors import IncompatibleShapesError, not_one_of, warn
 from accnp.ir.aval import make_aval, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
+from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import full as full_node
 from accnp.runtime import device as devices
 
 __all__ = [
-    "check_complex", "inexact_arrays", "no_out", "node_of", "node_on_gpu", "number_node",
-    "precision_key", "to_dtype",
+    "astype_node", "check_complex", "inexact_arrays", "no_out", "node_of", "node_on_gpu",
+    "number_node", "precision_key", "to_dtype",
 ]  # fmt: skip
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
@@ -52,6 +53,8 @@ def node_of(
         if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
                 real = _drops(value.dtype, wanted) and wanted.kind != "b"  # truth has both parts
+                if real:
+                    _warn_of_parts(value.dtype, wanted)
                 value = np.asarray(np.real(value) if real else value).astype(wanted)
             copy = False
         return numpy_node(value, function, copy if isinstance(x, np.ndarray) else False)
@@ -80,9 +83,33 @@ def number_node(x: Any, dtype: np.dtype, function: str) -> Node:
 
 def to_dtype(node: Node, dtype: np.dtype) -> Node:
     """Convert to a strong dtype; on the way to a real one the imaginary part is lost."""
-    if _drops(node.aval.dtype, dtype) and node.op.name != "literal":
-        node = o.real(node)
+    if _drops(node.aval.dtype, dtype):
+        _warn_of_parts(node.aval.dtype, dtype)
+        if dtype.kind == "b" and node.op.name != "literal":
+            node = o.real(node)
     return cast(node, dtype)
+
+
+def astype_node(node: Node, dtype: np.dtype, function: str) -> Node:
+    """Convert as `Array.astype` does: numbers that have a part other than 0 are true."""
+    if node.aval.dtype.kind == "c" and dtype.kind == "b":
+        return o.ne(node, like(node, 0))
+    if _drops(node.aval.dtype, dtype):
+        warn(
+            f"{function}: Casting from complex to real dtypes will be an error in the future, "
+            f"since the imaginary parts are lost; got {node.aval.dtype.name} for {dtype.name}; use "
+            "jnp.real or jnp.imag before",
+            DeprecationWarning,
+        )
+    return cast(node, dtype)
+
+
+def _warn_of_parts(old: np.dtype, new: np.dtype) -> None:
+    warn(
+        "Casting complex values to real discards the imaginary part; got "
+        f"{old.name} for {new.name}; take jnp.real first",
+        np.exceptions.ComplexWarning,
+    )
 
 
 def check_complex(x: Any, dtype: np.dtype, function: str) -> None:

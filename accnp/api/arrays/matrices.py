@@ -13,17 +13,16 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, as_nodes, cast, numpy_node, without_float0
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size
-from accnp.api.arguments.values import to_dtype
+from accnp.api.arguments.values import astype_node
 from accnp.api.arrays.creation import arange, as_diagonal, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
 from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
-from accnp.errors import api_boundary, not_one_of, warn
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
 
@@ -915,14 +914,5 @@ def astype(
     """
     node = as_node(x, "jnp.astype")
     kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
-    if kind == dtypes.bool_ and node.aval.dtype.kind == "c":
-        node = o.ne(node, like(node, 0))  # not its real part alone, as other types take it
-    elif node.aval.dtype.kind == "c" and kind.kind != "c":
-        warn(
-            "astype: Casting from complex to real dtypes will be an error in the future, since the "
-            f"imaginary parts are lost; got {node.aval.dtype.name} for {kind.name}; use jnp.real "
-            "or jnp.imag before",
-            DeprecationWarning,
-        )
-    node = to_dtype(without_float0(node, kind), kind)
+    node = astype_node(without_float0(node, kind), kind, "astype")
     return made(o.copy(node) if copy else node, device)

@@ -21,7 +21,7 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
-from accnp.api.arguments.values import to_dtype
+from accnp.api.arguments.values import astype_node
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
 from accnp.api.compiled.small_calls import compiled_if_small
@@ -143,11 +143,11 @@ def linspace(
         out = full_node((0, *shape), 0, work)
     out = _along(out, axis, name)
     if out_kind.kind in "iu":
-        out = o.floor(o.real(out) if work.kind == "c" else out)
-    out = to_dtype(out, out_kind)
+        out = o.floor(astype_node(out, dtypes.real_part(work), name) if work.kind == "c" else out)
+    out = astype_node(out, out_kind, name)
     if not retstep:
         return made(out, device)
-    return made(out, device), wrap(to_dtype(delta, dtypes.to_inexact(out_kind)))
+    return made(out, device), wrap(cast(delta, dtypes.to_inexact(out_kind)))
 
 
 _named = promotes_inside(promote_inexact)
@@ -222,7 +222,7 @@ def logspace(
     b, e = promote("jnp.logspace", base, x)
     b, e = broadcast_nodes("jnp.logspace", [b, e])
     kind = x.dtype if dtype is None else dtypes.requested_dtype(dtype, "jnp.logspace")
-    return wrap(to_dtype(o.pow(b, e), kind))
+    return wrap(astype_node(o.pow(b, e), kind, "jnp.logspace"))
 
 
 @api_boundary
@@ -296,4 +296,6 @@ def geomspace(
     elif n == 1:
         out = first
     out = _along(out, axis, name)
-    return wrap(out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, name)))
+    if dtype is not None:
+        out = astype_node(out, dtypes.requested_dtype(dtype, name), name)
+    return wrap(out)

@@ -14,6 +14,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
 from accnp.api.arguments.inside import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis
+from accnp.api.arguments.values import to_dtype
 from accnp.api.compiled.named import named, shown
 from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
@@ -75,7 +76,7 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str
         if skip_nan and dtype_kind(x.aval.dtype) in "fc":
             x = rules.where_(rules.isnan(x), like(x, unit), x)
         if dtype is not None:
-            x = cast(x, dtypes.requested_dtype(dtype, name))
+            x = to_dtype(x, dtypes.requested_dtype(dtype, name))
         elif dtype_kind(x.aval.dtype) == "b":
             x = cast(x, dtypes.default_int())
         return wrap(_scan(x, axis, op, name))

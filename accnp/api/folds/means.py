@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node, to_shape, wrap
-from accnp.api.arguments.values import no_out
+from accnp.api.arguments.values import no_out, to_dtype
 from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.folds.reductions import (
@@ -72,7 +72,7 @@ def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
         inner = F32
     elif dtype_kind(result) in "biu":
         inner = dtypes.to_inexact(result)
-    return cast(x, inner, weak), result, weak
+    return (cast(x, inner, True) if weak else to_dtype(x, inner)), result, weak
 
 
 @api_boundary

@@ -25,7 +25,7 @@ from accnp.api.arguments.convert import (
     wrap,
 )
 from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis
-from accnp.api.arguments.values import no_out
+from accnp.api.arguments.values import no_out, to_dtype
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import reduction_doc
@@ -310,7 +310,7 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, exampl
         no_out(out, name)
         x = strong(a, name)
         if dtype is not None:
-            x = cast(x, dtypes.requested_dtype(dtype, name))
+            x = to_dtype(x, dtypes.requested_dtype(dtype, name))
         elif promote_integers:
             x = cast(x, wide_type(x.aval.dtype), x.aval.weak_type)
         elif dtype_kind(x.aval.dtype) == "b":
