@@ -98,6 +98,9 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "allclose": lambda m, x: m.numpy.allclose(x, x),
     "lax.add": lambda m, x: m.lax.add(x, x),
     "lax.neg": lambda m, x: m.lax.neg(x),
+    "isnan": lambda m, x: m.numpy.isnan(x),
+    "signbit": lambda m, x: m.numpy.signbit(x),
+    "positive": lambda m, x: m.numpy.positive(x),
     "in jit": lambda m, x: m.jit(lambda x: x + 1)(x),
     "in vmap": lambda m, x: m.vmap(lambda x: x + 1)(x),
 }
@@ -117,6 +120,14 @@ def test_conversions_give_zeros() -> None:
             np.testing.assert_array_equal(x, [0, 0])
 
 
+@pytest.mark.parametrize("name", ["isfinite", "isinf", "isposinf", "isneginf"])
+def test_zeros_are_finite(name: str) -> None:
+    for zeros in (ZEROS, np.zeros((), ZEROS.dtype), np.zeros((0, 2), ZEROS.dtype)):
+        found, wanted = (getattr(m.numpy, name)(zeros) for m in (accnp, jax))
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        assert found.tolist() == wanted.tolist()
+
+
 MOVES: dict[str, Make] = {
     "device_put": lambda m: m.device_put({"a": ZEROS})["a"],
     "concatenate": lambda m: m.numpy.concatenate([ZEROS, ZEROS]),
@@ -130,6 +141,10 @@ MOVES: dict[str, Make] = {
     "lax.broadcast_in_dim": lambda m: m.lax.broadcast_in_dim(ZEROS, (3, 2), (1,)),
     "ravel": lambda m: m.numpy.ravel(ZEROS),
     "transpose": lambda m: m.numpy.transpose(ZEROS[None]),
+    "real": lambda m: m.numpy.real(ZEROS),
+    "imag": lambda m: m.numpy.imag(ZEROS),
+    "conj": lambda m: m.numpy.conj(ZEROS),
+    "nan_to_num": lambda m: m.numpy.nan_to_num(ZEROS),
     "expand_dims": lambda m: m.numpy.expand_dims(ZEROS, 0),
     "broadcast_to": lambda m: m.numpy.broadcast_to(ZEROS, (3, 2)),
     "flip": lambda m: m.numpy.flip(ZEROS),

@@ -312,6 +312,8 @@ def nan_to_num(
     """
     del copy
     node = as_node(x, "nan_to_num")
+    if node.aval.dtype == dtypes.float0:
+        return np.zeros(node.aval.shape, dtypes.float0)  # type: ignore[return-value]
     dtype = dtypes_real(node)
 
     def value(v: Any) -> Any:

@@ -16,7 +16,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, to_shape, wrap
 from accnp.api.compiled.named import named_rule
 from accnp.errors import UnsupportedDtypeError
-from accnp.ir.node import Node, literal
+from accnp.ir.node import Node, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full, wrong_dtype
@@ -213,6 +213,11 @@ def hypot(a: Node, b: Node) -> Node:
 _INT_OF = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
+def positive(x: Node) -> Node:
+    refuse_float0("positive", [x.aval])
+    return x
+
+
 def signbit(x: Node) -> Node:
     k = kind(x)
     if k == "i":
@@ -223,6 +228,7 @@ def signbit(x: Node) -> Node:
         raise UnsupportedDtypeError(
             "signbit: complex numbers have no sign; got a complex array; take jnp.real first"
         )
+    refuse_float0("signbit", [x.aval])
     ints = np.dtype(_INT_OF[x.aval.dtype.itemsize])
     bits = o.bitcast_convert_type(x, new_dtype=ints)
     last = like(bits, 8 * ints.itemsize - 1)
@@ -293,6 +299,8 @@ def real(x: Node) -> Node:
 
 
 def imag(x: Node) -> Node:
+    if x.aval.dtype == dtypes.float0:  # jax keeps them, as their real parts
+        return x
     return o.imag(x) if kind(x) == "c" else filled(x, 0)
 
 
@@ -321,8 +329,13 @@ def isnan(x: Node) -> Node:
     return o.ne(x, x)
 
 
+def _is_exact(x: Node) -> bool:
+    """Whether a dtype has neither infinities nor nan: integers, bools, and tangents of them."""
+    return kind(x) in "biu" or x.aval.dtype == dtypes.float0
+
+
 def isinf(x: Node) -> Node:
-    if kind(x) in "biu":
+    if _is_exact(x):
         return filled(x, False, BOOL)
     if kind(x) == "c":
         return o.or_(isinf(o.real(x)), isinf(o.imag(x)))
@@ -330,7 +343,7 @@ def isinf(x: Node) -> Node:
 
 
 def is_finite(x: Node) -> Node:
-    if kind(x) in "biu":
+    if _is_exact(x):
         return filled(x, True, BOOL)
     if kind(x) == "c":
         return o.and_(o.is_finite(o.real(x)), o.is_finite(o.imag(x)))
@@ -343,7 +356,7 @@ def is_infinite_with(sign: float, name: str) -> Any:
             raise ValueError(
                 f"{name}: complex numbers have no sign; got a complex array; take jnp.real first"
             )
-        return filled(x, False, BOOL) if kind(x) in "biu" else o.eq(x, strong(x, sign * INF))
+        return filled(x, False, BOOL) if _is_exact(x) else o.eq(x, strong(x, sign * INF))
 
     return rule
 

@@ -220,7 +220,7 @@ divmod = binary(
 float_power = binary(
     "float_power", "pow", inexact, "[2, 9], [3.0, 0.5] -> [8., 3.]", parameters="x, y, /")
 negative = unary("negative", "neg", promote, "[1, -2] -> [-1,  2]")
-positive = unary("positive", lambda x: x, promote, "[1, -2] -> [ 1, -2]")
+positive = unary("positive", rules.positive, promote, "[1, -2] -> [ 1, -2]")
 abs = unary(
     "abs", lambda x: x if rules.kind(x) in "bu" else o.abs(x), promote, "[-2, 0, 3] -> [2, 0, 3]")
 absolute = alias(abs, "absolute", "accnp.numpy")
