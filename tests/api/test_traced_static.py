@@ -132,3 +132,34 @@ def test_conversions_by_the_users_code_are_no_static_arguments(name):
         accnp.jit(function)(1)
     assert type(found.value) is expected
     assert "Non-hashable" not in str(found.value)
+
+
+MODES = {
+    "correlate": lambda m, v: m.numpy.correlate(X[0], X[1], v),
+    "convolve": lambda m, v: m.numpy.convolve(X[0], X[1], v),
+    "array of a list": lambda m, v: m.numpy.array([1.0, 2.0], copy=v),
+    "array": lambda m, v: m.numpy.array(m.numpy.ones(2), copy=v),
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_traced_modes_and_flags(name):
+    with pytest.raises((TypeError, ValueError)) as theirs:
+        jax.jit(lambda v: MODES[name](jax, v)).lower(True)
+    with pytest.raises((TypeError, ValueError)) as mine:
+        accnp.jit(lambda v: MODES[name](accnp, v))(True)
+    expected = {c.__name__ for c in type(theirs.value).__mro__ if c.__name__ != "_JAXErrorMixin"}
+    assert expected <= {c.__name__ for c in type(mine.value).__mro__}
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (2, 3, 3)])
+def test_polar_takes_a_traced_number_of_iterations(shape):
+    a = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    traced = accnp.jit(lambda k: accnp.scipy.linalg.polar(a, max_iterations=k))
+    for k in (0, 1, 3, 12):
+        known = accnp.scipy.linalg.polar(a, max_iterations=k)
+        for x, y in zip(traced(k), known, strict=True):
+            np.testing.assert_array_equal(x, y)
+    expected = jax.jit(lambda k: jax.scipy.linalg.polar(a, max_iterations=k))(12)
+    for x, y in zip(traced(12), expected, strict=True):
+        np.testing.assert_allclose(x, y, atol=2e-6)

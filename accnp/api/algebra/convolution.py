@@ -20,7 +20,7 @@ from accnp.api.algebra.conv_shapes import (
     transposed_pads,
 )
 from accnp.api.arguments.convert import as_node, promote, promote_inexact
-from accnp.api.arguments.shapes import as_int, as_size
+from accnp.api.arguments.shapes import as_int, as_size, as_static
 from accnp.api.arguments.values import precision_key
 from accnp.api.compiled.named import named
 from accnp.array import Array, ArrayLike, ShardingLike, wrap
@@ -558,7 +558,7 @@ def _line(
     n, m = x.aval.shape[0], y.aval.shape[0]
     same = m // 2, m - m // 2 - 1
     pads = {"full": (m - 1, m - 1), "same": same if early else same[::-1], "valid": (0, 0)}
-    if mode not in pads:
+    if not isinstance(as_static(mode, name), str) or mode not in pads:
         raise ValueError(
             f"mode must be one of ['full', 'same', 'valid']; got {mode!r}; pass one of these"
         )

@@ -40,6 +40,8 @@ def node_of(
 ) -> Node:
     """Return the node of anything that `jnp.array` takes; `copy` as for `numpy_node`."""
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, function)
+    if type(copy) is Array:
+        copy = bool(copy)  # refused if traced, also where it has no effect
     if type(x) is Array:
         node = as_node(x)
     elif isinstance(x, _SCALARS) and not isinstance(x, np.generic):

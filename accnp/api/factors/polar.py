@@ -19,12 +19,12 @@ from accnp.api.arrays.creation import arange, asarray, eye
 from accnp.api.arrays.joining import concatenate
 from accnp.api.compiled.small_calls import run_small
 from accnp.api.elements.selecting import where
-from accnp.api.elements.ufuncs import logical_and, logical_not
+from accnp.api.elements.ufuncs import logical_and, logical_not, maximum, minimum
 from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vectorize import vectorize
 from accnp.api.strict.lax import rsqrt
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, is_traced, wrap
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 
 __all__ = ["polar", "qdwh"]
@@ -44,10 +44,10 @@ def _adjoint(x: Array) -> Array:
     return x.mT.conj() if x.dtype.kind == "c" else x.mT
 
 
-def _weights(eps: float, most: int) -> list[tuple[float, float, float]]:
+def _weights(eps: float, most: int | None) -> list[tuple[float, float, float]]:
     """The weights a, b, c of the steps that lead from a least singular value of eps to 1."""
     out, least, near = [], eps, 5 * eps
-    while least + near < 1 and len(out) < most:
+    while least + near < 1 and (most is None or len(out) < most):
         square = least * least
         d = (4 * (1 / square - 1) / square) ** (1 / 3)
         root = (1 + d) ** 0.5
@@ -143,20 +143,29 @@ def qdwh(
         )
     _inexact(name, a)
     most = 10 if max_iterations is None else as_int(max_iterations, name, "max_iterations")
-    least = float(dtypes.finfo(a.dtype).eps) if eps is None else float(as_static(eps, name))
     if dynamic_shape is not None:
         m, n = dynamic_shape
         inside = (arange(a.shape[0])[:, None] < m) & (arange(a.shape[1]) < n)
         a = where(inside, a, 0)
+    return _iterated(a, eps, most)
+
+
+def _iterated(a: Array, eps: float | None, most: int | Array) -> tuple[Array, Array, Array, Array]:
+    """The results of `qdwh`; the number of iterations may be traced."""
+    name = "lax.linalg.qdwh"
+    least = float(dtypes.finfo(a.dtype).eps) if eps is None else float(as_static(eps, name))
     near = (5 * least) ** (1 / 3)
     one, largest = norm(a, 1), norm(a, np.inf)
     u = a * where(one == 0, 1, rsqrt(one) * rsqrt(largest)).astype(a.dtype)
     moving: Any = True
-    weights = _weights(least, most)
-    for a_, b, c in weights:
-        before = u
-        u = (_by_qr if c > _CHOLESKY else _by_cholesky)(u, a_, b, c)
-        moving = norm(u - before) > near if c <= _CHOLESKY else moving
+    known = most if isinstance(most, int) else None
+    weights = _weights(least, known)
+    for k, (a_, b, c) in enumerate(weights):
+        after = (_by_qr if c > _CHOLESKY else _by_cholesky)(u, a_, b, c)
+        moved = norm(after - u) > near if c <= _CHOLESKY else moving
+        if known is None:
+            after, moved = where(k < most, after, u), where(k < most, moved, moving)
+        u, moving = after, moved
 
     def more(state: Any) -> Any:
         k, _, moving = state
@@ -167,7 +176,8 @@ def qdwh(
         u = _by_cholesky(before, 3.0, 1.0, 3.0)
         return k + 1, u, norm(u - before) > near
 
-    count, u, moving = while_loop(more, step, (len(weights), u, moving))
+    start = len(weights) if known is not None else minimum(len(weights), maximum(most, 0))
+    count, u, moving = while_loop(more, step, (start, u, moving))
     u = 1.5 * u - 0.5 * u @ (
         _adjoint(u) @ u
     )  # one Newton step makes it orthonormal to the last bit
@@ -175,7 +185,9 @@ def qdwh(
     return u, (h + _adjoint(h)) / 2, count, logical_not(moving)
 
 
-def _polar(a: Array, side: str, method: str, eps: Any, most: Any) -> tuple[Array, Array]:
+def _polar(
+    a: Array, side: str, method: str, eps: float | None, most: int | Array
+) -> tuple[Array, Array]:
     m, n = a.shape
     if method == "svd":
         u, s, vh = lax_spectra.svd(a, full_matrices=False)
@@ -192,8 +204,8 @@ def _polar(a: Array, side: str, method: str, eps: Any, most: Any) -> tuple[Array
             f"and side='left' with less; got shape {a.shape} and side={side!r}; use method='svd'"
         )
     if side == "right":
-        return qdwh(a, eps=eps, max_iterations=most)[:2]
-    u, h = qdwh(_adjoint(a), eps=eps, max_iterations=most)[:2]
+        return _iterated(a, eps, most)[:2]
+    u, h = _iterated(_adjoint(a), eps, most)[:2]
     return _adjoint(u), _adjoint(h)
 
 
@@ -205,7 +217,7 @@ def polar(
     *,
     method: str = "qdwh",
     eps: float | None = None,
-    max_iterations: int | None = None,
+    max_iterations: int | Array | None = None,
 ) -> tuple[Array, Array]:
     """Compute the polar decomposition of matrices.
 
@@ -221,7 +233,7 @@ def polar(
     eps : float, optional
         For "qdwh", the smallest singular value to consider, relative to the largest one.
     max_iterations : int, optional
-        For "qdwh", the maximum number of iterations.
+        For "qdwh", the maximum number of iterations. It may be traced.
 
     Returns
     -------
@@ -255,7 +267,7 @@ def polar(
 
 
 def _polar_of(
-    a: ArrayLike, side: str, method: str, eps: float | None, max_iterations: int | None
+    a: ArrayLike, side: str, method: str, eps: float | None, max_iterations: int | Array | None
 ) -> tuple[Array, Array]:
     x = asarray(a)
     _inexact("linalg.polar", x)
@@ -268,10 +280,11 @@ def _polar_of(
     for v in (eps, max_iterations):
         if v is not None:
             as_node(v, "linalg.polar")
+    most = 10 if max_iterations is None else max_iterations
+    if type(most) is not Array or not is_traced(most._node):
+        most = as_int(most, "linalg.polar", "max_iterations")
     if x.ndim == 2:
-        return _polar(x, side, method, eps, max_iterations)
+        return _polar(x, side, method, eps, most)
     core = "(n,n)" if side == "right" else "(m,m)"
-    each = vectorize(
-        lambda x: _polar(x, side, method, eps, max_iterations), signature=f"(m,n)->(m,n),{core}"
-    )
+    each = vectorize(lambda x: _polar(x, side, method, eps, most), signature=f"(m,n)->(m,n),{core}")
     return each(x)
