@@ -247,7 +247,7 @@ class _State:
     const: ClassVar[Op]
     params: ClassVar[dict[str, Any]]
     tracing: ClassVar[list[Trace]]
-    record: ClassVar[Callable[[Op, tuple[Node, ...]], Node]]
+    record: ClassVar[Callable[[Op, tuple[Node, ...], dict[str, Any]], Node]]
     on_deep: ClassVar[Callable[[Node], None]]
     own_packages: ClassVar[dict[str | None, bool]]
     find_site: ClassVar[Callable[[FrameType], Site | None]]
@@ -272,7 +272,7 @@ def install_recording(
     const: Op,
     params: dict[str, Any],
     tracing: list[Trace],
-    record: Callable[[Op, tuple[Node, ...]], Node],
+    record: Callable[[Op, tuple[Node, ...], dict[str, Any]], Node],
     on_deep: Callable[[Node], None],
     own_packages: dict[str | None, bool],
     find_site: Callable[[FrameType], Site | None],

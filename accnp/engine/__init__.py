@@ -431,7 +431,7 @@ def run_plan(
     """
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
     # First, and by this thread: work on the stream must not wait for what is queued behind it.
-    if not all([type(x.value) is Buffer for x in leaves]):
+    if not all([isinstance(x.value, Buffer) or x.op.name == "literal" for x in leaves]):
         materialise(leaves)
     used = list(leaves)
     for k in plan.overwritten:

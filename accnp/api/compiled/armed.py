@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp._native import ARRAY, CLASS, CONVERT, DICT, EQUAL, LIST, NUMBER, SAME, TUPLE
+from accnp._native import ARRAY, CLASS, COMPILED, CONVERT, DICT, EQUAL, LIST, NUMBER, SAME, TUPLE
 from accnp.api.arguments.convert import as_node, numpy_node
 from accnp.api.compiled.jit import Entry, JitFunction, is_outside_traces, rerun
 from accnp.array import Array
@@ -31,8 +31,8 @@ from accnp.runtime.records import Call, Objects, Table
 
 __all__ = ["arm"]
 
-MOST = 32  # records of a function: each is looked at by calls that fit the ones behind it
-ROOM = 4096  # leaves and results: machine code lists them on the stack
+MOST = 32  # records of a function, which a call is compared with one after the other
+ROOM = 4096  # leaves and results of a table, and leaves that the fallback matches
 
 
 def arm(
@@ -50,6 +50,8 @@ def arm(
             words.argument(place, function, args, kwargs)
     except LookupError:
         return
+    if len(words.leaves) > ROOM and not COMPILED:
+        return  # as a Python function it would be compiled for long
     inputs = entry.graph.inputs[len(entry.consts) :]
     if [x.aval for x in inputs] != words.avals:
         return  # another thread has changed a container since
