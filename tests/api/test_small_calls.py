@@ -96,6 +96,56 @@ CALLS = {
     "average": lambda m: m.numpy.average(M, 0, M * M + 1, returned=True),
     "slogdet": lambda m: m.numpy.linalg.slogdet(M),
     "cov of two": lambda m: m.numpy.cov(V, V * V, bias=True),
+    "linspace": lambda m: m.numpy.linspace(0.1, M[0], 6, axis=-1),
+    "linspace of numbers": lambda m: m.numpy.linspace(1, 4, 4, retstep=True),
+    "linspace of integers": lambda m: m.numpy.linspace(-2.75, 3, 4, dtype="int32"),
+    "nanmax": lambda m: m.numpy.nanmax(np.array([[np.nan, 1], [np.nan, np.nan]], "f"), axis=1),
+    "nanmin": lambda m: m.numpy.nanmin(V, initial=-3, where=V > 0),
+    "nanargmax": lambda m: m.numpy.nanargmax(np.array([np.nan, 1, 5], "f")),
+    "nansum": lambda m: m.numpy.nansum(M, axis=0, dtype="float16"),
+    "nanprod of integers": lambda m: m.numpy.nanprod(np.arange(1, 5)),
+    "nancumsum": lambda m: m.numpy.nancumsum(np.array([np.nan, 1, 5], "f")),
+    "copysign": lambda m: m.numpy.copysign(V, -1.0),
+    "fmin": lambda m: m.numpy.fmin(V, np.array([np.nan], "f")),
+    "trunc": lambda m: m.numpy.trunc(V),
+    "signbit": lambda m: m.numpy.signbit(V),
+    "clip": lambda m: m.numpy.clip(V, -1, 0.5),
+    "clip from below": lambda m: m.numpy.clip(np.arange(5), min=2),
+    "convolve": lambda m: m.numpy.convolve(V, V[:3], "same"),
+    "correlate": lambda m: m.numpy.correlate(V, V[:3] + 1j),
+    "fftn": lambda m: m.numpy.fft.fftn(M),
+    "irfft2": lambda m: m.numpy.fft.irfft2(M + 1j, (3, 3)),
+    "rfftn": lambda m: m.numpy.fft.rfftn(M, axes=(0,)),
+    "fftshift": lambda m: m.numpy.fft.fftshift(M, 1),
+    "ifftshift": lambda m: m.numpy.fft.ifftshift(V),
+    "triu": lambda m: m.numpy.triu(M, 1),
+    "tril of a stack": lambda m: m.numpy.tril(np.stack([M, M]), k=-1),
+    "diag": lambda m: m.numpy.diag(V[:3], 1),
+    "diag of a matrix": lambda m: m.numpy.diag(M),
+    "outer": lambda m: m.numpy.outer(V, np.arange(3)),
+    "trace": lambda m: m.numpy.trace(M, 1),
+    "take": lambda m: m.numpy.take(M, np.array([0, -1, 5]), 1),
+    "clipped take": lambda m: m.numpy.take(V, np.array([0, -1, 9]), mode="clip"),
+    "take_along_axis": lambda m: m.numpy.take_along_axis(M, np.array([[0, 2], [1, 9], [-1, 0]]), 1),
+    "matrix_norm": lambda m: m.numpy.linalg.matrix_norm(M, ord="nuc"),
+    "resize": lambda m: m.numpy.resize(V, (2, 5)),
+    "unstack": lambda m: m.numpy.unstack(M, axis=1),
+    "append": lambda m: m.numpy.append(V, 3),
+    "argsort": lambda m: m.numpy.argsort(V * V, descending=True),
+    "isin": lambda m: m.numpy.isin(np.arange(5), np.array([1, 3]), invert=True),
+    "rot90": lambda m: m.numpy.rot90(M, 3),
+    "count_nonzero": lambda m: m.numpy.count_nonzero(M > 0, axis=0),
+    "inv": lambda m: m.numpy.linalg.inv(M),
+    "scipy inv": lambda m: m.scipy.linalg.inv(M),
+    "scipy eigh": lambda m: m.scipy.linalg.eigh(M + M.T, eigvals_only=True),
+    "scipy svd": lambda m: m.scipy.linalg.svd(M[:2], full_matrices=False)[1],
+    "scipy qr": lambda m: m.scipy.linalg.qr(M, mode="r"),
+    "eigh_tridiagonal": lambda m: m.scipy.linalg.eigh_tridiagonal(V, V[1:], eigvals_only=True),
+    "hadamard": lambda m: m.scipy.linalg.hadamard(4, "float32"),
+    "dft": lambda m: m.scipy.linalg.dft(3, "sqrtn"),
+    "helmert": lambda m: m.scipy.linalg.helmert(4, full=True),
+    "hilbert": lambda m: m.scipy.linalg.hilbert(3),
+    "leaky_relu": lambda m: m.nn.leaky_relu(V, 0.25),
 }
 
 
@@ -254,3 +304,17 @@ def test_errors_of_values_have_no_trace_of_a_program():
         refuses(jnp.float32(2))
     assert found.value.__context__ is None
     assert refuses(jnp.float32(-1)).item() == -1
+
+
+def test_constants_are_not_shared():
+    """A result that is deleted, or donated, leaves those of other calls."""
+    first, second = (accnp.scipy.linalg.hilbert(3) for _ in range(2))
+    first.delete()
+    accnp.jit(lambda x: x + 1, donate_argnums=0)(second)
+    assert accnp.scipy.linalg.hilbert(3)[0].tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+
+
+def test_parameters_by_place_are_not_given_by_name():
+    for _ in range(2):
+        with pytest.raises(TypeError, match="positional-only"):
+            accnp.numpy.linalg.matrix_norm(x=M)

@@ -23,6 +23,7 @@ from accnp.api.arguments.convert import as_node, promote, promote_inexact
 from accnp.api.arguments.shapes import as_int, as_size, as_static
 from accnp.api.arguments.values import precision_key
 from accnp.api.compiled.named import named
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
@@ -690,5 +691,5 @@ def correlate(
     return wrap(_line("correlate", x, y, mode, precision, preferred, early=not longer))
 
 
-convolve = api_boundary(named(convolve, arrays=2))
-correlate = api_boundary(named(correlate, arrays=2))
+convolve = api_boundary(compiled_if_small("a", "v")(named(convolve, arrays=2)))
+correlate = api_boundary(compiled_if_small("a", "v")(named(correlate, arrays=2)))

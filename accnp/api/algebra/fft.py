@@ -21,6 +21,7 @@ from accnp.api.arrays.manipulation import cut, moveaxis
 from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj
 from accnp.array import Array, ArrayLike, DeviceLike, wrap
@@ -257,7 +258,8 @@ def _finished(
         "    Notes\n    -----\n    Unlike NumPy, there is no argument `out`."
     )
     function.__doc__ = documented(text, f"fft.{name}", example)
-    return api_boundary(function)
+    # A transform along one axis is one operation.
+    return api_boundary(function if axes is _ONE_AXIS else compiled_if_small("a")(function))
 
 
 if TYPE_CHECKING:
@@ -571,6 +573,7 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
 
 
 @api_boundary
+@compiled_if_small("x")
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move frequency 0 to the middle of the axes.
 
@@ -608,6 +611,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
 
 @api_boundary
+@compiled_if_small("x")
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move frequency 0 back to the start of the axes, the inverse of `fftshift`.
 

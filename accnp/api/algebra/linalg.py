@@ -329,6 +329,7 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
 
 
 @api_boundary
+@compiled_if_small("a")
 def inv(a: ArrayLike) -> Array:
     """Compute the inverse of matrices.
 

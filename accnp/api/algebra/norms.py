@@ -251,6 +251,7 @@ def _size(x: Node, axes: Sequence[int]) -> int:
 
 
 @api_boundary
+@compiled_if_small("x")
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
 ) -> Array:

@@ -25,6 +25,7 @@ from accnp.api.arrays.creation import eye
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
@@ -489,6 +490,7 @@ def inner(
 
 
 @api_boundary
+@compiled_if_small("a", "b", limit=512)
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Multiply each element of one array with each element of another.
 
@@ -689,6 +691,7 @@ def _axis_last(x: Node, d: int) -> Node:
 
 
 @api_boundary
+@compiled_if_small("a")
 @shown()
 def trace(
     a: ArrayLike,

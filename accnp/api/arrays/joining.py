@@ -24,6 +24,7 @@ from accnp.api.arguments.shapes import (
 from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import (
     Array,
@@ -215,6 +216,7 @@ def stack(
 
 
 @api_boundary
+@compiled_if_small("x", limit=64)
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis.
 
@@ -418,6 +420,7 @@ def column_stack(tup: ArraySequence) -> Array:
 
 
 @api_boundary
+@compiled_if_small("arr", "values")
 @shown(arrays=2)
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Return a copy of an array with values appended.
@@ -886,6 +889,7 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 
 
 @api_boundary
+@compiled_if_small("a")
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """Make an array of a new shape by repeating the flattened elements.
 

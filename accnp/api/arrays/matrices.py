@@ -85,6 +85,7 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
 
 
 @api_boundary
+@compiled_if_small("m")
 @shown()
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """Keep the lower triangle of matrices and set the rest to zero.
@@ -124,6 +125,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 
 @api_boundary
+@compiled_if_small("m")
 @shown()
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Keep the upper triangle of matrices and set the rest to zero.
@@ -233,6 +235,7 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
 
 
 @api_boundary
+@compiled_if_small("v", limit=256)
 @shown("_diag")
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """Take the diagonal of a matrix, or make a matrix from a diagonal.

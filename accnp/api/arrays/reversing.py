@@ -14,6 +14,7 @@ from accnp.api.arguments.convert import as_node, scalar_node
 from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis, as_int
 from accnp.api.arrays.manipulation import cut, reshape_plain, swapaxes
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -135,6 +136,7 @@ def flipud(m: ArrayLike) -> Array:
 
 
 @api_boundary
+@compiled_if_small("m")
 @shown()
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotate an array by quarter turns in the plane of two axes.

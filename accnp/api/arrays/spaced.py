@@ -54,6 +54,7 @@ def linspace(
     device: DeviceLike = None,
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
+@compiled_if_small("start", "stop", limit=4096)
 @shown("_linspace", arrays=2)
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,

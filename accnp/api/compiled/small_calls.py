@@ -126,10 +126,11 @@ class _SmallCalls:
     ) -> None:
         parameters = inspect.signature(function).parameters
         kinds = [p.kind for p in parameters.values()]
+        by_place = inspect.Parameter.POSITIONAL_ONLY
         self.function = function
         self.limit = limit
         self.names = tuple(parameters)
-        self.number = {name: i for i, name in enumerate(parameters)}
+        self.number = {n: i for i, n in enumerate(self.names) if kinds[i] is not by_place}
         self.defaults = [p.default for p in parameters.values()]
         self.positional = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
         self.dynamic = [name in arrays for name in parameters]

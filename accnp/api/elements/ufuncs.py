@@ -30,6 +30,7 @@ from accnp.api.elements.elementwise import (
     Binary, inexact, make_binary, make_unary, numeric, wrap_all,
 )  # fmt: skip
 from accnp.api.elements.ufunc_rules import constant, like
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, alias, api_boundary
@@ -305,12 +306,15 @@ sinc = unary("sinc", ruled.sinc, inexact, "[0.0, 0.5] -> [1.        , 0.63661975
 
 floor = unary("floor", rules.rounded(o.floor), promote, "[1.5, -1.5] -> [ 1., -2.]")
 ceil = unary("ceil", rules.rounded(o.ceil), promote, "[1.5, -1.5] -> [ 2., -1.]")
-trunc = unary("trunc", rules.trunc, promote, "[1.5, -1.5] -> [ 1., -1.]", "trunc", parameters="x")
+trunc = unary("trunc", rules.trunc, promote, "[1.5, -1.5] -> [ 1., -1.]", "trunc", parameters="x",
+    many=True)
 fix = trunc
 rint = unary("rint", rules.rint, promote, "[0.5, 1.5, 2.5] -> [0., 2., 2.]", "rint")
-signbit = unary("signbit", rules.signbit, promote, "[-0.0, 1.0] -> [ True, False]", "signbit")
+signbit = unary("signbit", rules.signbit, promote, "[-0.0, 1.0] -> [ True, False]", "signbit",
+    many=True)
 copysign = binary(
-    "copysign", rules.copysign, real_inexact, "[1.0, 2.0], [-1.0, 3.0] -> [-1.,  2.]", "copysign")
+    "copysign", rules.copysign, real_inexact, "[1.0, 2.0], [-1.0, 3.0] -> [-1.,  2.]", "copysign",
+    many=True)
 nextafter = binary(
     "nextafter", "nextafter", real_inexact, "[1.0], [2.0] -> [1.0000001]", parameters="x, y, /")
 heaviside = binary(
@@ -348,10 +352,10 @@ maximum = binary("maximum", rules.maximum, promote, "[1.0, jnp.nan], [3.0, 2.0] 
 minimum = binary("minimum", rules.minimum, promote, "[1.0, jnp.nan], [3.0, 2.0] -> [ 1., nan]")
 fmax = binary(
     "fmax", rules.fmax, promote,
-    "[1.0, jnp.nan], [3.0, 2.0] -> [3., 2.]", "fmax", parameters="x1, x2")
+    "[1.0, jnp.nan], [3.0, 2.0] -> [3., 2.]", "fmax", parameters="x1, x2", many=True)
 fmin = binary(
     "fmin", rules.fmin, promote,
-    "[1.0, jnp.nan], [3.0, 2.0] -> [1., 2.]", "fmin", parameters="x1, x2")
+    "[1.0, jnp.nan], [3.0, 2.0] -> [1., 2.]", "fmin", parameters="x1, x2", many=True)
 logical_and = binary(
     "logical_and", rules.logical("and_"), promote, "[True, True], [True, False] -> [ True, False]")
 logical_or = binary(
@@ -544,6 +548,7 @@ around = alias(round, "around", "accnp.numpy")
 
 
 @api_boundary
+@compiled_if_small("arr", "min", "max")
 @shown(arrays=3)
 def clip(
     arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None

@@ -40,6 +40,7 @@ def _one(name: str, x: Any) -> Array:
 
 
 @api_boundary
+@compiled_if_small("a")
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
@@ -342,6 +343,7 @@ def svd(
     overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd",
 ) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
 @api_boundary
+@compiled_if_small("a")
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -421,6 +423,7 @@ def eigh(
     eigvals: None = None, type: int = 1, check_finite: bool = True,
 ) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
+@compiled_if_small("a", "b")
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -507,6 +510,7 @@ def eigh_tridiagonal(
 ) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @api_boundary
 @promotes_inside
+@compiled_if_small("d", "e")
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,

@@ -491,6 +491,7 @@ def _rounded(value: int) -> float:
 
 
 @api_boundary
+@compiled_if_small(limit=256)
 def hilbert(n: int) -> Array:
     """Make a Hilbert matrix, with the elements 1 / (i + j + 1).
 
@@ -657,6 +658,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 
 @api_boundary
+@compiled_if_small(limit=256)
 def helmert(n: int, full: bool = False) -> Array:
     """Make a Helmert matrix, with n - 1 orthonormal contrasts of n values as rows.
 
@@ -700,6 +702,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 @api_boundary
+@compiled_if_small(limit=256)
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Make a Hadamard matrix, with orthogonal rows of 1 and -1, by Sylvester's construction.
 
@@ -743,6 +746,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 
 @api_boundary
+@compiled_if_small(limit=256)
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """Make the matrix of the discrete Fourier transform.
 

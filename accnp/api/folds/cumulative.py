@@ -90,7 +90,8 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str
     related = f"{whole} {op if skip_nan else 'nan' + op} cumulative_{op[3:]}"
     result = f"Cumulative {what}s"
     cumulative.__doc__ = cumulative_doc(f"{summary}.", result, name, related, example)
-    return api_boundary(named(cumulative))
+    made = named(cumulative)
+    return api_boundary(compiled_if_small("a")(made) if skip_nan else made)
 
 
 cumsum = _make_cumulative("cumsum", "cumsum", 0, False, "[1, 2, 3] -> [1, 3, 6]")
@@ -242,6 +243,7 @@ def _filled(a: Any, value: Any, name: str) -> Array:
 
 def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) -> Total:
     @api_boundary
+    @compiled_if_small("a", "initial", "where")
     @shown()
     def total(
         a: ArrayLike,
@@ -303,7 +305,7 @@ def _make_nan_extreme(name: str, fold: Any, example: str) -> red.Extreme:
     related = f"{kind} f{kind} nanarg{kind} isnan"
     note = "If all elements are nan, the result is nan, without a warning."
     extreme.__doc__ = reduction_doc(summary, "extreme", name, result, related, example, note)
-    return api_boundary(named(extreme))
+    return api_boundary(compiled_if_small("a", "initial", "where")(named(extreme)))
 
 
 nanmax = _make_nan_extreme("nanmax", red.max, "[1.0, jnp.nan, 3.0] -> Array(3., dtype=float32)")
@@ -334,7 +336,7 @@ def _make_nan_arg(name: str, example: str) -> red.Place:
     related = f"{inner} nan{kind} isnan"
     note = "If all elements are nan, the index is -1, where NumPy raises an error."
     arg.__doc__ = reduction_doc(summary, "place", name, result, related, example, note)
-    return api_boundary(named(arg, f"_{name}"))
+    return api_boundary(compiled_if_small("a")(named(arg, f"_{name}")))
 
 
 nanargmax = _make_nan_arg("nanargmax", "[1.0, jnp.nan, 3.0] -> Array(2, dtype=int32)")

@@ -17,6 +17,7 @@ from accnp.api.arguments.values import node_of, number_node
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.arrays.placement import beside
 from accnp.api.arrays.reversing import roll
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
@@ -755,6 +756,7 @@ _METHODS = ("compare_all", "binary_search", "sort", "auto")
 
 
 @api_boundary
+@compiled_if_small("element", "test_elements")
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,

@@ -118,6 +118,7 @@ def argsort_node(x: Node, d: int, descending: bool = False) -> Node:
 
 
 @api_boundary
+@compiled_if_small("a")
 @shown()
 def argsort(
     a: ArrayLike,

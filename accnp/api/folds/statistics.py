@@ -482,6 +482,7 @@ def average(
 
 
 @api_boundary
+@compiled_if_small("a")
 @shown()
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Count the elements that are not zero along the given axes.

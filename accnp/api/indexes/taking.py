@@ -27,6 +27,7 @@ from accnp.api.arguments.values import needs_function, no_out
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.arrays.placement import beside
 from accnp.api.compiled.named import shown
+from accnp.api.compiled.small_calls import compiled_if_small
 from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import gather_axis, index_node
 from accnp.array import Array, ArrayLike, ArraySequence, IndexMode, const_of, known, look, wrap
@@ -48,6 +49,7 @@ METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
 @api_boundary
+@compiled_if_small("a", "indices", limit=512)
 @shown("_take", arrays=2)
 def take(
     a: ArrayLike,
@@ -171,6 +173,7 @@ def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, i
 
 
 @api_boundary
+@compiled_if_small("arr", "indices")
 @shown(arrays=2)
 def take_along_axis(
     arr: ArrayLike,

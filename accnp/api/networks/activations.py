@@ -562,6 +562,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 @api_boundary
+@compiled_if_small("x", "negative_slope")
 @shown(arrays=2)
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """Leaky rectified linear unit: x for x >= 0, negative_slope * x otherwise.
