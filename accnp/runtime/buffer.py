@@ -205,10 +205,11 @@ def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
 
 
 def copy_in(array: np.ndarray) -> Buffer:
-    """A Buffer with a C-contiguous copy of the array."""
+    """A Buffer with a C-contiguous copy of an array, or of a NumPy scalar."""
     nbytes = array.nbytes
     buffer = empty(nbytes)
-    if array.flags.c_contiguous:  # 0.6 instead of 2.2 us
+    # 0.6 instead of 2.2 us. Scalars are contiguous, but have no address at this place.
+    if type(array) is np.ndarray and array.flags.c_contiguous:
         ctypes.memmove(buffer.ptr, _word_at(id(array) + _HEAD).value, nbytes)
     else:
         np.copyto(buffer.view(array.shape, array.dtype, writeable=True), array)
