@@ -205,6 +205,7 @@ _OPTIONS = [
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
     Option("threads", int, None, ours=True, least=1),
     Option("background_compilation", bool, True, ours=True),  # see runtime/tiers.py
+    Option("compiler", str, "llvm", ("llvm", "numba"), ours=True),  # see compiler/__init__.py
     Option("code_symbols", bool, False, ours=True),  # see runtime/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # see passes/fuse.py
@@ -423,6 +424,7 @@ class Config(threading.local):
     threads: int
     cache_dir: str
     background_compilation: bool
+    compiler: str
     code_symbols: bool
     fastmath: bool
     fusion_limit: int

@@ -101,6 +101,7 @@ def with_sizes(text: Generated, extent: int) -> Generated:
         body = runs.sub(r"\1\3 = 0\n\1run = \2\n\4(\2)", body)
     if all(text.ints):
         body = _BLOCKS.sub(r"\1\2 = \3\n\1if True:", body)
+    sized.kernel = None
     sized.source = text.source[:start] + lines + body
     return sized
 

@@ -6,6 +6,7 @@ In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ class Generated:
         "extent",
         "form",
         "ints",
+        "kernel",
         "once",
         "partials",
         "pointers",
@@ -52,6 +54,7 @@ class Generated:
 
     def __init__(self) -> None:
         self.source = ""
+        self.kernel: Any = None  # in the loop IR, of which the source is a print; None: text alone
         self.form = ""  # of the spec it was made from
         self.signature: tuple[str, ...] = ()
         self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []

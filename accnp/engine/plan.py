@@ -202,7 +202,7 @@ class Planner:
         if single and not self.body and self.plan.device is None:
             self.fetch(every[0])
         text = (
-            generate(groups[0][0])
+            self.text_of(groups[0][0])
             if single
             else imported("accnp.codegen.cells").generate_cells(groups)
         )
@@ -271,7 +271,9 @@ class Planner:
         return step
 
     def text_of(self, spec: KernelSpec) -> Generated:
-        return generate(spec)
+        if self.plan.fastmath:
+            return generate(spec)
+        return imported("accnp.compiler.families").generated(spec)  # with the first plan
 
     def step(self, text: Generated) -> KernelStep:
         return KernelStep(text, self.plan.fastmath)

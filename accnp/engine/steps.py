@@ -153,6 +153,7 @@ class KernelStep:
                 self.text.signature,
                 fastmath=fastmath,
                 callees=self.callees,
+                program=self.text.kernel,
                 # What fast flags allow is up to the code generator: the tiers would differ.
                 quick=quick and self.short and not fastmath,
             )

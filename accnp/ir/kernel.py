@@ -33,7 +33,7 @@ CHUNK = 32 * BLOCK  # elements of one partial result of a split fold
 ROWS = 512  # rows folded one after the other into one partial result of a column fold
 
 # Distances of loads along the innermost loop, besides 0 and 1, that the text of a kernel spells
-# out: its vectors are loaded whole and shuffled (`runtime/accesses.py`).
+# out: its vectors are loaded whole and shuffled (`compiler/llvm/accesses.py`).
 STRIDES = (-1, 2, 3, 4)
 
 

@@ -20,7 +20,7 @@ from accnp.config import config
 from accnp.forks import aside, at_fork, imported, renewed
 from accnp.runtime.notes import note
 
-ENTRY = "accnp_entry"
+ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -159,6 +159,7 @@ def pack(arguments: Sequence[int]) -> ctypes.Array:
 
 
 if TYPE_CHECKING:
+    from accnp.compiler.loops.ir import Kernel as LoopKernel
     from accnp.runtime.diskcache import DiskCache
     from accnp.runtime.objects import Part
 
@@ -181,12 +182,15 @@ def get_kernel(
     namespace: Mapping[str, Any] | None = None,
     callees: Callees = (),
     quick: bool = False,
+    program: LoopKernel | None = None,
 ) -> Kernel:
     """The kernel of a source text, from the process, the disk or the compiler.
 
     `namespace` replaces the globals of `accnp.kernels.intrinsics`; such kernels stay off the disk.
     `callees` are other kernels in the source that this one calls, with their signatures. One that
-    is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled.
+    is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled. With a
+    `program`, a kernel of the loop IR, the source is a print of it, and LLVM gets what it is
+    lowered to without Numba.
     """
     key = (source, name, signature, fastmath, None if namespace is None else id(namespace), callees)
     kernel = _kernels.get(key)
@@ -199,7 +203,9 @@ def get_kernel(
         with making:  # two threads compile two kernels at the same time, and one only once
             kernel = _kernels.get(key)
             if kernel is None:
-                kernel = _make(source, name, signature, fastmath, namespace, callees, quick)
+                kernel = _make(
+                    source, name, signature, fastmath, namespace, callees, quick, program
+                )
                 _kernels[key] = kernel
             return kernel
     finally:
@@ -264,16 +270,21 @@ def _make(
     namespace: Mapping[str, Any] | None,
     callees: Callees,
     quick: bool,
+    program: LoopKernel | None,
 ) -> Kernel:
     begin = time.perf_counter()
     upgrades: list[_Upgrade] = []
-    (address,), code, origin = _native(
-        _identity(source, name, signature, fastmath, callees),
-        lambda: _lower(source, name, signature, namespace, fastmath, callees),
-        (ENTRY,),
-        stored=namespace is None,
-        upgrades=upgrades if quick else None,
-    )
+    identity = _identity(source, name, signature, fastmath, callees)
+    if program is not None and config.compiler == "numba":
+        (address,), code, origin = _by_numba(identity, source, name, signature)
+    else:
+        (address,), code, origin = _native(
+            identity,
+            lambda: _lower(source, name, signature, namespace, fastmath, callees, program),
+            (ENTRY,),
+            stored=namespace is None,
+            upgrades=upgrades if quick else None,
+        )
     if origin == "disk":
         counters.disk_hits += 1
     else:
@@ -355,7 +366,10 @@ def _lower(
     namespace: Mapping[str, Any] | None,
     fastmath: bool,
     callees: Callees = (),
+    program: LoopKernel | None = None,
 ) -> tuple[str, list[str], list[str]]:
+    if program is not None and not fastmath and namespace is None and not callees:
+        return _lowered_program(program), [], []
     frontend = imported("accnp.runtime.frontend")
     if namespace is None:
         namespace = imported("accnp.kernels.intrinsics").NAMESPACE
@@ -378,6 +392,37 @@ def _lower(
             f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
             f"signature: {', '.join(signature)}\nsource:\n{source}"
         ) from error
+
+
+def _lowered_program(program: LoopKernel) -> str:
+    """The LLVM text of a kernel of the loop IR."""
+    pipeline = imported("accnp.compiler.pipeline")
+    objects = _objects()
+    target = pipeline.Target(objects.LANE_BYTES)
+    done = pipeline.run_passes(program, target, check=config.enable_checks)
+    lower = imported("accnp.compiler.llvm.lower").lower
+    return lower(done, objects.LANE_BYTES, objects.ENTRY_ATTRIBUTES)
+
+
+# The entry of a kernel that Numba has compiled: no code of Numba's has a word before it.
+_PASSED_ON = """
+define void @{entry}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) prefix i64 0 {{
+  %made = inttoptr i64 {address} to void (i64*, i64*, i64, i64)*
+  call void %made(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
+  ret void
+}}
+"""
+
+
+def _by_numba(
+    identity: tuple[str, ...], source: str, name: str, signature: tuple[str, ...]
+) -> tuple[list[int], Any, str]:
+    """As `_native`, by Numba's public API and without the disk."""
+    numba = imported("accnp.compiler.numba.compile")
+    made, kept = aside(lambda: numba.compile_source(source, name, signature))
+    text = _PASSED_ON.format(entry=ENTRY, address=made)
+    addresses, code, origin = _native(identity, lambda: (text, [], []), (ENTRY,), stored=False)
+    return addresses, (code, kept), origin
 
 
 def library_module() -> Any:

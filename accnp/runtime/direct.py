@@ -19,14 +19,14 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import NumbaError
 
+from accnp.compiler.llvm.templates import Functions
 from accnp.kernels.halves import Half, loaded, stored
 from accnp.runtime.independent import memory_of, mentions, sizes_of
 from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
-from accnp.runtime.lanes import NotLanes, write_loop
+from accnp.runtime.lanes import NotVector, write_loop
 from accnp.runtime.sharing import spread
 from accnp.runtime.stepwise import stepwise
 from accnp.runtime.syntax import walk
-from accnp.runtime.vectors import Functions
 
 __all__ = ["Function", "Unsupported", "build"]
 
@@ -62,7 +62,7 @@ def build(
             writer = Function(function, scope, arguments, context, library, vector_bytes, plain)
             try:
                 return writer.run()
-            except NotLanes as error:  # once more, with this loop step by step
+            except NotVector as error:  # once more, with this loop step by step
                 plain.add(id(error.node))
                 library.modules.clear()
             except (NumbaError, NotImplementedError) as error:

@@ -208,12 +208,13 @@ def digest(data: bytes) -> bytes:
 def _shaping() -> list[str]:
     """The files that shape machine code, beside a kernel's source."""
     here = os.path.dirname(os.path.abspath(__file__))
-    modules = ("frontend", "direct", "lanes", "lean", "streams", "syntax", "vectors", "objects")
-    modules += ("accesses", "independent", "inline", "loops", "sharing", "stepwise")
+    modules = ("frontend", "direct", "lanes", "lean", "syntax", "objects")
+    modules += ("independent", "inline", "sharing", "stepwise")
     modules += ("ptx", "ptx_text", "user_cuda", "user_device", "user_key")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
-    for folder, _, names in os.walk(os.path.join(os.path.dirname(here), "kernels")):
-        parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]
+    for package in ("kernels", "compiler"):
+        for folder, _, names in os.walk(os.path.join(os.path.dirname(here), package)):
+            parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]
     for library in _LIBRARIES:
         # The version file is read, since importing Numba for its version would cost 0.4 s.
         found = PathFinder.find_spec(library)

@@ -34,6 +34,7 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
+from accnp.compiler.llvm.entry import ENTRY, entry_text
 from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
@@ -41,7 +42,6 @@ from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED
 from accnp.runtime.syntax import functions_of, walk
 
-ENTRY = "accnp_entry"
 LIBRARY = "accnp.library"  # of kernels that many others call
 VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 SIZED = "accnp.sized"  # and of those whose text has its sizes
@@ -51,21 +51,6 @@ DRIVER = "accnp.driver"  # of a kernel whose work is done by those that it calls
 # (x86-64 with AVX-512, 2 threads, 2026-11-28).
 MAX_INLINED = 400_000
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
-# How an entry `(argv, counter, n, chunk)` takes its share of 0..n, between a jump to `claim` and
-# the labels `work`, where `%first`..`%end` are to be done, and `out`, where all are taken.
-_CLAIM = """claim:
-  %first = atomicrmw add i64* %counter, i64 %chunk monotonic
-  %over = icmp sge i64 %first, %n
-  br i1 %over, label %out, label %claimed
-claimed:
-  %room = sub nsw i64 %n, %first
-  %less = icmp slt i64 %chunk, %room
-  %size = select i1 %less, i64 %chunk, i64 %room
-  %end = add nsw i64 %first, %size
-  br label %work
-"""
-
-
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
@@ -496,26 +481,8 @@ def _entry(
     called: str = "",
     linkage: str = "",
 ) -> str:
-    """`name(argv, counter, n, chunk)`: take chunks from the counter until n is reached; without a
-    counter, do chunk..n. A kernel that can use non-temporal stores, as the word before the entry
-    says, does chunk..n with them where the counter is 1. `called` is a function around the
-    kernel."""
+    """The entry of a function as Numba lowers it. `called` is a function around it."""
     return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
-    lines = []
-    passed = ["i64 %lo", "i64 %hi"]
-    for at, (token, argument) in enumerate(zip(signature, kernel.args[4:], strict=True)):
-        lines.append(f"  %p{at} = getelementptr inbounds i64, i64* %argv, i64 {at}")
-        lines.append(f"  %v{at} = load i64, i64* %p{at}")
-        kind = str(argument.type)
-        if token.endswith("*"):
-            lines.append(f"  %a{at} = inttoptr i64 %v{at} to {kind}")
-        elif token in ("i8", "u8"):
-            lines.append(f"  %a{at} = add i64 %v{at}, 0")
-        elif token in ("f4", "f8", "c8", "c16"):
-            raise ValueError(f"get_kernel: pass a {token} by pointer; got {token!r}")
-        else:
-            lines.append(f"  %a{at} = trunc i64 %v{at} to {kind}")
-        passed.append(f"{kind} %a{at}")
     return_type = str(return_slot).removesuffix("*")
     exception_type = str(exception_slot).removesuffix("*")
     slots = [] if called else [f"{return_slot} %ret", f"{exception_slot} %exc"]
@@ -525,26 +492,14 @@ def _entry(
         f"  %asked = inttoptr i64 %past to {return_type}",
         f"  store {return_type} %asked, {return_slot} %ret",
     ]
-    return "\n".join(
-        [
-            f"define {linkage}void @{name}(i64* noalias nocapture readonly %argv, "
-            "i64* noalias nocapture %counter, i64 %n, i64 %chunk) #770 "
-            f"prefix i64 {int(past)} {{",
-            "start:",
-            f"  %ret = alloca {return_type}",
-            f"  %exc = alloca {exception_type}",
-            *lines,
-            "  %word = ptrtoint i64* %counter to i64",
-            "  %alone = icmp ult i64 %word, 2",
-            *(asked if past else ()),
-            "  br i1 %alone, label %work, label %claim",
-            f"{_CLAIM}work:",
-            "  %lo = phi i64 [%chunk, %start], [%first, %claimed]",
-            "  %hi = phi i64 [%n, %start], [%end, %claimed]",
-            f"  call {function}({', '.join([*slots, *passed])})",
-            "  br i1 %alone, label %out, label %claim",
-            "out:",
-            "  ret void",
-            "}",
-        ]
+    return entry_text(
+        name,
+        signature,
+        [str(argument.type) for argument in kernel.args[4:]],
+        function,
+        [*slots, "i64 %lo", "i64 %hi"],
+        before=[f"  %ret = alloca {return_type}", f"  %exc = alloca {exception_type}"],
+        after_counter=asked if past else (),
+        can_bypass=past,
+        linkage=linkage,
     )

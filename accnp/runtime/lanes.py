@@ -1,96 +1,78 @@
-"""Loops of independent steps as vector code, written at once: one copy of the body, the last steps
-under a mask.
+"""Loops of independent steps in kernels that are Python text, as vector code.
 
 In: an innermost loop of a kernel and what `direct` knows about it. Out: LLVM text with vectors of
-as many lanes as fit the machine's, or `NotLanes`, and LLVM's vectorizer does it. That one tries
-several widths and leaves three copies of the body (vectors, the rest in shorter vectors, single
-steps): half of what compiling a kernel costs.
-
-Each operation comes from the scalar code that Numba or an intrinsic writes for it, instruction by
-instruction, so the bits are the same. Long ones (a `tanh`) are functions of vectors beside the
-kernel, inlined unless they are called often.
-
-The loop from lo to hi of a kernel, and that over rows, can use non-temporal stores as well
-(`streams`).
+as many lanes as fit the machine's (`compiler.llvm.vector_loop`), or `NotVector`, and LLVM's
+vectorizer does it. The loop from lo to hi of a kernel, and that over rows, can bypass the caches
+as well.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from llvmlite import ir
 from numba.core import types
 
+from accnp.compiler.llvm.accesses import SIZES, Mask
+from accnp.compiler.llvm.bypassing import LINE, until_aligned
+from accnp.compiler.llvm.stepping import go_over
+from accnp.compiler.llvm.templates import Index, Template, Vector, byte_size, make_template, vector
+from accnp.compiler.llvm.vector_loop import MOST, NotVector, VectorLoop
 from accnp.ir.kernel import STRIDES
-from accnp.kernels.halves import Half, loaded, stored
-from accnp.runtime.accesses import SIZES, Mask, gather, load_strided, load_vector, store_vector
-from accnp.runtime.independent import SMALL, addends, calls, independent, known_sizes, weight
-from accnp.runtime.loops import MOST, go_over
-from accnp.runtime.streams import prefetch, store_either
-from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
+from accnp.kernels.halves import Half, loaded, register_type, stored
+from accnp.runtime.independent import (
+    LOOP,
+    SMALL,
+    addends,
+    calls,
+    independent,
+    known_sizes,
+    mentions,
+    weight,
+)
+from accnp.runtime.syntax import walk
 
-__all__ = ["NotLanes", "write_loop"]
+__all__ = ["NotVector", "write_loop"]
 
-SHORT = 4  # instructions that are written in place; longer ones are functions
 LONG = 16  # instructions of a body of which four vectors go side by side,
 SEVERAL = 8  # unless it reads and writes so many arrays, and calls no function: memory is slower
-AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
-
-
-class NotLanes(Exception):
-    """A loop that is left to LLVM; `node` is the loop."""
-
-    def __init__(self, node: ast.For, why: str) -> None:
-        super().__init__(why)
-        self.node = node
 
 
 def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
     """Write a loop with step 1 as vectors, where the builder of `f` stands; False if it cannot be.
 
     Raises:
-        NotLanes: it cannot be, and parts of it are written.
+        NotVector: it cannot be, and parts of it are written.
     """
     try:
         loop = _Loop(f, node)
-    except NotLanes:
+    except NotVector:
         return False
+    zero = isinstance(start, ir.Constant) and start.constant == 0
+    loop.padded = f.scratch if zero else frozenset()
+    if loop.bases <= frozenset(loop.padded) and loop.in_order():
+        loop.rest = "whole"
+    elif weight(node) > SMALL:
+        loop.rest = "masked"
     go_over(loop, start, stop)
     for name in loop.assigned:  # the value of the last step is not available
         f.names.pop(name, None)
     return True
 
 
-class _Loop:
+class _Loop(VectorLoop):
     def __init__(self, f: Any, node: ast.For) -> None:
-        self.f = f
-        self.declares = f.functions.declares
-        self.node = node
+        super().__init__(f, node, 0)
+        self.node: ast.For = node
         assert isinstance(node.target, ast.Name)
         self.index = node.target.id
         self.names: dict[str, Any] = {}  # of the lanes in the body being written
         self.known: dict[str, Any] = {}  # of what is the same for all steps
-        self.splats: dict[int, Vector] = {}
-        self.starts: dict[tuple, Any] = {}  # places and numbers from before the loop
-        self.before: Any = None  # the block before the loop, and its end while the body is written
-        self.ahead: Any = None
-        self.join: Any = None  # the block that comes after it
-        self.asked: Any = None  # 1 where results are to bypass the caches
         self.came = {a.arg for a in f.tree.args.args}
-        self.read: list[tuple[Any, int]] = []  # places and bytes of operands that a step loads
-        self.mask: Mask = None
-        self.left: Any = None  # steps that are left, where there is a mask
-        self.whole: Any = None  # 1 where they fill a vector, where that is worth a branch
-        self.past: Any = None  # 1 where whole vectors bypass the caches; None: never asked for
-        self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
-        self.padded: Collection[str] = ()  # scratch with room for whole vectors under the index
         self.check()
-
-    def fail(self, why: str) -> NoReturn:
-        raise NotLanes(self.node, why)
 
     def check(self) -> None:
         """Refuse loops whose steps may depend on each other; find the number of lanes."""
@@ -130,61 +112,53 @@ class _Loop:
         self.count = count if count <= self.n else 0
 
     def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
-        """Write the body for the steps from one on: those of the mask, or as many as there are
-        lanes; `left` of them, or None; those of whole vectors non-temporally if `past` is 1."""
         self.mask, self.left, self.past = mask, left, past
         self.names = {self.index: (types.int64, Index(at))}
         self.read = []
         for s in self.node.body:
             self.statement(s)
 
-    # --- text ---
+    def in_order(self) -> bool:
+        """Whether all memory is looked at under the index itself, and nothing is divided."""
+        found = [x for s in self.node.body for x in walk(s)]
+        places = [x.slice for x in found if isinstance(x, ast.Subscript)]
+        named = all(isinstance(x, ast.Name) and x.id == self.index for x in places)
+        divided = (ast.FloorDiv, ast.Mod)
+        divides = [x for x in found if isinstance(x, ast.BinOp) and isinstance(x.op, divided)]
+        return named and not divides
 
-    def put(self, text: str, builder: Any = None) -> str:
-        """Write an instruction; its name."""
-        functions = self.f.functions
-        functions.serial += 1
-        name = f"%v{functions.serial}"
-        (builder or self.f.b)._insert(Line(f"{name} = {text}"))
-        return name
-
-    def lanes(self, value: Any) -> Vector:
-        """A value as a vector."""
-        n = self.n
-        if isinstance(value, Vector):
-            return value
-        if isinstance(value, Index):
-            first = self.splat(self.first(value), self.f.b)
-            steps = self.steps(value.step).name
-            return Vector(ir.IntType(64), self.put(f"add {vector('i64', n)} {first.name}, {steps}"))
-        if isinstance(value, ir.Constant):
-            return Vector(value.type, f"splat ({value.type} {value.get_reference()})")
-        if getattr(value, "parent", None) is not self.before:
-            return self.splat(value, self.f.b)
-        found = self.splats.get(id(value))
-        if found is None:
-            found = self.splats[id(value)] = self.splat(value, self.ahead)
-        return found
-
-    def steps(self, step: Any) -> Vector:
-        """0, step, 2 step..."""
-        lanes = range(self.n) if isinstance(step, ir.Value) else range(0, self.n * step, step)
-        text = f"<{', '.join(f'i64 {k}' for k in lanes)}>"
-        if isinstance(step, ir.Value):
-            each = self.lanes(step)
-            ahead = self.ahead if getattr(step, "parent", None) is self.before else None
-            text = self.put(f"mul {vector('i64', self.n)} {each.name}, {text}", ahead)
-        return Vector(ir.IntType(64), text)
-
-    def splat(self, value: Any, builder: Any) -> Vector:
-        n, kind = self.n, vector(value.type, self.n)
-        typed = f"{value.type} {value.get_reference()}"
-        one = self.put(f"insertelement {kind} poison, {typed}, i64 0", builder)
-        zeros = f"{vector('i32', n)} zeroinitializer"
-        return Vector(
-            value.type,
-            self.put(f"shufflevector {kind} {one}, {kind} poison, {zeros}", builder),
-        )
+    def first_aligned(self, start: Any, stop: Any) -> Any:
+        """In loops over all elements, and over rows."""
+        f, self.asked = self.f, None
+        stores = [s.targets[0] for s in self.node.body if isinstance(s, ast.Assign)]
+        stores = [t for t in stores if isinstance(t, ast.Subscript)]
+        # Where a line is several stores, lines of several arrays may leave before they are whole.
+        if f.vector_bytes < LINE and len(stores) > 1:
+            return None
+        if self.flat and f.tree.name == "kernel":  # its parts begin with lines
+            self.asked = f.asks_past(f.b)
+            return None
+        given = {a.arg for a in f.tree.args.args}
+        here = mentions(self.node)
+        apart = bool(stores)
+        for t in stores:
+            names = {n.id for n in walk(t.slice) if isinstance(n, ast.Name)}
+            base = t.value.id if isinstance(t.value, ast.Name) else ""
+            apart &= names & self.assigned == {self.index} and base in given
+            # What is read again, or written by another loop, is better left in the caches.
+            apart &= f.mentions[base] == here[base]
+        if not apart:
+            return None
+        self.asked = f.asks_past(f.b)
+        # Behind folds, rows that begin in the middle of a line are stored plainly: one more copy of
+        # the body would be another 6 % of compiling. Tiles of transposed operands have none.
+        tiled = any(name.startswith("transpose_") for name in f.mentions)
+        if self.asked is None or not (tiled or f.mentions[LOOP] == 2 - self.flat):
+            return None
+        f.assign(self.index, (types.int64, start))
+        kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too
+        size = 1 if kind is types.boolean else kind.bitwidth // 8
+        return until_aligned(f.b, self.asked, self.n, size, place, start, stop)
 
     # --- statements ---
 
@@ -207,17 +181,7 @@ class _Loop:
         elif isinstance(kind.dtype, Half):
             short = self.converted(stored, kind.dtype, v)
             name, code = short.name, short.type
-        mask = self.mask_at(target)
-        near = functools.partial(
-            store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
-            self.whole,
-        )  # fmt: skip
-        if self.past is None:
-            near()
-        else:
-            read, self.read = () if self.fetches is not None else self.read, []
-            how = self.past, self.n, code, place, name, near, read, self.flat
-            store_either(self.f.b, self.put, self.declares, *how)
+        self.store_lanes(code, place, name, self.mask_at(target))
 
     # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---
 
@@ -288,14 +252,14 @@ class _Loop:
                 v = loaded(b, dtype, v)
             return dtype, v
         if dtype is types.boolean:
-            raw = self.loaded(ir.IntType(8), place, index.step, self.mask_at(x))
+            raw = self.load_lanes(ir.IntType(8), place, index.step, self.mask_at(x))
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
         if getattr(x.value, "id", "") in self.came:
             self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
-        v = Vector(code, self.loaded(code, place, index.step, self.mask_at(x)))
+        v = Vector(code, self.load_lanes(code, place, index.step, self.mask_at(x)))
         return dtype, self.converted(loaded, dtype, v) if isinstance(dtype, Half) else v
 
     def converted(self, how: Any, kind: Half, v: Vector) -> Vector:
@@ -316,16 +280,6 @@ class _Loop:
         own = own and isinstance(base, ast.Name) and base.id in self.padded
         return None if own else self.mask
 
-    def loaded(self, kind: Any, place: Any, step: int, mask: Mask) -> str:
-        if step == 1:
-            how = self.n, mask, self.whole
-            return load_vector(self.f.b, self.put, self.declares, kind, place, *how)
-        # Words of two bytes are shuffled by one instruction where vectors have 64.
-        if byte_size(kind) not in (SIZES if self.f.vector_bytes < 64 else (2, *SIZES)):
-            self.fail("short numbers in strides")
-        how = step, self.n, self.f.vector_bytes, self.left
-        return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
-
     def gathered(self, dtype: Any, base: Any, terms: Sequence[Any]) -> Vector:
         """Lanes of computed places; `terms` add up to them."""
         code = self.f.context.get_data_type(dtype)
@@ -345,46 +299,7 @@ class _Loop:
         else:
             each = [(i64, self.cast(m, i64)) for m in moving]
             places = functools.reduce(functools.partial(self.combined, ast.Add), each)[1]
-        text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
-        return Vector(code, text)
-
-    def same(self, value: Any) -> bool:
-        """Whether a value is the same in all steps, and known before them."""
-        return isinstance(value, ir.Constant) or getattr(value, "parent", None) is self.before
-
-    def first(self, index: Index) -> Any:
-        if index.offset is None:
-            return index.now
-        return self.f.b.add(index.now, index.offset, flags=("nsw",))
-
-    def place(self, base: Any, index: Index) -> Any:
-        """Where an index is in memory. What is the same in all steps is added before them: LLVM
-        looks for that itself, for longer than all else takes."""
-        if index.offset is None or not self.same(base):
-            return self.f.b.gep(base, [self.first(index)])
-        return self.f.b.gep(self.early("gep", base, index.offset), [index.now])
-
-    def early(self, name: str, *values: Any) -> Any:
-        """What is computed before the loop, written once."""
-        key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
-        found = self.starts.get(key)
-        if found is None:
-            x, *rest = values
-            more = {} if name in ("gep", "neg") else {"flags": ("nsw",)}
-            made = getattr(self.ahead, name)(x, *([rest] if name == "gep" else rest), **more)
-            found = self.starts[key] = made
-        return found
-
-    def fetch(self, what: str, place: Any, size: int) -> None:
-        """Bring what is loaded some steps later into the cache.
-
-        The processor does so by itself only where loads follow each other fast; where the body is
-        long, too few steps are under way to hide the way to memory.
-        """
-        if self.fetches is None or what in self.fetches:
-            return
-        self.fetches.add(what)
-        prefetch(self.f.b, self.put, self.declares, place, AHEAD, self.n * size)
+        return self.gather_lanes(code, base, places)
 
     def combined(self, op: type, a: Any, b: Any) -> Any:
         """Two values by an operator; numbers that grow by a step stay such where they can."""
@@ -464,28 +379,30 @@ class _Loop:
             return emit(self.f, self.f.b, [v for _, v in arguments])
         kind, template = self.template(key, [kind for kind, _ in arguments], emit)
         names = [self.lanes(v).name for _, v in arguments]
-        return kind, self.write_template(key, template, names)
+        return kind, self.write_template(getattr(key, "__name__", "cast"), template, names)
+
+    def make(self, kinds: Sequence[Any], emit: Any) -> Any:
+        """The type and the code of an operation on vectors; or why there is none."""
+        # What Numba compiles apart hands its errors on by the first arguments of the convention. It
+        # is then a call, which is no operation of vectors.
+        first = self.f.context.call_conv.get_function_type(types.none, ()).args
+        given = [register_type(self.f.context, k) for k in kinds]
+        found: list[Any] = []
+
+        def write(builder: Any, args: Sequence[Any]) -> Any:
+            kind, result = emit(self.f, builder, args)
+            found.append(kind)
+            return result
+
+        made = make_template(given, write, self.n, first)
+        return made if isinstance(made, str) else (found[0], made)
 
     def template(self, key: Any, kinds: Sequence[Any], emit: Any) -> tuple[Any, Template]:
         # Functions of users are of one kernel: what all kernels share must not keep them.
         table = self.f.brought if hasattr(key, "accnp_tree") else self.f.templates
         found = table.get((key, tuple(kinds), self.n))
         if found is None:
-            found = table[key, tuple(kinds), self.n] = make_template(self.f, kinds, emit, self.n)
+            found = table[key, tuple(kinds), self.n] = self.make(kinds, emit)
         if isinstance(found, str):
             self.fail(found)
         return found
-
-    def write_template(self, key: Any, template: Template, names: Sequence[str]) -> Vector:
-        functions, n = self.f.functions, self.n
-        if template.count <= SHORT:
-            functions.serial += 1
-            prefix = f"v{functions.serial}"
-            for line in template.lines:
-                self.f.b._insert(Line(line.format(prefix, *names)))
-            functions.declares.update(template.declares)
-            return Vector(template.type, template.result.format(prefix, *names))
-        name = functions.called(template, getattr(key, "__name__", "cast"), n)
-        kinds = [vector(k, n) for k in template.kinds]
-        passed = ", ".join(map(" ".join, zip(kinds, names, strict=True)))
-        return Vector(template.type, self.put(f"call {vector(template.type, n)} {name}({passed})"))

@@ -24,6 +24,8 @@ SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.
 def held(monkeypatch):
     """No thread upgrades kernels: `compiling.settle()` does."""
     compiling.settle()
+    if (thread := tiers._thread) is not None:  # that of a test before may not have ended yet
+        thread.join()
     monkeypatch.setattr(tiers, "_thread", object())
     with cache_dir(""):
         yield

@@ -1,4 +1,4 @@
-"""Non-temporal stores beside ordinary ones, in loops that `lanes` writes.
+"""Non-temporal stores beside ordinary ones, in vector loops.
 
 In: where whole vectors are to bypass the caches, and a vector to store. Out: code that takes one
 of the two stores; the branch is the same in all steps of a launch. Rows begin anywhere: their first
@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.runtime.accesses import Put
-from accnp.runtime.vectors import Line, byte_size, vector
+from accnp.compiler.llvm.accesses import Put
+from accnp.compiler.llvm.templates import Line, byte_size, vector
 
 __all__ = ["LINE", "asked_of_whole", "prefetch", "store_either", "until_aligned"]
 

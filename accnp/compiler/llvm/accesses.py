@@ -1,4 +1,4 @@
-"""Loads and stores of vectors in loops that `lanes` writes: whole, under a mask, some places apart,
+"""Loads and stores of vectors in vector loops: whole, under a mask, some places apart,
 or of computed places.
 
 In: an address, a number of lanes. Out: text. Loads of elements that lie a number of `STRIDES` apart
@@ -14,7 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.runtime.vectors import Line, byte_size, vector
+from accnp.compiler.llvm.templates import Line, byte_size, vector
 
 __all__ = ["SIZES", "Put", "gather", "load_strided", "load_vector", "mask_of", "store_vector"]
 

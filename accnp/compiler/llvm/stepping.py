@@ -1,47 +1,40 @@
-"""How a loop that `lanes` writes goes over its steps: whole vectors, and what is left under a mask.
+"""How a vector loop goes over its steps: whole vectors, and the remaining steps under a mask.
 
-In: a loop whose body can be written for some steps at a time, and its limits. Out: LLVM text. What
-is left is no loop, but one more copy of the body: loops are what LLVM's code generator is busy with
-(half of its time for a sum over columns). Loops over scratch alone, which has room for whole
-vectors, have one copy, and so have long bodies.
+In: a `VectorLoop`, whose body can be written for some steps at a time, and its limits. Out: LLVM
+text. The remaining steps are no loop, but one more copy of the body: loops take half of the time of
+LLVM's code generator, for a sum over columns. Loops over stack buffers alone, which have room for
+whole vectors, have one copy, and so have long bodies.
 """
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
 
-from accnp.runtime.accesses import first_of
-from accnp.runtime.independent import LOOP, SMALL, mentions, weight
-from accnp.runtime.streams import LINE, asked_of_whole, until_aligned
-from accnp.runtime.syntax import walk
+from accnp.compiler.llvm.accesses import first_of
+from accnp.compiler.llvm.bypassing import asked_of_whole
 
-__all__ = ["MOST", "go_over"]
+__all__ = ["go_over"]
 
-MOST = 64  # lanes of a mask
 _I64 = ir.IntType(64)
 
 
 def go_over(loop: Any, start: Any, stop: Any) -> None:
     """Write a loop from start to stop where its builder stands."""
-    f, size = loop.f, weight(loop.node)
+    f = loop.f
     loop.before = f.b.append_basic_block("lanes")
     f.b.branch(loop.before)
     f.b.position_at_end(loop.before)
-    short = size <= SMALL
+    short = loop.rest != "masked"
     loop.fetches = None if short else set()
-    zero = isinstance(start, ir.Constant) and start.constant == 0
-    loop.padded = f.scratch if zero else frozenset()
     if loop.count:
         _once(loop, start)
         return
     # The body goes below what is the same for all steps, which is found while writing it.
-    first = _first_aligned(loop, start, stop)
+    first = loop.first_aligned(start, stop)
     loop.ahead = ir.IRBuilder(loop.before)
-    if loop.bases <= loop.padded and _in_order(loop):
+    if loop.rest == "whole":
         _loop(loop, start, stop, whole=True)
     elif not short:
         _loop(loop, start, stop, masked=True, first=first)
@@ -62,50 +55,6 @@ def _once(loop: Any, start: Any) -> None:
     mask = loop.count if loop.count < loop.n else None
     loop.steps_of(start, mask, mask, None)
     loop.ahead.branch(loop.join)
-
-
-def _in_order(loop: Any) -> bool:
-    """Whether all memory is looked at under the index itself, and nothing is divided."""
-    found = [x for s in loop.node.body for x in walk(s)]
-    places = [x.slice for x in found if isinstance(x, ast.Subscript)]
-    named = all(isinstance(x, ast.Name) and x.id == loop.index for x in places)
-    divided = (ast.FloorDiv, ast.Mod)
-    return named and not any(isinstance(x, ast.BinOp) and isinstance(x.op, divided) for x in found)
-
-
-def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
-    """Where results may bypass the caches: in loops over all elements and over rows. The step up
-    to which a row is to be done apart; None where it begins with a line."""
-    f, loop.asked = loop.f, None
-    stores = [s.targets[0] for s in loop.node.body if isinstance(s, ast.Assign)]
-    stores = [t for t in stores if isinstance(t, ast.Subscript)]
-    # Where a line is several stores, lines of several arrays may leave before they are whole.
-    if f.vector_bytes < LINE and len(stores) > 1:
-        return None
-    if loop.flat and f.tree.name == "kernel":  # its parts begin with lines
-        loop.asked = f.asks_past(f.b)
-        return None
-    given = {a.arg for a in f.tree.args.args}
-    here = mentions(loop.node)
-    apart = bool(stores)
-    for t in stores:
-        names = {n.id for n in walk(t.slice) if isinstance(n, ast.Name)}
-        base = t.value.id if isinstance(t.value, ast.Name) else ""
-        apart &= names & loop.assigned == {loop.index} and base in given
-        # What is read again, or written by another loop, is better left in the caches.
-        apart &= f.mentions[base] == here[base]
-    if not apart:
-        return None
-    loop.asked = f.asks_past(f.b)
-    # Behind folds, rows that begin in the middle of a line are stored plainly: one more copy of the
-    # body would be another 6 % of compiling. Tiles of transposed operands have none.
-    tiled = any(name.startswith("transpose_") for name in f.mentions)
-    if loop.asked is None or not (tiled or f.mentions[LOOP] == 2 - loop.flat):
-        return None
-    f.assign(loop.index, (types.int64, start))
-    kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too
-    size = 1 if kind is types.boolean else kind.bitwidth // 8
-    return until_aligned(f.b, loop.asked, loop.n, size, place, start, stop)
 
 
 def _rest(loop: Any, now: Any, limit: Any) -> None:

@@ -1,4 +1,4 @@
-"""Operations on vectors as text, made from the scalar code that Numba or an intrinsic writes.
+"""Operations on vectors as text, made from the code for scalars.
 
 In: what writes the scalar code, and a number of lanes. Out: a `Template`, the same instructions on
 vectors; `Functions`, those of a module that are functions of their own.
@@ -7,17 +7,16 @@ vectors; `Functions`, those of a module that are functions of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from llvmlite import ir
 from llvmlite.ir import instructions as ins
-from numba.core import types
 
-from accnp.kernels.halves import register_type
 from accnp.kernels.math.forms import Lanes, vector_call
 
 __all__ = [
+    "INLINED_ATTRIBUTES",
     "Functions",
     "Index",
     "Line",
@@ -28,6 +27,7 @@ __all__ = [
     "vector",
 ]
 
+INLINED_ATTRIBUTES = 772  # the number of the group of attributes of functions of vectors
 INLINED = 4  # calls of one function that are inlined; where there are more, none is
 _PURE = frozenset(
     """fadd fsub fmul fdiv frem fneg add sub mul shl lshr ashr and or xor trunc zext sext fptrunc
@@ -188,7 +188,8 @@ class Functions:
             names = ["v", *[f"%a{i}" for i in range(len(template.kinds))]]
             attributes = "alwaysinline" if inlined else "noinline"
             found += [
-                f"define internal {kind} {name}({', '.join(arguments)}) #772 {attributes} {{",
+                f"define internal {kind} {name}({', '.join(arguments)}) "
+                f"#{INLINED_ATTRIBUTES} {attributes} {{",
                 *["  " + line.format(*names) for line in template.lines],
                 f"  ret {kind} {template.result.format(*names)}",
                 "}",
@@ -198,21 +199,34 @@ class Functions:
         return "\n".join([*fresh, *found, ""])
 
 
-def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
-    """The scalar code of an operation, made into that of vectors; or why that cannot be.
+def make_template(
+    kinds: Sequence[Any],
+    write: Callable[[Any, Sequence[Any]], Any],
+    n: int,
+    leading: Sequence[Any] = (),
+) -> Template | str:
+    """Return the code of an operation on scalars, made into that on vectors; or why there is none.
 
-    Branches are left out: what is done on both sides has no effects, and there is no choice of
-    values by where one comes from.
+    Parameters
+    ----------
+    kinds : sequence of llvmlite types
+        The types of the operands.
+    write : callable
+        Writes the code with a builder and operands, and returns the result.
+    n : int
+        The number of lanes.
+    leading : sequence of llvmlite types, optional
+        The types of arguments before the operands, which the code must not use.
+
+    Branches are left out: what is done on both sides has no side effects, and no value depends on
+    where control comes from.
     """
-    # What Numba compiles apart hands its errors on by the first arguments of the convention. It
-    # is then a call, which is no operation of vectors.
-    first = f.context.call_conv.get_function_type(types.none, ()).args
-    types_ = [*first, *[register_type(f.context, k) for k in kinds]]
-    scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), types_), "scratch")
+    kind = ir.FunctionType(ir.VoidType(), [*leading, *kinds])
+    scratch = ir.Function(ir.Module(), kind, "scratch")
     builder = Lanes(scratch.append_basic_block("entry"), n)
-    given = scratch.args[len(first) :]
+    given = scratch.args[len(leading) :]
     try:
-        kind, result = emit(f, builder, given)
+        result = write(builder, given)
     except NotImplementedError as error:
         return str(error)
     code = {}
@@ -237,9 +251,9 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
         if g is not scratch and not getattr(g, "is_declaration", False)
     }
     used = [i for i in code.values() if id(i) in wanted]
-    if not all(isinstance(i.type, vectors) for i in (*used, *given)):
+    if not all(isinstance(x.type, vectors) for x in (*used, *given)):
         return "a value that is no number"
     try:
-        return kind, Template(given, used, result, n, beside)
+        return Template(given, used, result, n, beside)
     except ValueError as error:
         return f"a call of {error}"

@@ -1,0 +1,189 @@
+"""Scalar formulas of operations, which are Python expressions, as expressions of the loop IR.
+
+A formula such as `{0} * {1}` or `select({0}, {2}, {1})` is part of the declaration of an operation.
+`{k}` is operand k, names are scalar functions or types, and operators have the types that Numba
+gives them: integers are widened to 64 bits, and floats that meet others to float64.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
+
+__all__ = ["Unsupported", "converted", "expression"]
+
+U8 = DTYPES["u8"]
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+    ast.USub: "neg", ast.Invert: "not",
+}  # fmt: skip
+_TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
+_BITWISE = ("and", "or", "xor", "not")
+# The last bits of these results depend on the last bits of the operands alone.
+_MODULAR = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "sq")
+# Rounded to float64 and then to float32, these have the bits of one rounding.
+_ROUNDED = ("add", "sub", "mul", "div")
+
+
+class Unsupported(Exception):
+    """What the loop IR does not express yet."""
+
+
+def expression(formula: str, operands: Sequence[Expr]) -> Expr:
+    """Return a formula of operands as an expression.
+
+    Parameters
+    ----------
+    formula : str
+        A Python expression in which `{k}` is operand k.
+    operands : sequence of Expr
+        The operands.
+
+    Raises
+    ------
+    Unsupported
+        If the formula has a function or a type that the loop IR does not have.
+    """
+    return _typed(_tree(formula), operands)
+
+
+@functools.cache
+def _tree(formula: str) -> ast.expr:
+    return ast.parse(formula.format(*[f"_{k}" for k in range(9)]), mode="eval").body
+
+
+def _typed(x: ast.expr, operands: Sequence[Expr]) -> Expr:
+    if isinstance(x, ast.Name) and x.id.startswith("_"):
+        return operands[int(x.id[1:])]
+    if isinstance(x, ast.Constant):
+        return _constant(x.value)
+    if isinstance(x, ast.BinOp) and type(x.op) in _OPERATORS:
+        sides = [_typed(side, operands) for side in (x.left, x.right)]
+        return _operator(_OPERATORS[type(x.op)], sides)
+    if isinstance(x, ast.UnaryOp):
+        value = _typed(x.operand, operands)
+        if isinstance(x.op, ast.Not):
+            return call("not", converted(value, B1))
+        if isinstance(value, Const) and isinstance(x.op, ast.USub):
+            return _constant(-value.value)
+        return _operator(_OPERATORS[type(x.op)], [value])
+    if isinstance(x, ast.Compare) and len(x.ops) == 1:
+        sides = [_typed(side, operands) for side in (x.left, x.comparators[0])]
+        return _operator(_OPERATORS[type(x.ops[0])], sides)
+    if isinstance(x, ast.BoolOp):
+        first, *rest = [_typed(v, operands) for v in x.values]
+        for other in rest:
+            first = _call("and" if isinstance(x.op, ast.And) else "or", first, other)
+        return first
+    if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
+        return _function(x.func.id, [_typed(a, operands) for a in x.args])
+    raise Unsupported(type(x).__name__)
+
+
+def _constant(value: object) -> Const:
+    of = {bool: B1, int: I8, float: F8}.get(type(value))
+    if of is None:
+        raise Unsupported(f"the constant {value!r}")
+    return Const(value, of)  # type: ignore[arg-type]
+
+
+def _call(name: str, *args: Expr) -> Call:
+    try:
+        return call(name, *args)
+    except TypeError as error:
+        raise Unsupported(str(error)) from None
+
+
+def _operator(name: str, args: Sequence[Expr]) -> Expr:
+    of = _common(name, [dtype(a) for a in args])
+    return _call(name, *[converted(a, of) for a in args])
+
+
+def _common(name: str, of: Sequence[DType]) -> DType:
+    """The type in which Numba computes an operator."""
+    alike = all(d == of[0] for d in of)
+    if alike and (of[0].kind == "float" or name in _TESTS or (of[0] == B1 and name in _BITWISE)):
+        return of[0]
+    if any(d.kind == "float" for d in of):
+        if any(d.kind != "float" and d != I8 for d in of):
+            raise Unsupported("floats and integers that are no literals")
+        return F8
+    if name == "div":
+        return F8
+    if name in _TESTS and any(d.kind == "uint" for d in of):
+        raise Unsupported("a comparison of integers of two kinds")
+    return U8 if all(d.kind == "uint" for d in of) else I8
+
+
+def _function(name: str, args: Sequence[Expr]) -> Expr:
+    if name in DTYPES and len(args) == 1:
+        return converted(args[0], DTYPES[name])
+    if name == "one":
+        of = dtype(args[0])
+        return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
+    if name != "select" and len({dtype(a) for a in args}) > 1:
+        args = _alike(args)
+    elif name == "select":
+        args = [args[0], *_alike(args[1:])]
+    return _call(name, *args)
+
+
+def _alike(args: Sequence[Expr]) -> list[Expr]:
+    """Operands that differ where one is a literal, as the widest of the highest kind."""
+    kinds = ("bool", "uint", "int", "float")
+    best = max(kinds.index(dtype(a).kind) for a in args)
+    same = [dtype(a) for a in args if kinds.index(dtype(a).kind) == best]
+    to = max(same, key=lambda d: d.size)
+    return [converted(a, to) for a in args]
+
+
+def converted(x: Expr, to: DType) -> Expr:
+    """Return an expression as another type, computed in it where that has the same bits."""
+    of = dtype(x)
+    if of == to:
+        return x
+    if isinstance(x, Const):
+        found = _constant_as(x, to)
+        if found is not None:
+            return found
+    if isinstance(x, Call):
+        whole = of.kind in ("int", "uint") and to.kind in ("int", "uint") and to.size <= of.size
+        rounded = (of, to) == (F8, F4) and x.function in _ROUNDED
+        if (whole and x.function in _MODULAR) or rounded:
+            args = [_narrowed(a, to) for a in x.args]
+            if None not in args:
+                return _call(x.function, *[a for a in args if a is not None])
+    return Cast(x, to)
+
+
+def _constant_as(x: Const, to: DType) -> Const | None:
+    """A constant as another type, if its value is the same there."""
+    if to.kind == "float" and dtype(x).kind != "bool":
+        value = float(x.value)
+        same = to == F8 or float(np.float32(value)) == value or value != value
+        return Const(value, to) if same and value == x.value else None
+    if to.kind in ("int", "uint") and dtype(x).kind in ("int", "uint"):
+        info = np.iinfo(to.numpy)
+        return Const(x.value, to) if info.min <= x.value <= info.max else None
+    return None
+
+
+def _narrowed(x: Expr, to: DType) -> Expr | None:
+    """An expression whose conversion to a narrower type is known to be exact, in that type."""
+    if isinstance(x, Cast) and dtype(x.value) == to:
+        return x.value
+    if isinstance(x, Const):
+        return _constant_as(x, to)
+    if isinstance(x, Call) and dtype(x).kind in ("int", "uint"):
+        found = converted(x, to)
+        return None if isinstance(found, Cast) else found
+    return None

@@ -1,0 +1,103 @@
+"""The entry of a kernel: `name(argv, counter, n, chunk)`, which launches call.
+
+It takes chunks of the kernel's range from the counter until n is reached; without a counter, it
+does chunk..n. If the kernel can bypass the caches, 1 for a counter does chunk..n so; the word
+before the entry says whether it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["ATTRIBUTES", "ENTRY", "entry_text"]
+
+ENTRY = "accnp_entry"
+ATTRIBUTES = 770  # the number of the group of attributes of entries
+# How an entry takes its share of 0..n, between a jump to `claim` and the labels `work`, where
+# `%first`..`%end` are to be done, and `out`, where all are taken.
+_CLAIM = """claim:
+  %first = atomicrmw add i64* %counter, i64 %chunk monotonic
+  %over = icmp sge i64 %first, %n
+  br i1 %over, label %out, label %claimed
+claimed:
+  %room = sub nsw i64 %n, %first
+  %less = icmp slt i64 %chunk, %room
+  %size = select i1 %less, i64 %chunk, i64 %room
+  %end = add nsw i64 %first, %size
+  br label %work
+"""
+
+
+def entry_text(
+    name: str,
+    signature: Sequence[str],
+    kinds: Sequence[str],
+    callee: str,
+    leading: Sequence[str],
+    before: Sequence[str] = (),
+    after_counter: Sequence[str] = (),
+    can_bypass: bool = False,
+    linkage: str = "",
+) -> str:
+    """Return the LLVM text of an entry.
+
+    Parameters
+    ----------
+    name : str
+        The name of the entry.
+    signature : sequence of str
+        A token for each argument; with `*` for a pointer.
+    kinds : sequence of str
+        The LLVM type of each argument.
+    callee : str
+        The type of the result and the name of the function that does `%lo`..`%hi`.
+    leading : sequence of str
+        Its arguments before those of the signature, with their types.
+    before, after_counter : sequence of str, optional
+        Instructions at the start, and such that use `%word`, the counter as an integer.
+    can_bypass : bool, optional
+        Whether the kernel can bypass the caches.
+    linkage : str, optional
+        The linkage of the entry.
+
+    Raises
+    ------
+    ValueError
+        If an argument is a floating-point or complex number.
+    """
+    lines = []
+    passed = [*leading]
+    for at, (token, kind) in enumerate(zip(signature, kinds, strict=True)):
+        lines.append(f"  %p{at} = getelementptr inbounds i64, i64* %argv, i64 {at}")
+        lines.append(f"  %v{at} = load i64, i64* %p{at}")
+        if token.endswith("*"):
+            lines.append(f"  %a{at} = inttoptr i64 %v{at} to {kind}")
+        elif token in ("i8", "u8"):
+            lines.append(f"  %a{at} = add i64 %v{at}, 0")
+        elif token in ("f4", "f8", "c8", "c16"):
+            raise ValueError(f"get_kernel: pass a {token} by pointer; got {token!r}")
+        else:
+            lines.append(f"  %a{at} = trunc i64 %v{at} to {kind}")
+        passed.append(f"{kind} %a{at}")
+    return "\n".join(
+        [
+            f"define {linkage}void @{name}(i64* noalias nocapture readonly %argv, "
+            f"i64* noalias nocapture %counter, i64 %n, i64 %chunk) #{ATTRIBUTES} "
+            f"prefix i64 {int(can_bypass)} {{",
+            "start:",
+            *before,
+            *lines,
+            "  %word = ptrtoint i64* %counter to i64",
+            "  %alone = icmp ult i64 %word, 2",
+            *after_counter,
+            "  br i1 %alone, label %work, label %claim",
+            f"{_CLAIM}work:",
+            "  %lo = phi i64 [%chunk, %start], [%first, %claimed]",
+            "  %hi = phi i64 [%n, %start], [%end, %claimed]",
+            f"  call {callee}({', '.join(passed)})",
+            "  br i1 %alone, label %out, label %claim",
+            "out:",
+            "  ret void",
+            "}",
+        ]
+    )

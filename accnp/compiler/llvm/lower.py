@@ -1,0 +1,382 @@
+"""Lower a kernel of the loop IR to the text of an LLVM module, with its entry.
+
+In: a kernel after the passes. Out: text for `llvmlite.binding.parse_assembly`. Variables of the IR
+are values of LLVM, so nothing is left for its passes to find in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.llvm.accesses import Mask
+from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, entry_text
+from accnp.compiler.llvm.functions import memory_type, register_type, write_call, write_cast
+from accnp.compiler.llvm.stepping import go_over
+from accnp.compiler.llvm.templates import (
+    INLINED_ATTRIBUTES,
+    Functions,
+    Index,
+    Template,
+    Vector,
+    make_template,
+    vector,
+)
+from accnp.compiler.llvm.vector_loop import NotVector, VectorLoop
+from accnp.compiler.loops import ir as loops
+from accnp.compiler.loops.ir import Buffer, Expr, Fold, For, If, Kernel, Let, Load, Stmt, Store, Var
+from accnp.compiler.loops.types import DType
+from accnp.compiler.loops.visiting import expressions, statements, subexpressions
+from accnp.kernels.math import block
+
+__all__ = ["VECTORS", "lower"]
+
+VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
+_I64 = ir.IntType(64)
+_ZERO = ir.Constant(_I64, 0)
+# What folds of bools are, whose elements are bytes of 0 and 1.
+_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+_templates: dict[tuple[str, tuple[DType, ...], DType, int], Template | str] = {}
+
+
+def lower(kernel: Kernel, vector_bytes: int, attributes: str) -> str:
+    """Return the text of a module with a kernel and its entry.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel without reductions.
+    vector_bytes : int
+        Bytes of a vector register.
+    attributes : str
+        The attributes of functions.
+    """
+    try:
+        function = _Function(kernel, vector_bytes)
+    except NotVector:  # LLVM's vectorizer does what it can
+        function = _Function(kernel, 0)
+    return function.text(attributes)
+
+
+class _Function:
+    """The function of one kernel: the builder, and the values of the variables so far."""
+
+    def __init__(self, kernel: Kernel, vector_bytes: int) -> None:
+        self.kernel = kernel
+        self.vector_bytes = vector_bytes
+        self.functions = Functions()
+        self.module = ir.Module("accnp_kernel")
+        self.values: dict[Var, Any] = {}
+        self.pointers: dict[Buffer, Any] = {}
+        self.bypasses = False  # whether a loop can bypass the caches
+        self.left = False  # whether a loop is left to LLVM's vectorizer
+        pointers = [memory_type(b.dtype).as_pointer() for b in kernel.buffers]
+        kinds = [_I64, _I64, _I64, *pointers, *[_I64] * len(kernel.integers)]
+        kind = ir.FunctionType(ir.VoidType(), kinds)
+        self.made = ir.Function(self.module, kind, "accnp_kernel_body")
+        self.made.linkage = "internal"
+        self.made.attributes.add("alwaysinline")
+        first, last, self.past, *given = self.made.args
+        self.values |= {kernel.first: first, kernel.last: last}
+        for b, p in zip(kernel.buffers, given, strict=False):
+            p.add_attribute("noalias")
+            self.pointers[b] = p
+        self.values |= dict(zip(kernel.integers, given[len(pointers) :], strict=True))
+        self.b: Any = ir.IRBuilder(self.made.append_basic_block("entry"))
+        for b in kernel.stack:
+            place = self.b.alloca(ir.ArrayType(memory_type(b.dtype), b.length))
+            place.align = 64
+            self.pointers[b] = self.b.bitcast(place, memory_type(b.dtype).as_pointer())
+        self.block(kernel.body)
+        self.b.ret_void()
+
+    def text(self, attributes: str) -> str:
+        """The text of the module."""
+        signature = [f"{b.dtype.token}*" for b in self.kernel.buffers]
+        signature += ["i8"] * len(self.kernel.integers)
+        if not self.left:
+            self.module.add_named_metadata(VECTORS)
+        body = str(self.module)
+        entry = entry_text(
+            ENTRY,
+            signature,
+            [str(a.type) for a in self.made.args[3:]],
+            f"void @{self.made.name}",
+            ["i64 %lo", "i64 %hi", "i64 %past"],
+            after_counter=["  %past = and i64 %word, 1"],
+            can_bypass=self.bypasses,
+        )
+        groups = [f"attributes #{n} = {{ {attributes} }}" for n in (ATTRIBUTES, INLINED_ATTRIBUTES)]
+        return "\n".join([body, self.functions.text(self.module.globals), entry, *groups, ""])
+
+    # --- statements ---
+
+    def block(self, body: Sequence[Stmt]) -> None:
+        for s in body:
+            self.statement(s)
+
+    def statement(self, s: Stmt) -> None:
+        if isinstance(s, Let):
+            self.values[s.var] = self.value(s.value)
+        elif isinstance(s, Store):
+            v = self.value(s.value)
+            if s.buffer.dtype.kind == "bool":
+                v = self.b.zext(v, ir.IntType(8))
+            self.b.store(v, self.place(s.buffer, s.index))
+        elif isinstance(s, For):
+            if s.vector is not None and self.vector_bytes:
+                self.vectors(s)
+            else:
+                self.loop(s)
+        elif isinstance(s, If):
+            self.choice(s)
+        elif isinstance(s, Fold):
+            self.values[s.result] = self.fold(s)
+        else:
+            raise TypeError(f"lower: {type(s).__name__} is not lowered by the passes")
+
+    def loop(self, s: For) -> None:
+        """A loop over single steps."""
+        self.left |= _for_vectorizer(s)
+        b = self.b
+        start, stop = self.value(s.start), self.value(s.stop)
+        initial = [self.value(c.start) for c in s.carried]
+        before = b.block
+        head, body, end = (b.append_basic_block(n) for n in ("for", "body", "end"))
+        b.branch(head)
+        b.position_at_end(head)
+        now = b.phi(_I64)
+        now.add_incoming(start, before)
+        phis = [b.phi(register_type(c.var.dtype)) for c in s.carried]
+        b.cbranch(b.icmp_signed("<", now, stop), body, end)
+        b.position_at_end(body)
+        self.values[s.index] = now
+        for c, phi, value in zip(s.carried, phis, initial, strict=True):
+            phi.add_incoming(value, before)
+            self.values[c.var] = phi
+        self.block(s.body)
+        following = [self.value(c.following) for c in s.carried]
+        # An index that is used never leaves the range: it does not overflow.
+        now.add_incoming(b.add(now, ir.Constant(_I64, s.step), flags=("nsw",)), b.block)
+        for phi, value in zip(phis, following, strict=True):
+            phi.add_incoming(value, b.block)
+        b.branch(head)
+        b.position_at_end(end)
+        for c, phi in zip(s.carried, phis, strict=True):
+            self.values[c.result] = phi
+
+    def vectors(self, s: For) -> None:
+        """A loop over vectors."""
+        assert s.vector is not None
+        self.bypasses |= s.vector.bypass
+        loop = _Vectors(self, s)
+        go_over(loop, self.value(s.start), self.value(s.stop))
+
+    def choice(self, s: If) -> None:
+        test = self.value(s.test)
+        if s.orelse:
+            with self.b.if_else(test) as (then, otherwise):
+                with then:
+                    self.block(s.then)
+                with otherwise:
+                    self.block(s.orelse)
+        else:
+            with self.b.if_then(test):
+                self.block(s.then)
+
+    def fold(self, s: Fold) -> Any:
+        """The fold of a block of memory, in the order that all processors have."""
+        b, of = self.b, s.buffer.dtype
+        place, extent = self.place(s.buffer, s.start), self.value(s.extent)
+        if s.wide:
+            return block.block_wide_sum(b, place, extent)
+        combine = _LOGIC.get(s.combine, s.combine) if of.kind == "bool" else s.combine
+        found = block.block_reduce(b, place, extent, memory_type(of), combine, of.signed)
+        if of.kind == "bool":
+            found = b.icmp_unsigned("!=", found, ir.Constant(ir.IntType(8), 0))
+        return found
+
+    # --- expressions ---
+
+    def value(self, x: Expr) -> Any:
+        if isinstance(x, Var):
+            return self.values[x]
+        if isinstance(x, loops.Const):
+            return ir.Constant(register_type(x.dtype), x.value)
+        if isinstance(x, loops.Index):
+            return self.index(x)
+        if isinstance(x, Load):
+            v = self.b.load(self.place(x.buffer, x.index))
+            return _from_memory(self.b, x.buffer.dtype, v)
+        if isinstance(x, loops.Cast):
+            return write_cast(loops.dtype(x.value), x.dtype, self.b, self.value(x.value))
+        args = [self.value(a) for a in x.args]
+        return write_call(x.function, loops.dtype(x.args[-1]), self.b, args)
+
+    def index(self, x: loops.Index) -> Any:
+        b, found = self.b, None
+        for v, k in x.terms:
+            term = self.values[v]
+            if k != 1:
+                factor = self.values[k] if isinstance(k, Var) else ir.Constant(_I64, k)
+                term = b.mul(term, factor, flags=("nsw",))
+            found = term if found is None else b.add(found, term, flags=("nsw",))
+        assert found is not None
+        if x.constant:
+            found = b.add(found, ir.Constant(_I64, x.constant), flags=("nsw",))
+        return found
+
+    def place(self, buffer: Buffer, index: Expr) -> Any:
+        return self.b.gep(self.pointers[buffer], [self.value(index)])
+
+
+def _from_memory(b: Any, of: DType, v: Any) -> Any:
+    return b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0)) if of.kind == "bool" else v
+
+
+def _for_vectorizer(s: For) -> bool:
+    """Whether LLVM's vectorizer may make something of a loop: not where another loop or a fold is
+    in it, nor where each step does the same."""
+    inner = list(statements(s.body))
+    if any(isinstance(x, For | Fold) for x in inner):
+        return False
+    return any(s.index in subexpressions(e) for x in inner for e in expressions(x))
+
+
+class _Vectors(VectorLoop):
+    """The body of a loop for several steps at a time. A value is a `Vector`, an `Index` that grows
+    from step to step, or a value of LLVM that is the same in all steps."""
+
+    def __init__(self, f: _Function, s: For) -> None:
+        assert s.vector is not None
+        super().__init__(f, s, s.vector.lanes)
+        self.s = s
+        self.rest = s.vector.rest
+        self.flat = (s.start, s.stop) == (f.kernel.first, f.kernel.last)
+        self.outer = {id(v) for v in f.values.values()}
+        self.names: dict[Var, Any] = {}
+        if s.start == loops.Const(0, s.index.dtype):
+            self.padded = frozenset(f.kernel.stack)
+
+    def first_aligned(self, start: Any, stop: Any) -> None:
+        """Only the range of the kernel bypasses the caches: its parts begin with lines."""
+        assert self.s.vector is not None
+        self.asked = self.f.past if self.s.vector.bypass else None
+
+    def same(self, value: Any) -> bool:
+        return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
+
+    def early(self, name: str, *values: Any) -> Any:
+        found = super().early(name, *values)
+        self.outer.add(id(found))
+        return found
+
+    def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
+        self.mask, self.left, self.past = mask, left, past
+        self.names = {self.s.index: Index(at)}
+        self.read = []
+        for s in self.s.body:
+            if isinstance(s, Let):
+                self.names[s.var] = self.value(s.value)
+            else:
+                assert isinstance(s, Store)
+                self.store(s)
+
+    def mask_at(self, buffer: Buffer, index: Expr) -> Mask:
+        """The mask of an access: memory with room for whole vectors needs none."""
+        return None if buffer in self.padded and index == self.s.index else self.mask
+
+    def store(self, s: Store) -> None:
+        place = self.address(s.buffer, s.index)
+        v = self.lanes(self.value(s.value))
+        name, code = v.name, v.type
+        if s.buffer.dtype.kind == "bool":
+            code = ir.IntType(8)
+            name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
+        self.store_lanes(code, place, name, self.mask_at(s.buffer, s.index))
+
+    def address(self, buffer: Buffer, index: Expr) -> Any:
+        at = self.value(index)
+        if not isinstance(at, Index) or at.step != 1:
+            self.fail("an access that does not move by one element each step")
+        return self.place(self.f.pointers[buffer], at)
+
+    # --- expressions ---
+
+    def value(self, x: Expr) -> Any:
+        if isinstance(x, Var):
+            return self.names[x] if x in self.names else self.f.values[x]
+        if isinstance(x, loops.Const):
+            return self.f.value(x)
+        if isinstance(x, loops.Index):
+            return self.index(x)
+        if isinstance(x, Load):
+            return self.load(x)
+        if isinstance(x, loops.Cast):
+            of = loops.dtype(x.value)
+
+            def convert(b: Any, args: Sequence[Any]) -> Any:
+                return write_cast(of, x.dtype, b, args[0])
+
+            return self.operation("cast", [x.value], x.dtype, convert)
+        of = loops.dtype(x.args[-1])
+        return self.operation(
+            x.function, x.args, x.dtype, lambda b, args: write_call(x.function, of, b, args)
+        )
+
+    def index(self, x: loops.Index) -> Any:
+        """What is the same in all steps is added before the loop."""
+        moving, offset = None, None
+        for v, k in x.terms:
+            if v == self.s.index:
+                if k != 1 or moving is not None:
+                    self.fail("a multiple of the index")
+                moving = self.names[v]
+                continue
+            term = self.value(v)
+            if not self.same(term):
+                self.fail("an index that is computed")
+            if k != 1:
+                factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
+                term = self.early("mul", term, factor)
+            offset = term if offset is None else self.early("add", offset, term)
+        if x.constant:
+            constant = ir.Constant(_I64, x.constant)
+            offset = constant if offset is None else self.early("add", offset, constant)
+        if moving is None:
+            return _ZERO if offset is None else offset
+        return Index(moving.now, 1, offset)
+
+    def load(self, x: Load) -> Any:
+        at, of = self.value(x.index), x.buffer.dtype
+        base = self.f.pointers[x.buffer]
+        if not isinstance(at, Index):
+            if isinstance(at, Vector):
+                self.fail("a load of computed places")
+            return _from_memory(self.f.b, of, self.f.b.load(self.f.b.gep(base, [at])))
+        place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)
+        kind = memory_type(of)
+        if of.kind == "bool":
+            raw = self.load_lanes(kind, place, 1, mask)
+            text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
+            return Vector(ir.IntType(1), self.put(text))
+        self.fetch(x, place, of.size)
+        if not x.buffer.length:
+            self.read.append((place, of.size * self.n))
+        return Vector(kind, self.load_lanes(kind, place, 1, mask))
+
+    def operation(self, name: str, args: Sequence[Expr], to: DType, write: Any) -> Any:
+        values = [self.value(a) for a in args]
+        if not any(isinstance(v, Vector | Index) for v in values):
+            return write(self.f.b, values)
+        kinds = tuple([loops.dtype(a) for a in args])
+        key = name, kinds, to, self.n
+        found = _templates.get(key)
+        if found is None:
+            found = make_template([register_type(k) for k in kinds], write, self.n)
+            _templates[key] = found
+        if isinstance(found, str):
+            self.fail(found)
+        return self.write_template(name, found, [self.lanes(v).name for v in values])

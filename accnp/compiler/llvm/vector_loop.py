@@ -1,0 +1,223 @@
+"""Vector code of a loop of independent steps, one copy of the body, the last steps under a mask.
+
+In: the operations of one step, one after the other. Out: LLVM text with vectors of as many lanes as
+the loop has. LLVM's own vectorizer tries several widths and leaves three copies of the body
+(vectors, the rest in shorter vectors, single steps): half of what compiling a kernel costs.
+
+Each operation comes from its code for scalars, instruction by instruction, so the bits are the
+same. Long ones (a `tanh`) are functions of vectors beside the kernel, which are inlined unless they
+are called often.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence
+from typing import Any, NoReturn
+
+from llvmlite import ir
+
+from accnp.compiler.llvm.accesses import (
+    SIZES,
+    Mask,
+    gather,
+    load_strided,
+    load_vector,
+    store_vector,
+)
+from accnp.compiler.llvm.bypassing import prefetch, store_either
+from accnp.compiler.llvm.templates import Index, Line, Template, Vector, byte_size, vector
+
+__all__ = ["AHEAD", "MOST", "SHORT", "NotVector", "VectorLoop"]
+
+MOST = 64  # lanes of a mask
+SHORT = 4  # instructions of an operation that are written in place; longer ones are functions
+AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
+_I64 = ir.IntType(64)
+
+
+class NotVector(Exception):
+    """A loop that has no vector code; it is left to LLVM's vectorizer."""
+
+    def __init__(self, node: Any, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+class VectorLoop:
+    """A loop whose body is written for `n` steps at a time.
+
+    `f` is the function that is being written: its builder `b`, its `functions`, and the bytes of a
+    vector register, `vector_bytes`. `steps_of` writes the body.
+    """
+
+    rest = "tail"  # as `loops.ir.Vector.rest`
+    count = 0  # steps, where their number is known and one vector does them all
+    flat = False  # whether it goes over all elements of the kernel
+
+    def __init__(self, f: Any, node: Any, n: int) -> None:
+        self.f = f
+        self.node = node
+        self.n = n
+        self.declares = f.functions.declares
+        self.splats: dict[int, Vector] = {}
+        self.starts: dict[tuple, Any] = {}  # places and numbers from before the loop
+        self.before: Any = None  # the block before the loop, and its end while the body is written
+        self.ahead: Any = None
+        self.join: Any = None  # the block that comes after it
+        self.asked: Any = None  # 1 where results are to bypass the caches
+        self.read: list[tuple[Any, int]] = []  # places and bytes of operands that a step loads
+        self.mask: Mask = None
+        self.left: Any = None  # remaining steps, where there is a mask
+        self.whole: Any = None  # 1 where they fill a vector, where that is worth a branch
+        self.past: Any = None  # 1 where whole vectors bypass the caches; None: not possible
+        self.fetches: set[Any] | None = None  # places that are fetched ahead; None: nothing is
+        self.padded: Collection[Any] = ()  # memory with room for whole vectors under the index
+
+    def fail(self, why: str) -> NoReturn:
+        raise NotVector(self.node, why)
+
+    def first_aligned(self, start: Any, stop: Any) -> Any:
+        """Set `asked`. Returns the step up to which a row is done apart; None if it begins with a
+        cache line, or no results bypass the caches."""
+        raise NotImplementedError
+
+    def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
+        """Write the body for the steps from one on: those of the mask, or as many as there are
+        lanes; `left` of them, or None; those of whole vectors bypass the caches if
+        `past` is 1."""
+        raise NotImplementedError
+
+    # --- text ---
+
+    def put(self, text: str, builder: Any = None) -> str:
+        """Write an instruction; its name."""
+        functions = self.f.functions
+        functions.serial += 1
+        name = f"%v{functions.serial}"
+        (builder or self.f.b)._insert(Line(f"{name} = {text}"))
+        return name
+
+    # --- values ---
+
+    def lanes(self, value: Any) -> Vector:
+        """A value as a vector."""
+        n = self.n
+        if isinstance(value, Vector):
+            return value
+        if isinstance(value, Index):
+            first = self.splat(self.first(value), self.f.b)
+            steps = self.steps(value.step).name
+            return Vector(_I64, self.put(f"add {vector('i64', n)} {first.name}, {steps}"))
+        if isinstance(value, ir.Constant):
+            return Vector(value.type, f"splat ({value.type} {value.get_reference()})")
+        if not self.same(value):
+            return self.splat(value, self.f.b)
+        found = self.splats.get(id(value))
+        if found is None:
+            found = self.splats[id(value)] = self.splat(value, self.ahead)
+        return found
+
+    def steps(self, step: Any) -> Vector:
+        """0, step, 2 step..."""
+        lanes = range(self.n) if isinstance(step, ir.Value) else range(0, self.n * step, step)
+        text = f"<{', '.join(f'i64 {k}' for k in lanes)}>"
+        if isinstance(step, ir.Value):
+            each = self.lanes(step)
+            ahead = self.ahead if self.same(step) else None
+            text = self.put(f"mul {vector('i64', self.n)} {each.name}, {text}", ahead)
+        return Vector(_I64, text)
+
+    def splat(self, value: Any, builder: Any) -> Vector:
+        n, kind = self.n, vector(value.type, self.n)
+        typed = f"{value.type} {value.get_reference()}"
+        one = self.put(f"insertelement {kind} poison, {typed}, i64 0", builder)
+        zeros = f"{vector('i32', n)} zeroinitializer"
+        return Vector(
+            value.type,
+            self.put(f"shufflevector {kind} {one}, {kind} poison, {zeros}", builder),
+        )
+
+    # --- memory ---
+
+    def store_lanes(self, code: Any, place: Any, name: str, mask: Mask) -> None:
+        """Store a vector, bypassing the caches where that is asked for."""
+        near = functools.partial(
+            store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
+            self.whole,
+        )  # fmt: skip
+        if self.past is None:
+            near()
+        else:
+            read, self.read = () if self.fetches is not None else self.read, []
+            how = self.past, self.n, code, place, name, near, read, self.flat
+            store_either(self.f.b, self.put, self.declares, *how)
+
+    def load_lanes(self, kind: Any, place: Any, step: int, mask: Mask) -> str:
+        """Load a vector of elements that lie `step` places apart."""
+        if step == 1:
+            how = self.n, mask, self.whole
+            return load_vector(self.f.b, self.put, self.declares, kind, place, *how)
+        # Words of two bytes are shuffled by one instruction where vectors have 64.
+        if byte_size(kind) not in (SIZES if self.f.vector_bytes < 64 else (2, *SIZES)):
+            self.fail("short numbers in strides")
+        how = step, self.n, self.f.vector_bytes, self.left
+        return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
+
+    def gather_lanes(self, code: Any, base: Any, places: Vector) -> Vector:
+        """Load lanes of computed places."""
+        text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
+        return Vector(code, text)
+
+    def same(self, value: Any) -> bool:
+        """Whether a value is the same in all steps, and known before them."""
+        return isinstance(value, ir.Constant) or getattr(value, "parent", None) is self.before
+
+    def first(self, index: Index) -> Any:
+        if index.offset is None:
+            return index.now
+        return self.f.b.add(index.now, index.offset, flags=("nsw",))
+
+    def place(self, base: Any, index: Index) -> Any:
+        """Where an index is in memory. What is the same in all steps is added before them: LLVM
+        looks for that itself, for longer than all else takes."""
+        if index.offset is None or not self.same(base):
+            return self.f.b.gep(base, [self.first(index)])
+        return self.f.b.gep(self.early("gep", base, index.offset), [index.now])
+
+    def early(self, name: str, *values: Any) -> Any:
+        """What is computed before the loop, written once."""
+        key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
+        found = self.starts.get(key)
+        if found is None:
+            x, *rest = values
+            more = {} if name in ("gep", "neg") else {"flags": ("nsw",)}
+            made = getattr(self.ahead, name)(x, *([rest] if name == "gep" else rest), **more)
+            found = self.starts[key] = made
+        return found
+
+    def fetch(self, what: Any, place: Any, size: int) -> None:
+        """Bring what is loaded some steps later into the cache.
+
+        The processor does so by itself only where loads follow each other fast; where the body is
+        long, too few steps are under way to hide the way to memory.
+        """
+        if self.fetches is None or what in self.fetches:
+            return
+        self.fetches.add(what)
+        prefetch(self.f.b, self.put, self.declares, place, AHEAD, self.n * size)
+
+    def write_template(self, what: str, template: Template, names: Sequence[str]) -> Vector:
+        """Write an operation on vectors; `what` is its name."""
+        functions, n = self.f.functions, self.n
+        if template.count <= SHORT:
+            functions.serial += 1
+            prefix = f"v{functions.serial}"
+            for line in template.lines:
+                self.f.b._insert(Line(line.format(prefix, *names)))
+            functions.declares.update(template.declares)
+            return Vector(template.type, template.result.format(prefix, *names))
+        name = functions.called(template, what, n)
+        kinds = [vector(k, n) for k in template.kinds]
+        passed = ", ".join(map(" ".join, zip(kinds, names, strict=True)))
+        return Vector(template.type, self.put(f"call {vector(template.type, n)} {name}({passed})"))

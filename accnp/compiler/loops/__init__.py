@@ -1,0 +1,1 @@
+"""The loop IR: its nodes, and what builds, prints, parses, verifies and interprets them."""

@@ -1,0 +1,220 @@
+"""Build kernels of the loop IR; a builder reads like the loops that it makes.
+
+b = Builder()
+x, y = b.buffer("x", F4), b.buffer("y", F4)
+with b.loop("i", b.first, b.last, independent=True) as i:
+    b.store(y, i, b.call("sq", b.load(x, i)))
+kernel = b.kernel()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from accnp.compiler.loops.functions import result_of
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Call,
+    Carried,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+    dtype,
+)
+from accnp.compiler.loops.types import I8, DType
+
+__all__ = ["Builder", "affine", "call", "cast", "plus"]
+
+
+def call(function: str, *args: Expr) -> Call:
+    """Return a call of a scalar function.
+
+    Raises
+    ------
+    TypeError
+        If there is no such function of operands of these types.
+    """
+    of = [dtype(x) for x in args]
+    found = result_of(function, of)
+    if found is None:
+        got = ", ".join([d.token for d in of])
+        raise TypeError(f"{function}: no scalar function of ({got})")
+    return Call(function, args, found)
+
+
+def cast(x: Expr, to: DType) -> Expr:
+    """Return an expression as another type."""
+    return x if dtype(x) == to else Cast(x, to)
+
+
+def affine(*terms: tuple[Var, int | Var], constant: int = 0) -> Expr:
+    """Return the sum of variables times integers and a constant; terms times 0 are left out."""
+    kept = tuple([t for t in terms if t[1] != 0])
+    if not kept:
+        return Const(constant, I8)
+    if len(kept) == 1 and kept[0][1] == 1 and not constant:
+        return kept[0][0]
+    return Index(kept, constant)
+
+
+def plus(x: Expr, y: Expr) -> Expr:
+    """Return the sum of two affine indices."""
+    terms: list[tuple[Var, int | Var]] = []
+    constant = 0
+    for part in (x, y):
+        if isinstance(part, Var):
+            terms.append((part, 1))
+        elif isinstance(part, Const):
+            constant += int(part.value)
+        elif isinstance(part, Index):
+            terms += part.terms
+            constant += part.constant
+        else:
+            raise TypeError(f"plus: an affine index is expected, got {type(part).__name__}")
+    return affine(*terms, constant=constant)
+
+
+class Builder:
+    """Collects the statements of one kernel."""
+
+    def __init__(self) -> None:
+        self.first, self.last = Var("lo"), Var("hi")
+        self.buffers: list[Buffer] = []
+        self.integers: list[Var] = []
+        self.stack: list[Buffer] = []
+        self._blocks: list[list[Stmt]] = [[]]
+        self._names = {"lo", "hi"}
+
+    def fresh(self, name: str) -> str:
+        """Return a name that the kernel does not have yet."""
+        found, k = name, 0
+        while found in self._names:
+            k += 1
+            found = f"{name}_{k}"
+        self._names.add(found)
+        return found
+
+    # --- arguments and memory ---
+
+    def buffer(self, name: str, of: DType) -> Buffer:
+        """Add an argument that is a buffer."""
+        self.buffers.append(Buffer(self.fresh(name), of))
+        return self.buffers[-1]
+
+    def integer(self, name: str) -> Var:
+        """Add an argument that is an integer."""
+        self.integers.append(Var(self.fresh(name)))
+        return self.integers[-1]
+
+    def local(self, name: str, of: DType, length: int) -> Buffer:
+        """Add a buffer on the stack."""
+        self.stack.append(Buffer(self.fresh(name), of, length))
+        return self.stack[-1]
+
+    # --- statements ---
+
+    def add(self, statement: Stmt) -> None:
+        """Append a statement."""
+        self._blocks[-1].append(statement)
+
+    def let(self, name: str, value: Expr) -> Var:
+        """Assign a new variable."""
+        var = Var(self.fresh(name), dtype(value))
+        self.add(Let(var, value))
+        return var
+
+    def store(self, buffer: Buffer, index: Expr, value: Expr) -> None:
+        """Write an element."""
+        self.add(Store(buffer, index, value))
+
+    @contextmanager
+    def loop(
+        self, name: str, start: Expr, stop: Expr, step: int = 1, independent: bool = False
+    ) -> Iterator[Loop]:
+        """Make a loop of the statements inside."""
+        loop = Loop(self, Var(self.fresh(name)))
+        self._blocks.append([])
+        yield loop
+        body = tuple(self._blocks.pop())
+        carried = tuple(loop.carried)
+        self.add(For(loop.index, start, stop, step, body, independent, carried))
+
+    @contextmanager
+    def when(self, test: Expr) -> Iterator[None]:
+        """Do the statements inside if a condition holds."""
+        self._blocks.append([])
+        yield
+        self.add(If(test, tuple(self._blocks.pop())))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Do the statements inside if the condition of the statement before does not hold."""
+        self._blocks.append([])
+        yield
+        body = tuple(self._blocks.pop())
+        before = self._blocks[-1].pop()
+        assert isinstance(before, If)
+        self.add(before._replace(orelse=body))
+
+    @contextmanager
+    def reduce(self, name: str, combine: str, extent: Expr) -> Iterator[Reduction]:
+        """Fold a value, which is computed by the statements inside, over the indices 0..extent."""
+        made = Reduction(Var(self.fresh("j")))
+        self._blocks.append([])
+        yield made
+        body = self._blocks.pop()
+        assert made.value is not None
+        made.result = Var(self.fresh(name), made.dtype or dtype(made.value))
+        lets = tuple([s for s in body if isinstance(s, Let)])
+        wide = made.dtype is not None
+        self.add(Reduce(made.result, combine, made.index, extent, lets, made.value, wide))
+
+    def kernel(self) -> Kernel:
+        """Return the kernel."""
+        (body,) = self._blocks
+        return Kernel(
+            self.first, self.last, tuple(self.buffers), tuple(self.integers), tuple(self.stack),
+            tuple(body),
+        )  # fmt: skip
+
+
+class Loop:
+    """A loop that is being built: its index, and the values that it hands from step to step."""
+
+    def __init__(self, builder: Builder, index: Var) -> None:
+        self._builder = builder
+        self.index = index
+        self.carried: list[Carried] = []
+
+    def carry(self, name: str, start: Expr) -> Var:
+        """Return a variable that is `start` in the first step; `follow` says what comes next."""
+        var = Var(self._builder.fresh(name), dtype(start))
+        result = Var(self._builder.fresh(name), var.dtype)
+        self.carried.append(Carried(var, start, var, result))
+        return var
+
+    def follow(self, var: Var, following: Expr) -> Var:
+        """Say what a variable is in the next step. Returns what it is after the loop."""
+        k = next(k for k, c in enumerate(self.carried) if c.var == var)
+        self.carried[k] = self.carried[k]._replace(following=following)
+        return self.carried[k].result
+
+
+class Reduction:
+    """A reduction that is being built: the index, the value, and the result after it."""
+
+    def __init__(self, index: Var) -> None:
+        self.index = index
+        self.value: Expr | None = None
+        self.dtype: DType | None = None  # of the result, if elements are converted to it
+        self.result = index

@@ -1,0 +1,177 @@
+"""The closed set of scalar functions: the type of the result, and a NumPy reference.
+
+A function takes operands of one type, unless its rule says otherwise. `llvm.functions` has the code
+for LLVM, and `numba.functions` the functions of the same names for Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import erf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.compiler.loops.types import B1, F4, F8, I8, DType
+
+__all__ = ["FUNCTIONS", "INFIX", "Function", "has_vector_form", "result_of"]
+
+Rule = Callable[[Sequence[DType]], DType | None]
+Reference = Callable[..., Any]
+
+
+class Function(NamedTuple):
+    """A scalar function; `simple` ones are an instruction or two."""
+
+    arity: int
+    rule: Rule
+    reference: Reference
+    simple: bool = True
+
+
+def _same(*kinds: str) -> Rule:
+    """Operands of one type of these kinds, and a result of this type."""
+
+    def rule(of: Sequence[DType]) -> DType | None:
+        return of[0] if of[0].kind in kinds and all(d == of[0] for d in of) else None
+
+    return rule
+
+
+def _test(*kinds: str) -> Rule:
+    """The same with a result of type bool."""
+    same = _same(*kinds)
+    return lambda of: None if same(of) is None else B1
+
+
+def _select(of: Sequence[DType]) -> DType | None:
+    return of[1] if of[0] == B1 and of[1] == of[2] else None
+
+
+def _floats(of: Sequence[DType]) -> DType | None:
+    return of[0] if of[0] in (F4, F8) and all(d == of[0] for d in of) else None
+
+
+def _index(of: Sequence[DType]) -> DType | None:
+    return I8 if all(d == I8 for d in of) else None
+
+
+_NUMBER = ("int", "uint", "float")
+_WHOLE = ("int", "uint")
+_BITS = ("bool", "int", "uint")
+_ANY = ("bool", "int", "uint", "float")
+
+# The operator of a function in Python.
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "lt": "<", "le": "<=",
+    "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+
+
+def _erf(x: Any) -> Any:
+    return np.vectorize(erf, otypes=[np.float64])(x)
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """The quotient rounded towards zero; -1 for a divisor of 0."""
+    if y == 0:
+        return x.dtype.type(-1)
+    whole = abs(int(x)) // abs(int(y))
+    return np.array(whole if (x < 0) == (y < 0) else -whole).astype(x.dtype)[()]
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """The remainder with the sign of x, which for integers is x for a divisor of 0."""
+    return x if x.dtype.kind in "iu" and y == 0 else np.fmod(x, y)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "add": Function(2, _same(*_NUMBER), np.add),
+    "sub": Function(2, _same(*_NUMBER), np.subtract),
+    "mul": Function(2, _same(*_NUMBER), np.multiply),
+    "div": Function(2, _floats, np.divide),
+    "neg": Function(1, _same(*_NUMBER), np.negative),
+    "floordiv": Function(2, _index, np.floor_divide),
+    "lt": Function(2, _test(*_ANY), np.less),
+    "le": Function(2, _test(*_ANY), np.less_equal),
+    "gt": Function(2, _test(*_ANY), np.greater),
+    "ge": Function(2, _test(*_ANY), np.greater_equal),
+    "eq": Function(2, _test(*_ANY), np.equal),
+    "ne": Function(2, _test(*_ANY), np.not_equal),
+    "and": Function(2, _same(*_BITS), np.bitwise_and),
+    "or": Function(2, _same(*_BITS), np.bitwise_or),
+    "xor": Function(2, _same(*_BITS), np.bitwise_xor),
+    "not": Function(1, _same(*_BITS), np.invert),
+    "select": Function(3, _select, np.where),
+    "sq": Function(1, _same(*_NUMBER), np.square),
+    "abs": Function(1, _same(*_NUMBER), np.abs),
+    "sign": Function(1, _same(*_NUMBER), np.sign),
+    "fmax": Function(2, _same(*_ANY), np.maximum),
+    "fmin": Function(2, _same(*_ANY), np.minimum),
+    "rem": Function(2, _same(*_NUMBER), _remainder),
+    "idiv": Function(2, _same(*_WHOLE), _quotient, simple=False),
+    "fma": Function(3, _floats, lambda x, y, z: x * y + z),
+    "is_finite": Function(1, lambda of: B1 if _floats(of) else None, np.isfinite),
+    "copysign": Function(2, _floats, np.copysign),
+}
+FUNCTIONS |= {
+    name: Function(1, _floats, reference)
+    for name, reference in {
+        "sqrt": np.sqrt,
+        "floor": np.floor,
+        "ceil": np.ceil,
+        "trunc": np.trunc,
+        "round_even": np.rint,
+        "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+    }.items()
+}
+FUNCTIONS |= {
+    name: Function(1, _floats, reference, simple=False)
+    for name, reference in {
+        "exp": np.exp,
+        "exp2": np.exp2,
+        "expm1": np.expm1,
+        "log": np.log,
+        "log2": np.log2,
+        "log10": np.log10,
+        "log1p": np.log1p,
+        "sin": np.sin,
+        "cos": np.cos,
+        "tan": np.tan,
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+        "sinh": np.sinh,
+        "cosh": np.cosh,
+        "tanh": np.tanh,
+        "asinh": np.arcsinh,
+        "acosh": np.arccosh,
+        "atanh": np.arctanh,
+        "cbrt": np.cbrt,
+        "rsqrt": lambda x: 1 / np.sqrt(x),
+        "erf": _erf,
+        "erfc": lambda x: 1 - _erf(x),
+        "logistic": lambda x: 1 / (1 + np.exp(-x)),
+        "silu": lambda x: x / (1 + np.exp(-x)),
+    }.items()
+}
+FUNCTIONS |= {
+    name: Function(2, _floats, reference, simple=False)
+    for name, reference in {
+        "pow": np.power,
+        "atan2": np.arctan2,
+        "logaddexp": np.logaddexp,
+        "exp_difference": lambda x, y: np.exp(x - y),
+    }.items()
+}
+
+
+def result_of(name: str, of: Sequence[DType]) -> DType | None:
+    """Return the type of a function of operands of these types; None if it does not take them."""
+    found = FUNCTIONS.get(name)
+    return found.rule(of) if found is not None and len(of) == found.arity else None
+
+
+def has_vector_form(name: str, of: DType) -> bool:
+    """Whether processors compute a function of operands of a type for several numbers at once."""
+    return not (of.size == 8 and of.kind in ("int", "uint") and name in ("idiv", "rem", "floordiv"))

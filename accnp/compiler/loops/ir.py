@@ -1,0 +1,194 @@
+"""The nodes of the loop IR.
+
+A kernel is a function of buffers and integers that does the steps `first`..`last` of its range. All
+nodes are immutable, and every variable is assigned once. Facts that fusion knows are fields:
+distinct buffers, independent steps, the order of a reduction. Expressions have no side effects.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from accnp.compiler.loops.types import I8, DType
+
+__all__ = [
+    "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "If", "Index", "Kernel",
+    "Let", "Load", "Reduce", "Stmt", "Store", "Var", "Vector", "dtype",
+]  # fmt: skip
+
+
+class Buffer(NamedTuple):
+    """Memory for numbers of one type. No two buffers of a kernel overlap.
+
+    `length` is the number of elements of a buffer on the stack, which has room for whole vectors
+    behind the last one used; 0 for a parameter.
+    """
+
+    name: str
+    dtype: DType
+    length: int = 0
+
+
+# --- expressions ---
+
+
+class Const(NamedTuple):
+    """A number."""
+
+    value: bool | int | float
+    dtype: DType
+
+
+class Var(NamedTuple):
+    """A variable. Its name is unique in the kernel and has no meaning."""
+
+    name: str
+    dtype: DType = I8
+
+
+class Index(NamedTuple):
+    """An affine index: the sum of variables times integers, which are known or variables, plus a
+    constant."""
+
+    terms: tuple[tuple[Var, int | Var], ...]
+    constant: int = 0
+
+
+class Load(NamedTuple):
+    """The element of a buffer at an index."""
+
+    buffer: Buffer
+    index: Expr
+
+
+class Call(NamedTuple):
+    """A scalar function of the closed set in `functions`."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+class Cast(NamedTuple):
+    """A number converted to another type. Floats outside the range of an integer saturate."""
+
+    value: Expr
+    dtype: DType
+
+
+Expr = Const | Var | Index | Load | Call | Cast
+
+
+# --- statements ---
+
+
+class Let(NamedTuple):
+    """Assign a variable."""
+
+    var: Var
+    value: Expr
+
+
+class Store(NamedTuple):
+    """Write an element of a buffer."""
+
+    buffer: Buffer
+    index: Expr
+    value: Expr
+
+
+class Carried(NamedTuple):
+    """A value that a loop hands from step to step: `var` in a step, `following` in the next one.
+
+    It starts as `start`, and is `result` after the loop.
+    """
+
+    var: Var
+    start: Expr
+    following: Expr
+    result: Var
+
+
+class Vector(NamedTuple):
+    """How a loop of independent steps becomes vector code."""
+
+    lanes: int
+    # What does the last steps: one more copy of the body under a mask, the loop itself under a
+    # mask, or the loop itself without one, where memory beyond the last step may be written.
+    rest: Literal["tail", "masked", "whole"]
+    bypass: bool = False  # whether stores bypass the caches where the launch asks for it
+
+
+class For(NamedTuple):
+    """A loop. Steps that are `independent` may be done in any order, and side by side."""
+
+    index: Var
+    start: Expr
+    stop: Expr
+    step: int
+    body: tuple[Stmt, ...]
+    independent: bool = False
+    carried: tuple[Carried, ...] = ()
+    vector: Vector | None = None
+
+
+class If(NamedTuple):
+    """Statements that are done if a condition holds, and others if it does not."""
+
+    test: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+class Reduce(NamedTuple):
+    """The fold of a value over the indices 0..extent.
+
+    The order is part of the meaning: element j joins lane j mod L in increasing order (L is 64 for
+    a maximum or minimum, and 32 otherwise), and the lanes are folded by halves. With `wide`, each
+    element is converted to float64 before.
+    """
+
+    result: Var
+    combine: str  # "sum", "prod", "max", "min", "and", "or"
+    index: Var
+    extent: Expr
+    body: tuple[Let, ...]
+    value: Expr
+    wide: bool = False
+
+
+class Fold(NamedTuple):
+    """The same fold of `extent` elements that are adjacent in memory, from an index on."""
+
+    result: Var
+    combine: str
+    buffer: Buffer
+    start: Expr
+    extent: Expr
+    wide: bool = False
+
+
+Stmt = Let | Store | For | If | Reduce | Fold
+
+
+class Kernel(NamedTuple):
+    """Statements for the steps `first`..`last` of the kernel's range.
+
+    The arguments are `first`, `last`, `buffers` and `integers`, in this order; `stack` lists
+    the buffers that exist during a call.
+    """
+
+    first: Var
+    last: Var
+    buffers: tuple[Buffer, ...]
+    integers: tuple[Var, ...]
+    stack: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+    name: str = "kernel"
+
+
+def dtype(x: Expr) -> DType:
+    """Return the type of an expression."""
+    if isinstance(x, Index):
+        return I8
+    return x.buffer.dtype if isinstance(x, Load) else x.dtype

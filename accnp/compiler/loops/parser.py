@@ -1,0 +1,349 @@
+"""Read kernels of the loop IR from the text that `printer` writes.
+
+The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
+
+    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME "{" stack* statement* "}"
+    argument  = NAME ":" TYPE "[" "]"  |  NAME
+    stack     = "stack" NAME ":" TYPE "[" INT "]"
+    statement = "let" NAME ":" TYPE "=" expr
+              | NAME "[" expr "]" "=" expr
+              | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
+                ["vector" "(" INT "," NAME ["," "bypass"] ")"] carry* "{" statement* next* "}"
+              | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
+              | "reduce" NAME ["wide"] NAME ":" TYPE "over" NAME "in" INT ".." expr
+                "{" statement* "yield" expr "}"
+              | "fold" NAME ["wide"] NAME ":" TYPE "=" NAME "[" expr "]" "extent" expr
+    carry     = "carry" NAME ":" TYPE "=" expr "then" NAME
+    next      = "next" NAME "=" expr
+    expr      = NUMBER ":" TYPE  |  NAME  |  NAME "[" expr "]"  |  NAME "(" expr,* ")"
+              | "<" (factor "*" NAME "+")* INT ">"
+    factor    = INT | NAME
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Carried,
+    Cast,
+    Const,
+    Expr,
+    Fold,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+    Vector,
+)
+from accnp.compiler.loops.types import B1, DTYPES, I8, DType
+
+__all__ = ["ParseError", "parse_kernel"]
+
+_TOKEN = re.compile(
+    r"\s*(?:#[^\n]*\s*)*(?:(?P<number>-?(?:\d+\.(?!\.)\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+|inf\b)|nan\b)"
+    r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+])|(?P<end>\Z))"
+)
+_RESTS = ("tail", "masked", "whole")
+
+
+class ParseError(ValueError):
+    """A text that is no kernel; the message says where."""
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0  # behind the present token
+        self.buffers: dict[str, Buffer] = {}
+        self.variables: dict[str, Var] = {}
+        self.kind = self.token = ""
+        self.begin = 0
+        self.advance()
+
+    # --- tokens ---
+
+    def fail(self, expected: str) -> NoReturn:
+        line = self.text.count("\n", 0, self.begin) + 1
+        column = self.begin - self.text.rfind("\n", 0, self.begin)
+        got = repr(self.token) if self.token else "the end"
+        raise ParseError(f"line {line}, column {column}: expected {expected}, got {got}")
+
+    def advance(self) -> str:
+        before = self.token
+        found = _TOKEN.match(self.text, self.at)
+        if found is None:
+            rest = self.text[self.at :]
+            self.begin = self.at + len(rest) - len(rest.lstrip())
+            self.token = self.text[self.begin]
+            self.fail("a token")
+        self.kind = found.lastgroup or ""
+        self.token = found.group(self.kind)
+        self.begin, self.at = found.start(self.kind), found.end()
+        return before
+
+    def accept(self, token: str) -> bool:
+        if self.token != token or not token:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, *tokens: str) -> None:
+        for token in tokens:
+            if not self.accept(token):
+                self.fail(repr(token))
+
+    def name(self) -> str:
+        if self.kind != "name":
+            self.fail("a name")
+        return self.advance()
+
+    def integer(self) -> int:
+        if self.kind != "number" or not self.token.lstrip("-").isdigit():
+            self.fail("an integer")
+        return int(self.advance())
+
+    def dtype(self) -> DType:
+        if self.token not in DTYPES:
+            self.fail("a type")
+        return DTYPES[self.advance()]
+
+    # --- kernels ---
+
+    def kernel(self) -> Kernel:
+        self.expect("kernel")
+        name = self.name()
+        buffers, integers, stack = [], [], []
+        self.expect("(")
+        while not self.accept(")"):
+            argument = self.name()
+            if self.accept(":"):
+                buffers.append(self.new_buffer(argument))
+                self.expect("[", "]")
+            else:
+                integers.append(self.new(argument))
+            if self.token != ")":
+                self.expect(",")
+        self.expect("for")
+        first = self.new(self.name())
+        self.expect("..")
+        last = self.new(self.name())
+        self.expect("{")
+        while self.accept("stack"):
+            local = self.name()
+            self.expect(":")
+            made = self.new_buffer(local)
+            self.expect("[")
+            stack.append(made._replace(length=self.integer()))
+            self.buffers[local] = stack[-1]
+            self.expect("]")
+        body = self.block()
+        if self.kind != "end":
+            self.fail("the end")
+        return Kernel(first, last, tuple(buffers), tuple(integers), tuple(stack), body, name)
+
+    def new(self, name: str, of: DType = I8) -> Var:
+        self.variables[name] = Var(name, of)
+        return self.variables[name]
+
+    def new_buffer(self, name: str) -> Buffer:
+        self.buffers[name] = Buffer(name, self.dtype())
+        return self.buffers[name]
+
+    def typed(self) -> Var:
+        name = self.name()
+        self.expect(":")
+        return self.new(name, self.dtype())
+
+    # --- statements ---
+
+    def block(self) -> tuple[Stmt, ...]:
+        found = []
+        while self.token not in ("}", "next", "yield"):
+            found.append(self.statement())
+        if self.token == "}":
+            self.advance()
+        return tuple(found)
+
+    def statement(self) -> Stmt:
+        if self.accept("let"):
+            name = self.name()
+            self.expect(":")
+            of = self.dtype()
+            self.expect("=")
+            value = self.expr()
+            return Let(self.new(name, of), value)
+        if self.accept("for"):
+            return self.loop()
+        if self.accept("if"):
+            test = self.expr()
+            self.expect("{")
+            then, orelse = self.block(), ()
+            if self.accept("else"):
+                self.expect("{")
+                orelse = self.block()
+            return If(test, then, orelse)
+        if self.accept("reduce"):
+            return self.reduction()
+        if self.accept("fold"):
+            combine, wide = self.name(), self.accept("wide")
+            result = self.typed()
+            self.expect("=")
+            buffer, start = self.element()
+            self.expect("extent")
+            return Fold(result, combine, buffer, start, self.expr(), wide)
+        buffer, index = self.element()
+        self.expect("=")
+        return Store(buffer, index, self.expr())
+
+    def loop(self) -> For:
+        index = self.name()
+        self.expect("in")
+        start = self.expr()
+        self.expect("..")
+        stop = self.expr()
+        step = self.integer() if self.accept("step") else 1
+        independent = self.accept("independent")
+        vector = self.vector() if self.accept("vector") else None
+        var = self.new(index)
+        heads: list[tuple[Var, Expr, str]] = []
+        while self.accept("carry"):
+            name = self.name()
+            self.expect(":")
+            of = self.dtype()
+            self.expect("=")
+            initial = self.expr()
+            self.expect("then")
+            heads.append((self.new(name, of), initial, self.name()))
+        self.expect("{")
+        body = self.block()
+        carried = []
+        for carry, initial, result in heads:
+            self.expect("next", carry.name, "=")
+            carried.append((carry, initial, self.expr(), result))
+        if heads:
+            self.expect("}")
+        made = tuple([Carried(v, x, y, self.new(r, v.dtype)) for v, x, y, r in carried])
+        return For(var, start, stop, step, body, independent, made, vector)
+
+    def vector(self) -> Vector:
+        self.expect("(")
+        lanes = self.integer()
+        self.expect(",")
+        for rest in _RESTS:
+            if self.accept(rest):
+                bypass = self.accept(",")
+                if bypass:
+                    self.expect("bypass")
+                self.expect(")")
+                return Vector(lanes, rest, bypass)
+        self.fail(" or ".join(_RESTS))
+
+    def reduction(self) -> Reduce:
+        combine, wide = self.name(), self.accept("wide")
+        result = self.name()
+        self.expect(":")
+        of = self.dtype()
+        self.expect("over")
+        index = self.name()
+        self.expect("in", "0", "..")
+        extent = self.expr()
+        var = self.new(index)
+        self.expect("{")
+        body = self.block()
+        lets = tuple([s for s in body if isinstance(s, Let)])
+        if len(lets) < len(body):
+            self.fail("assignments of variables only")
+        self.expect("yield")
+        value = self.expr()
+        self.expect("}")
+        return Reduce(self.new(result, of), combine, var, extent, lets, value, wide)
+
+    # --- expressions ---
+
+    def element(self) -> tuple[Buffer, Expr]:
+        if self.token not in self.buffers:
+            self.fail("a buffer")
+        buffer = self.buffers[self.advance()]
+        self.expect("[")
+        index = self.expr()
+        self.expect("]")
+        return buffer, index
+
+    def variable(self) -> Var:
+        if self.token not in self.variables:
+            self.fail("a variable")
+        return self.variables[self.advance()]
+
+    def expr(self) -> Expr:
+        if self.kind == "number" or self.token in ("True", "False"):
+            return self.constant()
+        if self.accept("<"):
+            return self.index()
+        if self.token in self.buffers:
+            return Load(*self.element())
+        if self.token in self.variables:
+            return self.variable()
+        at = self.begin
+        name = self.name()
+        if not self.accept("("):
+            self.begin, self.token = at, name
+            self.fail("an expression")
+        args: list[Expr] = []
+        while not self.accept(")"):
+            args.append(self.expr())
+            if self.token != ")":
+                self.expect(",")
+        if name in DTYPES and len(args) == 1:
+            return Cast(args[0], DTYPES[name])
+        try:
+            return call(name, *args)
+        except TypeError as error:
+            self.begin, self.token = at, name
+            self.fail(f"a scalar function ({error})")
+
+    def constant(self) -> Const:
+        text = self.advance()
+        self.expect(":")
+        of = self.dtype()
+        if of == B1:
+            return Const(text == "True", of)
+        return Const(float(text) if of.kind == "float" else int(text), of)
+
+    def index(self) -> Index:
+        terms: list[tuple[Var, int | Var]] = []
+        while True:
+            number = self.kind == "number"
+            factor = self.integer() if number else self.variable()
+            if not self.accept("*"):
+                if isinstance(factor, Var):
+                    self.fail("'*'")
+                self.expect(">")
+                return Index(tuple(terms), factor)
+            terms.append((self.variable(), factor))
+            self.expect("+")
+
+
+def parse_kernel(text: str) -> Kernel:
+    """Return the kernel that a text describes.
+
+    Parameters
+    ----------
+    text : str
+        What `print_kernel` returns; `#` begins a comment.
+
+    Raises
+    ------
+    ParseError
+        If the text is no kernel. The message states line and column.
+    """
+    return _Parser(text).kernel()

@@ -1,0 +1,107 @@
+"""Print kernels of the loop IR as text, which `parser` reads.
+
+kernel kernel(a0: f4[], a1: f4[], n0) for lo..hi {
+  for i in lo..hi independent {
+    let t1: f4 = mul(a0[i], 2.0:f4)
+    a1[i] = t1
+  }
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.compiler.loops.ir import (
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+)
+
+__all__ = ["print_expr", "print_kernel"]
+
+
+def print_expr(x: Expr) -> str:
+    """Return the text of an expression."""
+    if isinstance(x, Const):
+        return f"{x.value!r}:{x.dtype.token}"
+    if isinstance(x, Var):
+        return x.name
+    if isinstance(x, Load):
+        return f"{x.buffer.name}[{print_expr(x.index)}]"
+    if isinstance(x, Cast):
+        return f"{x.dtype.token}({print_expr(x.value)})"
+    if isinstance(x, Call):
+        return f"{x.function}({', '.join(map(print_expr, x.args))})"
+    terms = [f"{_factor(k)}*{v.name}" for v, k in x.terms]
+    return f"<{' + '.join([*terms, str(x.constant)])}>"
+
+
+def _factor(k: int | Var) -> str:
+    return k.name if isinstance(k, Var) else str(k)
+
+
+def print_kernel(k: Kernel) -> str:
+    """Return the text of a kernel."""
+    arguments = [f"{b.name}: {b.dtype.token}[]" for b in k.buffers]
+    arguments += [v.name for v in k.integers]
+    head = f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name} {{"
+    lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]" for b in k.stack]
+    _statements(k.body, "  ", lines)
+    return "\n".join([head, *lines, "}", ""])
+
+
+def _statements(body: Sequence[Stmt], pad: str, lines: list[str]) -> None:
+    for s in body:
+        _statement(s, pad, lines)
+
+
+def _typed(v: Var) -> str:
+    return f"{v.name}: {v.dtype.token}"
+
+
+def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
+    inner = pad + "  "
+    if isinstance(s, Let):
+        lines.append(f"{pad}let {_typed(s.var)} = {print_expr(s.value)}")
+    elif isinstance(s, Store):
+        lines.append(f"{pad}{s.buffer.name}[{print_expr(s.index)}] = {print_expr(s.value)}")
+    elif isinstance(s, For):
+        words = [f"for {s.index.name} in {print_expr(s.start)}..{print_expr(s.stop)}"]
+        words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent
+        if s.vector is not None:
+            bypass = ", bypass" if s.vector.bypass else ""
+            words.append(f"vector({s.vector.lanes}, {s.vector.rest}{bypass})")
+        for c in s.carried:
+            words.append(f"carry {_typed(c.var)} = {print_expr(c.start)} then {c.result.name}")
+        lines.append(f"{pad}{' '.join(words)} {{")
+        _statements(s.body, inner, lines)
+        lines += [f"{inner}next {c.var.name} = {print_expr(c.following)}" for c in s.carried]
+        lines.append(f"{pad}}}")
+    elif isinstance(s, If):
+        lines.append(f"{pad}if {print_expr(s.test)} {{")
+        _statements(s.then, inner, lines)
+        if s.orelse:
+            lines.append(f"{pad}}} else {{")
+            _statements(s.orelse, inner, lines)
+        lines.append(f"{pad}}}")
+    elif isinstance(s, Reduce):
+        wide = " wide" if s.wide else ""
+        head = f"reduce {s.combine}{wide} {_typed(s.result)}"
+        lines.append(f"{pad}{head} over {s.index.name} in 0..{print_expr(s.extent)} {{")
+        _statements(s.body, inner, lines)
+        lines += [f"{inner}yield {print_expr(s.value)}", f"{pad}}}"]
+    else:
+        wide = " wide" if s.wide else ""
+        memory = f"{s.buffer.name}[{print_expr(s.start)}] extent {print_expr(s.extent)}"
+        lines.append(f"{pad}fold {s.combine}{wide} {_typed(s.result)} = {memory}")

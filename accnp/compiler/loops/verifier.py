@@ -1,0 +1,226 @@
+"""Check that a kernel of the loop IR is well formed. It runs after every pass in tests.
+
+Checked are types, names, definitions before uses, and what `independent` states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.compiler.loops.functions import result_of
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Fold,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+    dtype,
+)
+from accnp.compiler.loops.printer import print_expr
+from accnp.compiler.loops.types import B1, F4, F8, I8, DType
+from accnp.compiler.loops.visiting import expressions, statements, subexpressions
+
+__all__ = ["VerificationError", "verify"]
+
+COMBINES = ("sum", "prod", "max", "min", "and", "or")
+
+
+class VerificationError(ValueError):
+    """A kernel is not well formed."""
+
+
+def verify(kernel: Kernel) -> None:
+    """Check a kernel.
+
+    Raises
+    ------
+    VerificationError
+        If it is not well formed. The message names the kernel and what is wrong.
+    """
+    _Verifier(kernel).run()
+
+
+class _Verifier:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.names: set[str] = set()  # all names so far
+        self.scope: set[Var] = set()
+        self.buffers: set[Buffer] = set()
+
+    def run(self) -> None:
+        k = self.kernel
+        for v in (k.first, k.last, *k.integers):
+            self.check(v.dtype == I8, f"argument {v.name} is no index")
+            self.define(v)
+        for b in (*k.buffers, *k.stack):
+            self.unique(b.name)
+            self.buffers.add(b)
+        for b in k.buffers:
+            self.check(b.length == 0, f"argument {b.name} has a length")
+        for b in k.stack:
+            self.check(b.length > 0, f"{b.name} on the stack has no length")
+        self.block(k.body)
+
+    def fail(self, what: str) -> None:
+        raise VerificationError(f"verify: {self.kernel.name}: {what}")
+
+    def check(self, holds: bool, what: str) -> None:
+        if not holds:
+            self.fail(what)
+
+    def unique(self, name: str) -> None:
+        self.check(name not in self.names, f"{name} is defined twice")
+        self.names.add(name)
+
+    def define(self, v: Var) -> None:
+        self.unique(v.name)
+        self.scope.add(v)
+
+    # --- statements ---
+
+    def block(self, body: Sequence[Stmt]) -> None:
+        """Statements, whose variables are unknown after them."""
+        before = set(self.scope)
+        for s in body:
+            self.statement(s)
+        self.scope = before
+
+    def statement(self, s: Stmt) -> None:
+        if isinstance(s, Let):
+            self.typed(s.value, s.var.dtype, s.var.name)
+            self.define(s.var)
+        elif isinstance(s, Store):
+            self.buffer(s.buffer)
+            self.typed(s.index, I8, f"an index of {s.buffer.name}")
+            self.typed(s.value, s.buffer.dtype, f"an element of {s.buffer.name}")
+        elif isinstance(s, For):
+            self.loop(s)
+        elif isinstance(s, If):
+            self.typed(s.test, B1, "a condition")
+            self.block(s.then)
+            self.block(s.orelse)
+        else:
+            self.fold(s)
+
+    def loop(self, s: For) -> None:
+        name = s.index.name
+        self.typed(s.start, I8, f"the start of {name}")
+        self.typed(s.stop, I8, f"the end of {name}")
+        self.check(s.step > 0, f"the step of {name} is {s.step}")
+        for c in s.carried:
+            self.typed(c.start, c.var.dtype, c.var.name)
+        before = set(self.scope)
+        self.define(s.index)
+        for c in s.carried:
+            self.define(c.var)
+        for inner in s.body:
+            self.statement(inner)
+        for c in s.carried:
+            self.typed(c.following, c.var.dtype, c.var.name)
+        self.scope = before
+        for c in s.carried:
+            self.check(c.result.dtype == c.var.dtype, f"{c.result.name} has another type")
+            self.define(c.result)
+        if s.independent:
+            self.independent(s)
+        if s.vector is not None:
+            self.check(s.independent, f"{name} has vectors, and steps that may depend on others")
+            lanes = s.vector.lanes
+            self.check(0 < lanes <= 64 and not lanes & (lanes - 1), f"{name} has {lanes} lanes")
+
+    def independent(self, s: For) -> None:
+        """Each buffer that is written is read and written at one place only, which differs from
+        step to step."""
+        name = s.index.name
+        self.check(not s.carried, f"steps of {name} are independent, and hand on values")
+        places: dict[Buffer, set[Expr]] = {}
+        written: dict[Buffer, Store] = {}
+        for inner in statements(s.body):
+            for x in expressions(inner):
+                for part in subexpressions(x):
+                    if isinstance(part, Load):
+                        places.setdefault(part.buffer, set()).add(part.index)
+            if isinstance(inner, Store):
+                places.setdefault(inner.buffer, set()).add(inner.index)
+                written[inner.buffer] = inner
+            elif not isinstance(inner, Let):
+                return  # loops inside are checked on their own
+        for buffer, store in written.items():
+            self.check(
+                len(places[buffer]) == 1,
+                f"steps of {name} read and write {buffer.name} at several places",
+            )
+            x = store.index
+            moves = x == s.index or (
+                isinstance(x, Index)
+                and any(v == s.index and k == 1 for v, k in x.terms)
+                and sum([v == s.index for v, _ in x.terms]) == 1
+            )
+            at = f"{buffer.name}[{print_expr(x)}]"
+            self.check(moves, f"steps of {name} write {at}, which may be one place")
+
+    def fold(self, s: Reduce | Fold) -> None:
+        name = s.result.name
+        self.check(s.combine in COMBINES, f"{name}: no fold {s.combine!r}")
+        self.typed(s.extent, I8, f"the extent of {name}")
+        if isinstance(s, Reduce):
+            before = set(self.scope)
+            self.define(s.index)
+            for let in s.body:
+                self.statement(let)
+            found = self.expr(s.value)
+            self.scope = before
+        else:
+            self.buffer(s.buffer)
+            self.typed(s.start, I8, f"the start of {name}")
+            found = s.buffer.dtype
+        if s.wide:
+            self.check(found == F4 and s.combine == "sum", f"{name}: a wide fold of {found.token}")
+            found = F8
+        self.check(s.result.dtype == found, f"{name}: a fold of {found.token} has another type")
+        self.define(s.result)
+
+    # --- expressions ---
+
+    def buffer(self, b: Buffer) -> None:
+        self.check(b in self.buffers, f"{b.name} is no buffer of the kernel")
+
+    def typed(self, x: Expr, of: DType, what: str) -> None:
+        found = self.expr(x)
+        self.check(found == of, f"{what} is {found.token} instead of {of.token}: {print_expr(x)}")
+
+    def expr(self, x: Expr) -> DType:
+        """Check an expression; returns its type."""
+        if isinstance(x, Var):
+            self.check(x in self.scope, f"{x.name} is used where it is not defined")
+        elif isinstance(x, Const):
+            kinds = {"bool": bool, "float": float}
+            self.check(
+                type(x.value) is kinds.get(x.dtype.kind, int), f"{x.value!r} is no {x.dtype.token}"
+            )
+        elif isinstance(x, Load):
+            self.buffer(x.buffer)
+            self.typed(x.index, I8, f"an index of {x.buffer.name}")
+        elif isinstance(x, Index):
+            for v, k in x.terms:
+                self.typed(v, I8, "a term of an index")
+                if isinstance(k, Var):
+                    self.typed(k, I8, "a factor of an index")
+        elif isinstance(x, Cast):
+            self.expr(x.value)
+        elif isinstance(x, Call):
+            found = result_of(x.function, [self.expr(a) for a in x.args])
+            self.check(found is not None, f"no scalar function for {print_expr(x)}")
+            self.check(found == x.dtype, f"{print_expr(x)} has another type")
+        return dtype(x)

@@ -1,0 +1,125 @@
+"""Walk over expressions and statements, and rebuild them with changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from accnp.compiler.loops.ir import (
+    Call,
+    Cast,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+)
+
+__all__ = [
+    "expressions", "map_expr", "map_statement", "parts", "replace_loops", "statements",
+    "subexpressions",
+]  # fmt: skip
+
+
+def parts(x: Expr) -> tuple[Expr, ...]:
+    """Return the operands of an expression."""
+    if isinstance(x, Call):
+        return x.args
+    if isinstance(x, Cast):
+        return (x.value,)
+    if isinstance(x, Load):
+        return (x.index,)
+    if isinstance(x, Index):
+        return tuple([v for term in x.terms for v in term if isinstance(v, Var)])
+    return ()
+
+
+def subexpressions(x: Expr) -> Iterator[Expr]:
+    """Yield an expression and all expressions in it."""
+    stack = [x]
+    while stack:
+        found = stack.pop()
+        yield found
+        stack += parts(found)
+
+
+def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """Rebuild an expression; `change` gives what replaces a part of it, or None."""
+    found = change(x)
+    if found is not None:
+        return found
+    if isinstance(x, Call):
+        return x._replace(args=tuple([map_expr(a, change) for a in x.args]))
+    if isinstance(x, Cast):
+        return x._replace(value=map_expr(x.value, change))
+    if isinstance(x, Load):
+        return x._replace(index=map_expr(x.index, change))
+    return x
+
+
+def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """Rebuild a statement with other expressions. Statements in it, and what they are for (the
+    value of a reduction, what a loop hands on), stay as they are."""
+    if isinstance(s, Let):
+        return s._replace(value=change(s.value))
+    if isinstance(s, Store):
+        return s._replace(index=change(s.index), value=change(s.value))
+    if isinstance(s, For):
+        carried = tuple([c._replace(start=change(c.start)) for c in s.carried])
+        return s._replace(start=change(s.start), stop=change(s.stop), carried=carried)
+    if isinstance(s, If):
+        return s._replace(test=change(s.test))
+    if isinstance(s, Reduce):
+        return s._replace(extent=change(s.extent))
+    return s._replace(start=change(s.start), extent=change(s.extent))
+
+
+def expressions(s: Stmt) -> tuple[Expr, ...]:
+    """Return the expressions of a statement, without those of statements in it."""
+    if isinstance(s, Let):
+        return (s.value,)
+    if isinstance(s, Store):
+        return (s.index, s.value)
+    if isinstance(s, For):
+        return (s.start, s.stop, *[x for c in s.carried for x in (c.start, c.following)])
+    if isinstance(s, If):
+        return (s.test,)
+    if isinstance(s, Reduce):
+        return (s.extent, s.value)
+    return (s.start, s.extent)
+
+
+def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Yield statements and all statements in them."""
+    for s in body:
+        yield s
+        if isinstance(s, For | Reduce):
+            yield from statements(s.body)
+        elif isinstance(s, If):
+            yield from statements(s.then)
+            yield from statements(s.orelse)
+
+
+def replace_loops(
+    body: Sequence[Stmt], change: Callable[[For | Reduce], Sequence[Stmt] | None]
+) -> tuple[Stmt, ...]:
+    """Rebuild statements; `change` gives what replaces a loop or a reduction, inner ones first."""
+    found: list[Stmt] = []
+    for s in body:
+        if isinstance(s, If):
+            found.append(
+                s._replace(
+                    then=replace_loops(s.then, change), orelse=replace_loops(s.orelse, change)
+                )
+            )
+        elif isinstance(s, For | Reduce):
+            inner = s._replace(body=replace_loops(s.body, change)) if isinstance(s, For) else s
+            new = change(inner)
+            found += [inner] if new is None else new
+        else:
+            found.append(s)
+    return tuple(found)

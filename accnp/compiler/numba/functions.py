@@ -1,0 +1,164 @@
+"""The functions that printed kernels call, for Numba: scalar functions, conversions, and memory.
+
+    from accnp.compiler.numba.functions import *
+
+They are intrinsics with the code that `llvm` has for them, so both back ends give the same bits.
+Conversions have the names of types: `f4(x)`. Pointers are those of `numba.types.CPointer`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types  # pyright: ignore[reportAttributeAccessIssue]
+from numba.extending import intrinsic, lower_builtin
+
+from accnp.compiler.llvm.functions import memory_type, write_call, write_cast
+from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType
+from accnp.ir.kernel import BLOCK
+from accnp.kernels.math import block
+
+__all__ = ["NUMBA_TYPES"]
+
+# By token.
+NUMBA_TYPES: dict[str, Any] = {
+    "b1": types.boolean,
+    **{t: getattr(types, f"int{8 * d.size}") for t, d in DTYPES.items() if d.kind == "int"},
+    **{t: getattr(types, f"uint{8 * d.size}") for t, d in DTYPES.items() if d.kind == "uint"},
+    "f4": types.float32,
+    "f8": types.float64,
+}
+_OF = {n: DTYPES[t] for t, n in NUMBA_TYPES.items()}
+_COMBINES = ("sum", "prod", "max", "min", "and", "or")
+# What folds of bools are, whose elements are bytes of 0 and 1.
+_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+
+
+def _dtype(t: Any) -> DType | None:
+    return _OF.get(types.unliteral(t))
+
+
+def _define(name: str, arity: int, typed: Callable[..., Any]) -> None:
+    """Add an intrinsic; `typed` gives its signature and its code for the types of arguments."""
+    # Numba reads the number of arguments from the signature.
+    names = ", ".join([f"x{k}" for k in range(arity)])
+    comma = ", " if names else ""
+    made = eval(f"lambda typingctx{comma}{names}: typed({names})", {"typed": typed})
+    made.__name__ = made.__qualname__ = name
+    globals()[name] = intrinsic(made)
+    __all__.append(name)
+
+
+def _scalar(name: str, arity: int) -> None:
+    def typed(*args: Any) -> Any:
+        of = [_dtype(a) for a in args]
+        known = [d for d in of if d is not None]
+        result = result_of(name, known) if len(known) == len(of) else None
+        if result is None:
+            return None
+
+        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            return write_call(name, known[-1], b, values)
+
+        given = [NUMBA_TYPES[d.token] for d in known]
+        return NUMBA_TYPES[result.token](*given), code
+
+    _define(name, arity, typed)
+
+
+def _conversion(to: DType) -> None:
+    def typed(x: Any) -> Any:
+        of = _dtype(x)
+        if of is None:
+            return None
+
+        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            return values[0] if of == to else write_cast(of, to, b, values[0])
+
+        return NUMBA_TYPES[to.token](NUMBA_TYPES[of.token]), code
+
+    _define(to.token, 1, typed)
+
+
+def _element(p: Any) -> DType | None:
+    return _dtype(p.dtype) if isinstance(p, types.CPointer) else None
+
+
+def _stack(of: DType) -> None:
+    """A buffer on the stack of `BLOCK` elements."""
+    pointer = types.CPointer(NUMBA_TYPES[of.token])
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        with b.goto_entry_block():
+            place = b.alloca(ir.ArrayType(memory_type(of), BLOCK))
+            place.align = 64
+            return b.bitcast(place, memory_type(of).as_pointer())
+
+    _define(f"stack_{of.token}", 0, lambda: (pointer(), code))
+
+
+def _at(p: Any, k: Any) -> Any:
+    """The pointer to element k."""
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return b.gep(values[0], [values[1]])
+
+    return None if _element(p) is None else (p(p, types.int64), code)
+
+
+def _fold(combine: str) -> None:
+    def typed(p: Any, n: Any) -> Any:
+        of = _element(p)
+        if of is None or (of.kind == "float" and combine in ("and", "or")):
+            return None
+
+        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            kind = _LOGIC.get(combine, combine) if of == B1 else combine
+            pointer, count = values
+            found = block.block_reduce(b, pointer, count, memory_type(of), kind, of.signed)
+            if of == B1:
+                found = b.icmp_unsigned("!=", found, ir.Constant(ir.IntType(8), 0))
+            return found
+
+        return NUMBA_TYPES[of.token](p, types.int64), code
+
+    _define(f"block_{combine}", 2, typed)
+
+
+def _wide_sum(p: Any, n: Any) -> Any:
+    """The sum of float32 in float64."""
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        return block.block_wide_sum(b, *values)
+
+    return None if _element(p) != F4 else (NUMBA_TYPES[F8.token](p, types.int64), code)
+
+
+@lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
+def _store_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> None:
+    """Numba stores the one-bit value, which does not fit a byte pointer."""
+    p, k, value = values
+    b.store(b.zext(value, ir.IntType(8)), b.gep(p, [k]))
+
+
+@lower_builtin(operator.getitem, types.CPointer(types.boolean), types.Integer)
+def _load_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    """A byte of 0 or 1 becomes the one-bit value."""
+    p, k = values
+    return b.icmp_unsigned("!=", b.load(b.gep(p, [k])), ir.Constant(ir.IntType(8), 0))
+
+
+for _name, _function in FUNCTIONS.items():
+    if _name not in INFIX and _name not in ("neg", "not"):
+        _scalar(_name, _function.arity)
+for _to in DTYPES.values():
+    _conversion(_to)
+    _stack(_to)
+for _combine in _COMBINES:
+    _fold(_combine)
+_define("at", 2, _at)
+_define("block_wide_sum", 2, _wide_sum)

@@ -1,0 +1,99 @@
+"""Replace variables that are affine indices by what they are, so that every access shows how it
+moves with each loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from accnp.compiler.loops.builder import affine
+from accnp.compiler.loops.ir import Expr, For, If, Index, Kernel, Let, Reduce, Stmt, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.loops.visiting import (
+    expressions,
+    map_expr,
+    map_statement,
+    statements,
+    subexpressions,
+)
+
+__all__ = ["inline_indices"]
+
+_Known = dict[Var, Expr]
+
+
+def inline_indices(kernel: Kernel) -> Kernel:
+    """Return a kernel without variables that are affine indices."""
+    known: _Known = {}
+    body = _block(kernel.body, known)
+    used = {
+        part
+        for s in statements(body)
+        for x in expressions(s)
+        for part in subexpressions(x)
+        if isinstance(part, Var)
+    }
+    return kernel._replace(body=_without(body, known.keys() - used))
+
+
+def _without(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
+    """Statements without the assignments of some variables."""
+    found: list[Stmt] = []
+    for s in body:
+        if isinstance(s, For):
+            s = s._replace(body=_without(s.body, unused))
+        elif isinstance(s, If):
+            s = s._replace(then=_without(s.then, unused), orelse=_without(s.orelse, unused))
+        elif isinstance(s, Reduce):
+            s = s._replace(body=tuple([let for let in s.body if let.var not in unused]))
+        if not (isinstance(s, Let) and s.var in unused):
+            found.append(s)
+    return tuple(found)
+
+
+def _block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
+    found: list[Stmt] = []
+    for s in body:
+        new = map_statement(s, lambda x: _inlined(x, known))
+        if isinstance(new, Let) and new.var.dtype == I8 and isinstance(new.value, Index | Var):
+            known[new.var] = new.value
+        elif isinstance(new, For):
+            new = new._replace(body=_block(new.body, known))
+            new = new._replace(
+                carried=tuple(
+                    [c._replace(following=_inlined(c.following, known)) for c in new.carried]
+                )
+            )
+        elif isinstance(new, If):
+            new = new._replace(then=_block(new.then, known), orelse=_block(new.orelse, known))
+        elif isinstance(new, Reduce):
+            lets = tuple([s for s in _block(new.body, known) if isinstance(s, Let)])
+            new = new._replace(body=lets, value=_inlined(new.value, known))
+        found.append(new)
+    return tuple(found)
+
+
+def _inlined(x: Expr, known: _Known) -> Expr:
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Var):
+            return known.get(part)
+        return _sum(part, known) if isinstance(part, Index) else None
+
+    return map_expr(x, change)
+
+
+def _sum(x: Index, known: _Known) -> Expr | None:
+    """An affine index with the variables in it replaced, where that is affine again."""
+    terms: list[tuple[Var, int | Var]] = []
+    constant = x.constant
+    for v, k in x.terms:
+        found = known.get(v)
+        if found is None:
+            terms.append((v, k))
+        elif isinstance(found, Var):
+            terms.append((found, k))
+        elif isinstance(found, Index) and k == 1:
+            terms += found.terms
+            constant += found.constant
+        else:
+            return None
+    return affine(*terms, constant=constant)

@@ -1,0 +1,95 @@
+"""Choose how loops of independent steps become vector code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.compiler.loops.functions import FUNCTIONS, INFIX, has_vector_form
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Vector,
+    dtype,
+)
+from accnp.compiler.loops.visiting import expressions, replace_loops, subexpressions
+
+__all__ = ["vectorize"]
+
+LANES = 64  # at most
+LINE = 64  # bytes of a cache line
+LONG = 16  # instructions of a body of which four vectors go side by side,
+SEVERAL = 8  # unless it reads and writes so many arrays, and calls no function: memory is slower
+SHORT = 32  # instructions of a body that has a copy without mask, for whole vectors
+
+
+def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
+    """Return a kernel whose innermost independent loops are marked as vector code.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel without reductions.
+    vector_bytes : int
+        Bytes of a vector register; 0 for none.
+    """
+
+    def change(s: For | Reduce) -> Sequence[Stmt] | None:
+        if not isinstance(s, For) or not s.independent or s.step != 1 or not vector_bytes:
+            return None
+        if not all(isinstance(x, Let | Store) for x in s.body):
+            return None
+        flat = (s.start, s.stop) == (kernel.first, kernel.last)
+        found = _vector(s, flat, frozenset(kernel.stack), vector_bytes)
+        return None if found is None else [s._replace(vector=found)]
+
+    return kernel._replace(body=replace_loops(kernel.body, change))
+
+
+def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> Vector | None:
+    parts = [p for inner in s.body for x in expressions(inner) for p in subexpressions(x)]
+    if not all(_has_form(p) for p in parts):
+        return None
+    loads = [p for p in parts if isinstance(p, Load)]
+    stores = [x for x in s.body if isinstance(x, Store)]
+    buffers = {x.buffer for x in (*loads, *stores)}
+    far = any(isinstance(p, Call) and not FUNCTIONS[p.function].simple for p in parts)
+    size = sum(map(_weight, parts))
+    # Vectors side by side where there are 32 registers, and four of them for functions in any
+    # case: these are chains of dependent instructions, of which few steps are under way at the
+    # same time. With 16 registers short bodies do two, which are a line of memory.
+    many = flat and size >= LONG and (len(buffers) < SEVERAL or far)
+    two = flat if vector_bytes == 64 else size <= SHORT and not far
+    side = 4 if many else 2 if two else 1
+    lanes = min(LANES, side * vector_bytes // max([b.dtype.size for b in buffers]))
+    in_order = all(x.index == s.index for x in (*loads, *stores))
+    if s.start == Const(0, s.index.dtype) and buffers <= stack and in_order:
+        return Vector(lanes, "whole")
+    # Where a line is several stores, lines of several arrays may leave before they are whole.
+    bypass = flat and (vector_bytes == LINE or len(stores) == 1)
+    return Vector(lanes, "masked" if size > SHORT else "tail", bypass)
+
+
+def _has_form(x: Expr) -> bool:
+    return not isinstance(x, Call) or has_vector_form(x.function, dtype(x.args[0]))
+
+
+def _weight(x: Expr) -> int:
+    """About as many instructions as an expression has, without its operands."""
+    if isinstance(x, Call):
+        if x.function in INFIX or x.function in ("neg", "not"):
+            return 1
+        return 2 if FUNCTIONS[x.function].simple else SHORT // 2
+    if isinstance(x, Index):
+        return len(x.terms) - 1
+    return 2 if isinstance(x, Cast) else 0

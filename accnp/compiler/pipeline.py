@@ -1,0 +1,75 @@
+"""The passes that a kernel goes through, and which one of them changes what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from accnp.compiler.loops.ir import Kernel
+from accnp.compiler.loops.verifier import verify
+from accnp.compiler.passes.inline_indices import inline_indices
+from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.compiler.passes.vectorize import vectorize
+
+__all__ = ["PASSES", "Target", "bisect", "run_passes"]
+
+
+class Target(NamedTuple):
+    """What kernels are compiled for."""
+
+    vector_bytes: int  # of a register; 0 if vectors are left to LLVM
+
+
+PASSES: dict[str, Callable[[Kernel, Target], Kernel]] = {
+    "inline_indices": lambda kernel, target: inline_indices(kernel),
+    "lower_reductions": lambda kernel, target: lower_reductions(kernel),
+    "vectorize": lambda kernel, target: vectorize(kernel, target.vector_bytes),
+}
+
+
+def run_passes(
+    kernel: Kernel, target: Target, count: int | None = None, check: bool = False
+) -> Kernel:
+    """Return a kernel after the passes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel of the loop IR.
+    target : Target
+        What it is compiled for.
+    count : int, optional
+        How many of the passes are run; all by default.
+    check : bool, optional
+        Whether the kernel is verified before the passes, and after each of them.
+
+    Raises
+    ------
+    VerificationError
+        If a pass leaves a kernel that is not well formed.
+    """
+    if check:
+        verify(kernel)
+    for run in list(PASSES.values())[:count]:
+        kernel = run(kernel, target)
+        if check:
+            verify(kernel)
+    return kernel
+
+
+def bisect(kernel: Kernel, target: Target, is_right: Callable[[Kernel], bool]) -> str | None:
+    """Return the name of the first pass after which a kernel is wrong; None if it never is.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel that is right.
+    target : Target
+        What it is compiled for.
+    is_right : callable
+        Whether a kernel computes what it should.
+    """
+    for count, name in enumerate(PASSES, 1):
+        if not is_right(run_passes(kernel, target, count)):
+            return name
+    return None

@@ -1,0 +1,75 @@
+"""Run kernels of the loop IR by each back end."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+import numpy as np
+
+from accnp.compiler.llvm.entry import ENTRY
+from accnp.compiler.llvm.lower import lower
+from accnp.compiler.loops import interpreter
+from accnp.compiler.loops.ir import Kernel
+from accnp.compiler.numba.source import numba_source
+from accnp.compiler.pipeline import Target, run_passes
+from accnp.runtime import loader, objects
+from accnp.runtime.compile import get_kernel, pack
+
+WIDTH = objects.LANE_BYTES or 64
+
+
+def launched(
+    address: int,
+    kernel: Kernel,
+    arrays: Mapping[str, np.ndarray],
+    integers: Mapping[str, int],
+    steps: tuple[int, int],
+) -> None:
+    """Call an entry for some steps: without a counter, and the rest by chunks from a counter."""
+    entry = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    )(address)
+    words = [arrays[b.name].ctypes.data for b in kernel.buffers]
+    argv = pack([*words, *[integers[v.name] for v in kernel.integers]])
+    first, last = steps
+    middle = (first + last) // 2
+    counter = ctypes.c_int64(middle)
+    entry(ctypes.addressof(argv), None, middle, first)
+    entry(ctypes.addressof(argv), ctypes.addressof(counter), last, 3)
+
+
+def signature(kernel: Kernel) -> tuple[str, ...]:
+    """The tokens of the arguments."""
+    return (*[f"{b.dtype.token}*" for b in kernel.buffers], *["i8"] * len(kernel.integers))
+
+
+def by_llvm(kernel: Kernel, vector_bytes: int = WIDTH) -> tuple[int, object]:
+    """The entry of a kernel, and what keeps it."""
+    done = run_passes(kernel, Target(vector_bytes), check=True)
+    data = objects.build(lower(done, vector_bytes, objects.ENTRY_ATTRIBUTES), [])
+    (address,), kept = loader.load(data, ENTRY, kernel="kernel")
+    return address, kept
+
+
+def by_text(kernel: Kernel) -> tuple[int, object]:
+    """The same by the path for kernels that are Python text."""
+    made = get_kernel(numba_source(kernel), kernel.name, signature(kernel))
+    return made.address, made
+
+
+def by_numba(kernel: Kernel) -> tuple[int, object]:
+    """The same by Numba's public API."""
+    from accnp.compiler.numba.compile import compile_source
+
+    return compile_source(numba_source(kernel), kernel.name, signature(kernel))
+
+
+def interpreted(
+    kernel: Kernel,
+    arrays: Mapping[str, np.ndarray],
+    integers: Mapping[str, int],
+    steps: tuple[int, int],
+) -> None:
+    """Do some steps with the interpreter."""
+    interpreter.run(kernel, arrays, integers, *steps)

@@ -1,0 +1,262 @@
+"""Both back ends compute what the interpreter does, and the same bits as each other."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from accnp.compiler.llvm.lower import lower
+from accnp.compiler.loops.builder import Builder, affine, call, cast
+from accnp.compiler.loops.functions import FUNCTIONS, result_of
+from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, Var, dtype
+from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.loops.printer import print_kernel
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8, DType
+from accnp.compiler.loops.verifier import verify
+from accnp.compiler.numba.source import numba_source
+from accnp.compiler.pipeline import Target, run_passes
+from tests.compiler.running import WIDTH, by_llvm, by_numba, by_text, interpreted, launched
+
+TYPES = (B1, I4, I8, F4, F8)
+EXACT = ("add", "sub", "mul", "div", "neg", "sq", "abs", "fmax", "fmin", "sqrt", "floor", "select")
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, np.inf, -np.inf, np.nan, 1e-40, 3e38]
+
+
+def data(of: DType, size: int, seed: int) -> np.ndarray:
+    """Numbers of a type, special ones among them."""
+    rng = np.random.default_rng(seed)
+    if of == B1:
+        return rng.random(size) < 0.5
+    if of.kind != "float":
+        return rng.integers(-100, 100, size).astype(of.numpy)
+    found = rng.normal(size=size) * 10
+    return np.where(rng.random(size) < 0.1, rng.choice(SPECIAL, size), found).astype(of.numpy)
+
+
+class Writer:
+    """Writes random expressions."""
+
+    def __init__(self, builder: Builder, seed: int, functions: list[str]) -> None:
+        self.b = builder
+        self.random = random.Random(seed)
+        self.functions = functions
+        self.known: list[Expr] = []
+
+    def operand(self, of: DType) -> Expr:
+        found = [x for x in self.known if dtype(x) == of]
+        if found and self.random.random() < 0.85:
+            return self.random.choice(found)
+        if of == B1:
+            return Const(self.random.random() < 0.5, of)
+        if of.kind == "float":
+            return Const(self.random.choice([0.5, -2.0, 3.25]), of)
+        return Const(self.random.choice([1, 3, -7]), of)
+
+    def step(self) -> None:
+        """Assign a random expression of what is known."""
+        of = self.random.choice(TYPES)
+        if self.random.random() < 0.2:
+            value: Expr = cast(self.random.choice(self.known), of)
+        else:
+            name = self.random.choice(self.functions)
+            kinds = [B1, of, of] if name == "select" else [of] * FUNCTIONS[name].arity
+            if result_of(name, kinds) is None:
+                return
+            value = call(name, *[self.operand(k) for k in kinds])
+        self.known.append(self.b.let("t", value))
+
+
+def random_map(seed: int, functions: list[str]) -> Kernel:
+    """A map of five arrays, one of each type, to others."""
+    b = Builder()
+    inputs = [b.buffer("x", of) for of in TYPES]
+    outputs = [b.buffer("y", of) for of in TYPES]
+    scalar = b.let("k", Load(inputs[3], Const(0, I8)))
+    with b.loop("i", b.first, b.last, independent=True) as loop:
+        w = Writer(b, seed, functions)
+        w.known = [scalar, *[b.let("v", Load(x, loop.index)) for x in inputs]]
+        for _ in range(8):
+            w.step()
+        for y in outputs:
+            b.store(y, loop.index, w.operand(y.dtype))
+    return b.kernel()
+
+
+def random_fold(seed: int, functions: list[str]) -> Kernel:
+    """Folds of rows of three arrays."""
+    b = Builder()
+    inputs = [b.buffer("x", of) for of in (F4, I4, F8)]
+    rng = random.Random(seed)
+    combine = rng.choice(["sum", "max", "min", "prod"])
+    of = rng.choice([F4, F8, I4])
+    out = b.buffer("y", of)
+    n = b.integer("n")
+    start = {"sum": 0, "prod": 1, "max": -1000, "min": 1000}[combine]
+    with b.loop("o", b.first, b.last) as rows:
+        with b.loop("b", Const(0, I8), n, 1024) as blocks:
+            acc = blocks.carry("acc", Const(float(start) if of.kind == "float" else start, of))
+            m = b.let("m", call("fmin", affine((n, 1), (blocks.index, -1)), Const(1024, I8)))
+            with b.reduce("r", combine, m) as made:
+                place = affine((rows.index, n), (blocks.index, 1), (made.index, 1))
+                w = Writer(b, seed, functions)
+                w.known = [b.let("v", Load(x, place)) for x in inputs]
+                for _ in range(rng.choice([0, 4])):
+                    w.step()
+                made.value = b.let("w", cast(w.operand(of), of))
+            name = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}[combine]
+            total = blocks.follow(acc, call(name, acc, made.result))
+        b.store(out, rows.index, total)
+    return b.kernel()
+
+
+def arrays_of(kernel: Kernel, size: int, outputs: int, seed: int = 3) -> dict[str, np.ndarray]:
+    found = {b.name: data(b.dtype, size, seed + k) for k, b in enumerate(kernel.buffers)}
+    for b in kernel.buffers[-outputs:]:
+        found[b.name] = np.zeros(size, b.dtype.numpy)
+    return found
+
+
+def results(
+    make: Callable[[Kernel], tuple[int, object]] | None,
+    kernel: Kernel,
+    size: int,
+    outputs: int,
+    integers: dict[str, int],
+    steps: tuple[int, int],
+) -> list[np.ndarray]:
+    arrays = arrays_of(kernel, size, outputs)
+    if make is None:
+        interpreted(kernel, arrays, integers, steps)
+    else:
+        address, kept = make(kernel)
+        launched(address, kernel, arrays, integers, steps)
+        del kept
+    return [arrays[b.name] for b in kernel.buffers[-outputs:]]
+
+
+def bits(arrays: list[np.ndarray]) -> list[bytes]:
+    """The bits, where every NaN is the same."""
+    return [
+        np.where(np.isnan(a), np.array(np.nan, a.dtype), a).tobytes()
+        if a.dtype.kind == "f"
+        else a.tobytes()
+        for a in arrays
+    ]
+
+
+def not_exact() -> list[str]:
+    return [n for n in FUNCTIONS if n not in ("floordiv",)]
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_maps_have_the_same_bits_by_each_way(seed: int):
+    kernel = random_map(seed, not_exact())
+    verify(kernel)
+    assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
+    n = [1, 5, 31, 64, 65, 200][seed % 6]
+    found = results(by_llvm, kernel, 256, 5, {}, (0, n))
+    assert bits(found) == bits(results(by_text, kernel, 256, 5, {}, (0, n)))
+    scalar = results(lambda k: by_llvm(k, 0), kernel, 256, 5, {}, (0, n))
+    assert bits(found) == bits(scalar)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_maps_are_what_the_interpreter_computes(seed: int):
+    kernel = random_map(seed, [*EXACT, "lt", "ge", "ne", "and", "or", "xor", "not", "is_finite"])
+    found = results(by_llvm, kernel, 128, 5, {}, (2, 99))
+    assert bits(found) == bits(results(None, kernel, 128, 5, {}, (2, 99)))
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_folds_have_the_same_bits_by_each_way(seed: int):
+    kernel = random_fold(seed, [*EXACT, "lt", "not"])
+    verify(kernel)
+    n = [1, 31, 100, 1024, 1025, 2100][seed % 6]
+    size, integers = 3 * n, {"n": n}
+    found = results(by_llvm, kernel, size, 1, integers, (0, 3))
+    assert bits(found) == bits(results(by_text, kernel, size, 1, integers, (0, 3)))
+    assert bits(found) == bits(results(None, kernel, size, 1, integers, (0, 3)))
+
+
+@pytest.mark.parametrize("make", [random_map, random_fold])
+def test_numba_gives_the_same_bits(make: Callable[..., Kernel]):
+    kernel = make(4, [*EXACT, "tanh", "lt"])
+    outputs = 5 if make is random_map else 1
+    integers = {} if make is random_map else {"n": 40}
+    found = results(by_llvm, kernel, 128, outputs, integers, (0, 3))
+    assert bits(found) == bits(results(by_numba, kernel, 128, outputs, integers, (0, 3)))
+
+
+def renamed(kernel: Kernel, seed: int) -> Kernel:
+    """A kernel whose names are random words."""
+    rng = random.Random(seed)
+    names: dict[str, str] = {}
+
+    def change(x: object) -> object:
+        if isinstance(x, tuple):
+            new = [change(y) for y in x]
+            made = type(x)(*new) if hasattr(x, "_fields") else tuple(new)
+            if isinstance(x, DType):
+                return x
+            if isinstance(x, Var) or type(x).__name__ == "Buffer":
+                word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=9))
+                return made._replace(name=names.setdefault(x.name, f"z{word}"))  # type: ignore
+            return made
+        return x
+
+    return change(kernel)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_name_has_a_meaning(seed: int):
+    """The text for LLVM is the same whatever variables and buffers are called."""
+    for kernel in (random_map(seed, not_exact()), random_fold(seed, list(EXACT))):
+        other = renamed(kernel, seed)._replace(name=kernel.name)
+        verify(other)
+        assert other.buffers[0].name != kernel.buffers[0].name
+        target = Target(WIDTH)
+        texts = [lower(run_passes(k, target), WIDTH, "nounwind") for k in (kernel, other)]
+        assert texts[0] == texts[1]
+
+
+def test_functions_of_the_closed_set_have_code_and_a_reference():
+    for name, function in FUNCTIONS.items():
+        for of in DTYPES.values():
+            kinds = [B1, of, of] if name == "select" else [of] * function.arity
+            if result_of(name, kinds) is None or name == "floordiv":
+                continue
+            b = Builder()
+            x, y = b.buffer("x", of), None
+            with b.loop("i", b.first, b.last, independent=True) as loop:
+                v = b.let("v", Load(x, loop.index))
+                args = [Const(True, B1), v, v] if name == "select" else [v] * function.arity
+                value = call(name, *args)
+                y = b.buffer("y", value.dtype)
+                b.store(y, loop.index, value)
+            kernel = b.kernel()
+            verify(kernel)
+            assert "define" in lower(run_passes(kernel, Target(64)), 64, "nounwind")
+            arrays = {"x": np.ones(4, of.numpy), "y": np.zeros(4, y.dtype.numpy)}
+            interpreted(kernel, arrays, {}, (0, 4))
+
+
+def test_numba_source_runs_outside_of_accnp():
+    """In a process that imports nothing but the functions."""
+    source = numba_source(random_map(1, list(EXACT)))
+    code = f"""
+from accnp.compiler.numba.functions import *
+from accnp.compiler.numba.functions import NUMBA_TYPES
+import numba
+{source}
+tokens = {[b.dtype.token for b in random_map(1, list(EXACT)).buffers]}
+kinds = [numba.types.CPointer(NUMBA_TYPES[t]) for t in tokens]
+made = numba.njit(numba.types.void(numba.types.int64, numba.types.int64, *kinds))(kernel)
+print(len(made.signatures))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "1\n", done.stderr[-2000:]

@@ -1,0 +1,60 @@
+"""`python -m accnp.compiler`."""
+
+from __future__ import annotations
+
+import pytest
+
+from accnp.compiler.__main__ import main
+
+TEXT = """
+kernel k(a: f4[], b: f4[], n) for lo..hi {
+  for o in lo..hi {
+    reduce sum r: f4 over j in 0..n { yield sq(a[<n*o + 1*j + 0>]) }
+    b[o] = r
+  }
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "k.ir"
+    path.write_text(TEXT)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["check"], "reduce sum r: f4 over j in 0..n {"),
+        (["passes"], "for j in 0:i8..n independent vector("),
+        (["passes", "--count", "0"], "reduce sum"),
+        (["numba"], "r = block_sum(r_values, n)"),
+        (["llvm"], "define internal void @"),
+        (["run", "--range", "0", "4", "--integers", "n=8"], "b = ["),
+        (["bisect", "--range", "0", "4", "--integers", "n=8"], "all passes keep"),
+    ],
+)
+def test_commands(words, expected, file, capsys):
+    assert main([words[0], file, *words[1:]]) == 0
+    assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message"),
+    [
+        (TEXT.replace("b[o]", "c[o]"), ["check"], "k.ir: line 5, column 5: expected a buffer"),
+        (TEXT.replace("= r", "= 1.0:f8"), ["check"], "an element of b is f8 instead of f4"),
+        (TEXT, ["run", "--range", "0", "4"], "--integers must give n"),
+        (TEXT, ["run", "--range", "0", "999", "--integers", "n=8"], "a[1024] of 1024 elements"),
+    ],
+)
+def test_errors(text, words, message, file, tmp_path, capsys):
+    (tmp_path / "k.ir").write_text(text)
+    assert main([words[0], file, *words[1:]]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there(capsys, tmp_path):
+    assert main(["check", str(tmp_path / "none.ir")]) == 1
+    assert "No such file" in capsys.readouterr().err

@@ -1,0 +1,118 @@
+"""Which kernels the loop IR makes. The share of those that are still Python text only falls."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.engine import plan as plans
+
+EXPRESSIONS = {
+    "add": lambda x, y: x + y,
+    "tanh": lambda x, y: jnp.tanh(x) * y,
+    "where": lambda x, y: jnp.where(x > y, x, -y),
+    "int": lambda x, y: (x.astype("int32") * 3 - 7) // 2,
+    "half": lambda x, y: x.astype("float16") + 1,
+    "complex": lambda x, y: jnp.abs(x + 1j * y),
+    "uint8": lambda x, y: x.astype("uint8") + 1,
+    "strided": lambda x, y: x.reshape(50, 40)[::2, 1:] * 2,
+    "transposed": lambda x, y: x.reshape(50, 40).T + 1,
+    "broadcast": lambda x, y: x.reshape(50, 40) + y[:40],
+    "stencil": lambda x, y: x[1:-1] + x[2:] - 2 * x[:-2],
+    "slice write": lambda x, y: x.at[1:-1].set(y[2:]),
+    "sum": lambda x, y: (x * y).sum(),
+    "mean of rows": lambda x, y: (x * y).reshape(50, 40).mean(1),
+    "sum of columns": lambda x, y: x.reshape(50, 40).sum(0),
+    "softmax": lambda x, y: jnp.exp(x.reshape(50, 40)) / jnp.exp(x.reshape(50, 40)).sum(1)[:, None],
+    "maximum": lambda x, y: x.max(),
+    "any": lambda x, y: (x > y).any(),
+    "argmax": lambda x, y: x.argmax(),
+    "cumsum": lambda x, y: jnp.cumsum(x),
+    "sort": lambda x, y: jnp.sort(x),
+    "gather": lambda x, y: x[(y * 9).astype(int)],
+    "scatter": lambda x, y: x.at[(y * 9).astype(int)].add(1),
+    "product": lambda x, y: x.reshape(50, 40) @ y.reshape(40, 50),
+}
+TEXT = 15  # kernels of these that are Python text
+
+
+def kernels(name: str) -> tuple[int, int]:
+    """How many kernels of an expression are Python text, and how many there are."""
+    x = jnp.asarray(np.linspace(0, 1, 2000, dtype=np.float32))
+    found: list[bool] = []
+    step = plans.KernelStep.__init__
+
+    def made(self, text, *args):
+        found.append(text.kernel is None)
+        step(self, text, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans.KernelStep, "__init__", made)
+        jnp.jit(lambda x, y: EXPRESSIONS[name](x, y))(x, x).block_until_ready()
+    return sum(found), len(found)
+
+
+def test_the_share_of_text_only_falls():
+    counts = {name: kernels(name) for name in EXPRESSIONS}
+    text = sum([t for t, _ in counts.values()])
+    assert text == TEXT, counts
+
+
+@pytest.mark.parametrize("name", ["add", "tanh", "where", "sum", "mean of rows", "maximum", "any"])
+def test_covered_families_are_loop_ir(name: str):
+    assert kernels(name)[0] == 0
+
+
+def test_covered_kernels_are_compiled_without_numba(tmp_path):
+    code = """
+import sys
+import accnp as jnp
+print((jnp.arange(5.0) + 1).sum(), jnp.tanh(jnp.arange(100.0)).max() > 1)
+print([m for m in ("numba", "numba.core") if m in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "ACCNP_CACHE_DIR": str(tmp_path), "ACCNP_COMPILER": "llvm"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "15.0 False\n[]\n", done.stderr[-2000:]
+
+
+def test_a_warm_process_imports_no_back_end(tmp_path):
+    code = """
+import sys
+import accnp as jnp
+print((jnp.arange(5.0) + 1).sum())
+names = ("numba", "llvmlite", "accnp.compiler.llvm", "accnp.compiler.pipeline")
+print([m for m in names if m in sys.modules], file=sys.stderr)
+"""
+    env = {**os.environ, "ACCNP_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
+    assert done.stderr == "[]\n"
+
+
+def test_numba_compiles_the_same_kernels(tmp_path):
+    code = """
+import accnp as jnp
+import numpy as np
+x = jnp.asarray(np.linspace(-3, 3, 50, dtype=np.float32))
+print(np.asarray(jnp.tanh(x) * x).tobytes().hex(), np.asarray((x * x).sum()).tobytes().hex())
+"""
+    found = []
+    for compiler in ("llvm", "numba"):
+        env = {**os.environ, "ACCNP_CACHE_DIR": str(tmp_path), "ACCNP_COMPILER": compiler}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
+        found.append(done.stdout)
+    assert found[0] == found[1]

@@ -1,0 +1,159 @@
+"""The loop IR: text, verification, interpretation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accnp.compiler.loops.interpreter import BoundsError, fold, run
+from accnp.compiler.loops.ir import Buffer, Call, Const, For, Kernel, Let, Load, Store, Var
+from accnp.compiler.loops.parser import ParseError, parse_kernel
+from accnp.compiler.loops.printer import print_kernel
+from accnp.compiler.loops.types import B1, F4, F8
+from accnp.compiler.loops.verifier import VerificationError, verify
+
+ROWS = """
+kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
+  for o in lo..hi {
+    for b in 0:i8..n0 step 1024 carry acc: f8 = 0.0:f8 then total {
+      let m: i8 = fmin(<1*n0 + -1*b + 0>, 1024:i8)
+      reduce sum r: f4 over j in 0..m {
+        let t: f4 = a0[<n0*o + 1*b + 1*j + 0>]
+        yield mul(t, t)
+      }
+      next acc = add(acc, f8(r))
+    }
+    if lt(total, 100.0:f8) {
+      a1[o] = f4(total)
+    } else {
+      a1[o] = -1.5:f4
+    }
+  }
+}
+"""
+MAP = """
+kernel double(a0: f4[], a1: f4[]) for lo..hi {
+  for i in lo..hi independent {
+    let t: f4 = a0[i]
+    a1[i] = add(t, t)
+  }
+}
+"""
+
+
+def test_text_is_read_as_it_is_printed():
+    for text in (ROWS, MAP):
+        kernel = parse_kernel(text)
+        verify(kernel)
+        assert parse_kernel(print_kernel(kernel)) == kernel
+
+
+def test_all_of_the_grammar_is_read_as_it_is_printed():
+    text = """
+    kernel k(a: b1[], x: f8[], n) for lo..hi {  # a comment
+      stack s: f8[1024]
+      for i in 0:i8..n independent vector(32, masked, bypass) {
+        s[i] = select(a[<2*i + n*lo + -3>], inf:f8, -1e-300:f8)
+      }
+      for i2 in 0:i8..n independent vector(8, whole) { s[i2] = nan:f8 }
+      fold max r: f8 = s[0:i8] extent n
+      fold or any: b1 = a[n] extent 7:i8
+      if not(any) { x[lo] = r }
+    }
+    """
+    kernel = parse_kernel(text)
+    printed = print_kernel(kernel)
+    assert print_kernel(parse_kernel(printed)) == printed  # NaN differs from itself
+    assert "vector(32, masked, bypass)" in printed
+    assert "fold or any: b1 = a[n] extent 7:i8" in printed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("for lo..hi {", "lo..hi {", r"line 2, column 35: expected 'for', got 'lo'"),
+        ("a0[i]", "a2[i]", r"line 4, column 17: expected an expression, got 'a2'"),
+        ("add(t, t)", "plus(t, t)", r"column 13: expected a scalar function .*got 'plus'"),
+        ("add(t, t)", "add(t, i)", r"no scalar function of \(f4, i8\)"),
+        ("t: f4", "t: f3", "expected a type, got 'f3'"),
+        ("add(t, t)", "add(t, t", "expected"),
+        ("i in lo", "i in $", r"line 3, column 12: expected a token, got '\$'"),
+    ],
+)
+def test_errors_say_where(old: str, new: str, message: str):
+    with pytest.raises(ParseError, match=message):
+        parse_kernel(MAP.replace(old, new))
+
+
+X, Y = Buffer("x", F4), Buffer("y", F4)
+LO, HI, STEP, T = Var("lo"), Var("hi"), Var("i"), Var("t", F4)
+
+
+def kernel(*body: object) -> Kernel:
+    return Kernel(LO, HI, (X, Y), (), (), tuple(body))  # type: ignore[arg-type]
+
+
+def loop(*body: object, independent: bool = True) -> Kernel:
+    return kernel(For(STEP, LO, HI, 1, tuple(body), independent))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (kernel(Store(X, STEP, Const(1.0, F4))), "i is used where it is not defined"),
+        (kernel(Store(X, LO, Const(1.0, F8))), "an element of x is f8 instead of f4"),
+        (kernel(Store(X, LO, Const(1, F4))), "1 is no f4"),
+        (kernel(Store(Buffer("z", F4), LO, Const(1.0, F4))), "z is no buffer"),
+        (kernel(Let(LO, LO)), "lo is defined twice"),
+        (kernel(Let(T, Load(X, Const(True, B1)))), "an index of x is b1"),
+        (kernel(Let(T, Call("add", (Load(X, LO), LO), F4))), "no scalar function"),
+        (kernel(Let(T, Call("sqrt", (Load(X, LO),), F8))), r"sqrt\(x\[lo\]\) has another type"),
+        (kernel(Let(T, Const(1.0, F8))), "t is f8 instead of f4"),
+        (loop(Let(T, Load(X, STEP)), Store(X, LO, T)), "several places"),
+        (loop(Store(X, LO, Const(1.0, F4))), "may be one place"),
+        (loop(Let(T, Load(X, LO)), Store(X, STEP, T)), "several places"),
+        (kernel(For(STEP, LO, HI, 0, ())), "the step of i is 0"),
+        (
+            kernel(For(STEP, LO, HI, 1, (Let(T, Load(X, STEP)),)), Store(X, LO, T)),
+            "t is used where",
+        ),
+    ],
+)
+def test_what_is_not_well_formed_is_refused(made: Kernel, message: str):
+    with pytest.raises(VerificationError, match=message):
+        verify(made)
+
+
+def test_a_step_that_depends_on_another_may_be_written_in_order():
+    verify(loop(Let(T, Load(X, LO)), Store(X, STEP, T), independent=False))
+
+
+def test_the_interpreter_runs_rows():
+    x = np.random.default_rng(0).normal(size=(4, 1500)).astype(np.float32) / 4
+    x[1] = 10
+    y = np.zeros(4, np.float32)
+    run(parse_kernel(ROWS), {"a0": x.ravel(), "a1": y}, {"n0": 1500}, 1, 4)
+    expected = (x.astype(float) ** 2).sum(1)
+    assert y[0] == 0
+    assert y[1] == -1.5
+    np.testing.assert_allclose(y[2:], expected[2:], rtol=1e-6)
+
+
+def test_the_interpreter_checks_bounds():
+    x, y = np.zeros(4, np.float32), np.zeros(3, np.float32)
+    with pytest.raises(BoundsError, match=r"a1\[3\] of 3 elements"):
+        run(parse_kernel(MAP), {"a0": x, "a1": y}, {}, 0, 4)
+
+
+def test_folds_have_the_declared_order():
+    x = np.random.default_rng(1).normal(size=101).astype(np.float32)
+    lanes = np.zeros(32, np.float32)
+    for j, v in enumerate(x):
+        lanes[j % 32] += v
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    assert fold("sum", x) == lanes[0]
+    assert fold("max", x) == x.max()
+    assert np.isnan(fold("min", np.append(x, np.float32(np.nan))))
+    assert fold("sum", x[:0]) == 0
+    assert fold("and", np.array([True, False])) == False  # noqa: E712

@@ -1,0 +1,173 @@
+"""Each pass on small kernels in text, and the pipeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accnp.compiler import pipeline
+from accnp.compiler.loops.interpreter import run
+from accnp.compiler.loops.ir import Const, Kernel
+from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.loops.printer import print_kernel
+from accnp.compiler.loops.types import F4
+from accnp.compiler.loops.verifier import VerificationError, verify
+from accnp.compiler.loops.visiting import map_expr, map_statement, replace_loops
+from accnp.compiler.passes.inline_indices import inline_indices
+from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.compiler.passes.vectorize import vectorize
+from accnp.compiler.pipeline import Target, bisect, run_passes
+
+ROWS = """
+kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
+  for o in lo..hi {
+    for b in 0:i8..n0 step 1024 carry acc: f8 = 0.0:f8 then total {
+      let m: i8 = fmin(<1*n0 + -1*b + 0>, 1024:i8)
+      reduce sum r: f4 over j in 0..m {
+        let q: i8 = <1*b + 1*j + 0>
+        let t: f4 = a0[<n0*o + 1*q + 0>]
+        yield VALUE
+      }
+      next acc = add(acc, f8(r))
+    }
+    a1[o] = f4(total)
+  }
+}
+"""
+TARGET = Target(64)
+
+
+def body_of(text: str) -> str:
+    return " ".join(text.split("{", 1)[1].split())
+
+
+def test_indices_are_inlined():
+    found = print_kernel(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, f4(q))"))))
+    assert "let q" not in found
+    assert "a0[<n0*o + 1*b + 1*j + 0>]" in found
+    assert "mul(t, f4(<1*b + 1*j + 0>))" in found
+
+
+def test_an_index_times_a_variable_stays_where_it_is_no_affine_index():
+    text = """
+    kernel k(a: f4[], n) for lo..hi {
+      for i in lo..hi {
+        let q: i8 = <1*i + n*lo + 0>
+        a[<n*q + 0>] = 1.0:f4
+      }
+    }
+    """
+    found = inline_indices(parse_kernel(text))
+    verify(found)
+    assert "let q" in print_kernel(found)
+
+
+def test_reductions_of_memory_need_no_buffer():
+    found = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "t"))))
+    assert "fold sum r: f4 = a0[<n0*o + 1*b + 0>] extent m" in print_kernel(found)
+    assert not found.stack
+
+
+def test_reductions_of_values_go_through_a_buffer():
+    found = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, t)"))))
+    text = body_of(print_kernel(found))
+    assert text.startswith("stack r_values: f4[1024]")
+    assert "for j in 0:i8..m independent {" in text
+    assert "r_values[j] = mul(t, t) }" in text
+    assert "fold sum r: f4 = r_values[0:i8] extent m" in text
+
+
+MAP = """
+kernel k(a0: f4[], a1: f4[], a2: f8[]) for lo..hi {
+  for i in lo..hi independent {
+    let t: f4 = a0[i]
+    a1[i] = VALUE
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "vector_bytes", "expected"),
+    [
+        ("add(t, t)", 64, "vector(32, tail, bypass)"),
+        ("add(t, t)", 32, "vector(16, tail, bypass)"),
+        ("tanh(t)", 64, "vector(64, tail, bypass)"),  # four vectors side by side
+        ("tanh(exp(sin(t)))", 64, "vector(64, masked, bypass)"),
+        ("f4(a2[i])", 64, "vector(16, tail, bypass)"),
+    ],
+)
+def test_lanes(value: str, vector_bytes: int, expected: str):
+    kernel = parse_kernel(MAP.replace("VALUE", value))
+    assert expected in print_kernel(vectorize(kernel, vector_bytes))
+    assert "vector" not in print_kernel(vectorize(kernel, 0))
+
+
+def test_loops_over_buffers_on_the_stack_need_no_mask():
+    text = """
+    kernel k(a: f4[], n) for lo..hi {
+      stack s: f4[1024]
+      stack t: f4[1024]
+      for i in 0:i8..n independent { s[i] = sq(t[i]) }
+      for i2 in 0:i8..n independent { t[i2] = a[i2] }
+    }
+    """
+    found = print_kernel(vectorize(parse_kernel(text), 64))
+    assert "for i in 0:i8..n independent vector(16, whole)" in found
+    assert "for i2 in 0:i8..n independent vector(16, tail)" in found
+
+
+def test_division_of_long_integers_has_no_vectors():
+    text = MAP.replace("VALUE", "f4(rem(i, 3:i8))")
+    assert "vector" not in print_kernel(vectorize(parse_kernel(text), 64))
+
+
+def results(kernel: Kernel) -> bytes:
+    x = np.random.default_rng(0).normal(size=3000).astype(np.float32)
+    y = np.zeros(2, np.float32)
+    run(kernel, {"a0": x, "a1": y}, {"n0": 1500}, 0, 2)
+    return y.tobytes()
+
+
+def test_passes_keep_what_kernels_compute():
+    kernel = parse_kernel(ROWS.replace("VALUE", "mul(t, f4(q))"))
+    expected = results(kernel)
+    for count in range(len(pipeline.PASSES) + 1):
+        assert results(run_passes(kernel, TARGET, count, check=True)) == expected
+
+
+def one_more(kernel: Kernel) -> Kernel:
+    """A pass that is wrong: each number is larger by one."""
+
+    def change(x: object) -> object:
+        return x._replace(value=x.value + 1) if isinstance(x, Const) and x.dtype == F4 else None
+
+    def loop(s: object) -> list[object]:
+        body = tuple([map_statement(t, lambda x: map_expr(x, change)) for t in s.body])  # type: ignore
+        return [s._replace(body=body)]  # type: ignore[attr-defined]
+
+    return kernel._replace(body=replace_loops(kernel.body, loop))  # type: ignore[arg-type]
+
+
+def test_bisection_names_the_wrong_pass(monkeypatch):
+    kernel = parse_kernel(MAP.replace("VALUE", "add(t, 1.0:f4)"))
+    right = {"wrong": lambda k, target: one_more(k), **pipeline.PASSES}
+    monkeypatch.setattr(pipeline, "PASSES", {**pipeline.PASSES, "wrong": right["wrong"]})
+
+    def computed(k: Kernel) -> bytes:
+        y = np.zeros(8, np.float32)
+        arrays = {"a0": np.arange(8, dtype=np.float32), "a1": y, "a2": np.zeros(8)}
+        run(k, arrays, {}, 0, 8)
+        return y.tobytes()
+
+    expected = computed(kernel)
+    assert bisect(kernel, TARGET, lambda k: computed(k) == expected) == "wrong"
+    monkeypatch.setattr(pipeline, "PASSES", {"inline_indices": pipeline.PASSES["inline_indices"]})
+    assert bisect(kernel, TARGET, lambda k: computed(k) == expected) is None
+
+
+def test_a_pass_that_breaks_a_kernel_is_caught(monkeypatch):
+    kernel = parse_kernel(MAP.replace("VALUE", "add(t, t)"))
+    monkeypatch.setattr(pipeline, "PASSES", {"drops": lambda k, target: k._replace(buffers=())})
+    with pytest.raises(VerificationError, match="is no buffer of the kernel"):
+        run_passes(kernel, TARGET, check=True)
