@@ -123,11 +123,17 @@ static PyType_Spec record_spec = {
     .slots = record_slots,
 };
 
+static inline Py_ssize_t
+size_of(PyObject *container)
+{
+    return PyList_CheckExact(container) ? PyList_GET_SIZE(container) : PyObject_Size(container);
+}
+
 bool
 as_usual(Reader *r, int64_t empties, int64_t names)
 {
     for (int64_t i = 0; i < empties; i++) {
-        if (PyObject_Size(next_object(r)) != 0) {
+        if (size_of(next_object(r)) != 0) {
             return false;
         }
     }
@@ -417,7 +423,7 @@ may_be_used(Reader *r, const Head *head)
 {
     for (int64_t i = 0; i < head->conditions; i++) {
         PyObject *container = next_object(r), *question = next_object(r);
-        Py_ssize_t size = PyObject_Size(container);
+        Py_ssize_t size = size_of(container);
         if (size) {
             PyObject *answer = size < 0 ? NULL : PyObject_CallNoArgs(question);
             Py_XDECREF(answer); /* True, if it is that, stays */
@@ -449,7 +455,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
         if (value == NULL || Py_TYPE(value) != state->buffer) {
             goto done;
         }
-        buffers[made] = Py_NewRef(value);
+        buffers[made] = record->borrows ? value : Py_NewRef(value);
         l->base[made] = (int64_t)((Buffer *)value)->ptr;
     }
     for (int64_t i = 0; i < head->fixed; i++) {
@@ -472,7 +478,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
         }
     }
 done:
-    for (int64_t i = 0; i < made; i++) {
+    for (int64_t i = record->borrows ? leaves : 0; i < made; i++) {
         Py_XDECREF(buffers[i]);
     }
     return result;
@@ -553,7 +559,7 @@ typedef struct {
     Reader r;
     const int64_t *end;
     int64_t leaves;
-    bool good;
+    bool good, returns_leaf;
 } Check;
 
 /* A word between two limits; the least, and no longer good, for any other. */
@@ -648,7 +654,7 @@ check_argument(Check *c)
 }
 
 static void
-check_result(Check *c, int64_t buffers)
+check_result(Check *c, int64_t leaves, int64_t buffers)
 {
     int64_t kind = check_word(c, ARRAY, SAME);
     if (Py_EnterRecursiveCall(" in a record")) {
@@ -656,7 +662,7 @@ check_result(Check *c, int64_t buffers)
         return;
     }
     if (kind == ARRAY) {
-        check_word(c, 0, buffers - 1);
+        c->returns_leaf |= check_word(c, 0, buffers - 1) < leaves;
         check_object(c);
     } else if (kind == SAME) {
         check_object(c);
@@ -664,7 +670,7 @@ check_result(Check *c, int64_t buffers)
         int64_t count = check_count(c);
         for (int64_t i = 0; i < count && c->good; i++) {
             check_objects(c, kind == DICT);
-            check_result(c, buffers);
+            check_result(c, leaves, buffers);
         }
     }
     Py_LeaveRecursiveCall();
@@ -701,7 +707,7 @@ is_call(State *state, Record *record)
         }
     }
     Check c = {state, {record->words + words, record->objects}, record->words + record->count, 0,
-               true};
+               true, false};
     int64_t arguments = head->positional + head->by_name;
     check_objects(&c, head->by_name);
     for (int64_t i = 0; i < head->closed && c.good; i++) {
@@ -724,8 +730,12 @@ is_call(State *state, Record *record)
             c.good = Py_TYPE(check_object(&c)) == state->blocks;
             check_word(&c, 0, INT64_MAX);
         }
-        check_result(&c, head->closed + head->leaves + head->fresh);
+        int64_t leaves = head->closed + head->leaves;
+        check_result(&c, leaves, leaves + head->fresh);
     }
+    /* No Python code runs, and no other thread, between the last look at nodes and the end of such
+     * a table. After it, results need only buffers that were made. */
+    record->borrows = head->mode == ALONE && !c.returns_leaf;
     return c.good && c.r.next == c.end;
 }
 

@@ -12,6 +12,7 @@ typedef struct {
     PyObject_HEAD
     int64_t *words;
     Py_ssize_t count;
+    bool borrows; /* calls: whether nodes alone keep buffers of leaves while the table runs */
     PyObject *objects, *keeps;
 } Record;
 
