@@ -4,8 +4,8 @@ In: a `KernelSpec`. Out: a kernel, and how it is called: the integer arguments, 
 range, and the partial results of a fold in chunks. The kernel contains no size: a stride is a
 constant only where it is 0 or 1, so one kernel serves all shapes of a layout.
 
-What is covered so far: maps over one axis, and folds of one axis in one pass, in rows or in chunks,
-of bool, int32, int64, float32 and float64.
+What is covered so far, of bool, int32, int64, float32 and float64: maps whose operands lie along
+the rows, and folds of one axis in one pass, in rows or in chunks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from accnp.compiler.formulas import Unsupported, converted, expression
 from accnp.compiler.loops.builder import Builder, Loop, affine, call, plus
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Kernel, Load, Var
 from accnp.compiler.loops.types import B1, F4, F8, I4, I8, DType, dtype_of
-from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, KernelSpec, Phase, Statement
+from accnp.ir.kernel import (
+    BLOCK,
+    CHUNK,
+    STRIDES,
+    Access,
+    Fold,
+    KernelSpec,
+    Phase,
+    Statement,
+)
 from accnp.primitives.conversion import EXP_BELOW
 
 __all__ = ["build"]
@@ -60,6 +69,8 @@ class _Specs:
         self.known: dict[object, Var] = {}  # integer arguments
         # Axes are numbered from the outer ones: (outer, reduced, inner).
         self.outer, self.reduced = len(spec.outer), len(spec.reduced)
+        axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
+        self.along = axes - 1 if spec.inner or spec.reduced else -1  # axis of the innermost loop
 
     def run(self) -> tuple[Kernel, Generated]:
         spec = self.spec
@@ -72,7 +83,7 @@ class _Specs:
             self.out.pointers.append(a)
         for s in spec.scalars:
             self.statement(s, {})
-        if spec.form == "map" and not spec.outer and len(spec.inner) <= 1:
+        if spec.form == "map" and len(spec.inner) <= 1:
             self.map()
         elif spec.form == "row" and len(spec.phases) == 1 and self.is_plain():
             self.rows()
@@ -111,7 +122,7 @@ class _Specs:
         terms: list[tuple[Var, int | Var]] = []
         for d, i in index.items():
             stride = a.strides[d]
-            if stride in (0, 1):
+            if stride in (0, 1) or (d == self.along and stride in STRIDES and not a.store):
                 terms.append((i, stride))
                 continue
             # Loads of one array under the same strides share them.
@@ -153,12 +164,37 @@ class _Specs:
                 for a, name in phase.row_stores:
                     self.store(a, name, {})
             return
-        if any(a.strides[0] not in (0, 1) or a.offset < 0 for a in spec.accesses):
-            raise Unsupported("strides")
-        self.out.extent, self.out.weight = spec.inner[0], spec.cost
-        self.hoist(phase, 0, {})
-        with b.loop("i", b.first, b.last, independent=True) as loop:
-            self.body(phase, {0: loop.index})
+        along = self.outer
+        for a in spec.accesses:
+            stride = a.strides[along]
+            if stride != 1 if a.store else stride not in (0, 1, *STRIDES):
+                raise Unsupported("strides")
+        if not spec.outer:
+            self.out.extent, self.out.weight = spec.inner[0], spec.cost
+            self.hoist(phase, along, {})
+            with b.loop("i", b.first, b.last, independent=True) as loop:
+                self.body(phase, {along: loop.index})
+            return
+        if across(spec, along, range(self.outer)) is not None:
+            raise Unsupported("operands that lie across the rows")
+        self.out.extent = prod(spec.outer)
+        self.out.weight = spec.cost * spec.inner[0]
+        with b.loop("o", b.first, b.last) as rows:
+            index = self.outer_indices(rows.index)
+            self.hoist(phase, along, index)
+            total = self.integer(("n", along), f"n{along}", spec.inner[0])
+            with b.loop("j", _ZERO, total, independent=True) as loop:
+                self.body(phase, {**index, along: loop.index})
+
+    def outer_indices(self, flat: Var) -> dict[int, Var]:
+        """The indices of the outer axes, of which one counts all rows."""
+        found: dict[int, Var] = {}
+        for d in range(self.outer - 1, 0, -1):
+            size = self.integer(("n", d), f"n{d}", self.spec.outer[d])
+            rest = self.b.let(f"oq{d}", call("floordiv", flat, size))
+            found[d] = self.b.let(f"o{d}", call("sub", flat, call("mul", rest, size)))
+            flat = rest
+        return {0: flat, **dict(reversed(found.items()))}
 
     def hoist(self, phase: Phase, along: int, index: dict[int, Var]) -> None:
         """Assign before the loop what is the same in all its steps."""

@@ -52,7 +52,7 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
     text = """
     kernel k(a: b1[], x: f8[], n) for lo..hi {  # a comment
       stack s: f8[1024]
-      for i in 0:i8..n independent vector(32, masked, bypass) {
+      for i in 0:i8..n independent vector(32, masked, bypass, peel) {
         s[i] = select(a[<2*i + n*lo + -3>], inf:f8, -1e-300:f8)
       }
       for i2 in 0:i8..n independent vector(8, whole) { s[i2] = nan:f8 }
@@ -64,7 +64,7 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
     kernel = parse_kernel(text)
     printed = print_kernel(kernel)
     assert print_kernel(parse_kernel(printed)) == printed  # NaN differs from itself
-    assert "vector(32, masked, bypass)" in printed
+    assert "vector(32, masked, bypass, peel)" in printed
     assert "fold or any: b1 = a[n] extent 7:i8" in printed
 
 

@@ -117,6 +117,39 @@ def test_loops_over_buffers_on_the_stack_need_no_mask():
     assert "for i2 in 0:i8..n independent vector(16, tail)" in found
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a1[<1*j + n*o + 0>] = a0[j]", "vector(16, tail, bypass, peel)"),
+        ("a1[<1*j + n*o + 0>] = a0[<2*j + 1>]", "vector(16, tail, bypass, peel)"),
+        ("s[j] = a0[j]", "vector(16, tail)"),  # memory that is read again
+    ],
+)
+def test_rows_of_results_bypass_the_caches(body: str, expected: str):
+    text = f"""
+    kernel k(a0: f4[], a1: f4[], n) for lo..hi {{
+      stack s: f4[1024]
+      for o in lo..hi {{
+        for j in 0:i8..n independent {{ {body} }}
+      }}
+    }}
+    """
+    assert f"independent {expected} {{" in print_kernel(vectorize(parse_kernel(text), 64))
+
+
+def test_results_that_are_read_again_stay_in_the_caches():
+    text = """
+    kernel k(a0: f4[], a1: f4[], n) for lo..hi {
+      for o in lo..hi {
+        for j in 0:i8..n independent { a1[<1*j + n*o + 0>] = a0[j] }
+        fold sum r: f4 = a1[<n*o + 0>] extent n
+        a0[o] = r
+      }
+    }
+    """
+    assert "independent vector(16, tail) {" in print_kernel(vectorize(parse_kernel(text), 64))
+
+
 def test_division_of_long_integers_has_no_vectors():
     text = MAP.replace("VALUE", "f4(rem(i, 3:i8))")
     assert "vector" not in print_kernel(vectorize(parse_kernel(text), 64))

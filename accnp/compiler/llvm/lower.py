@@ -12,6 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.accesses import Mask
+from accnp.compiler.llvm.bypassing import until_aligned
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, entry_text
 from accnp.compiler.llvm.functions import memory_type, register_type, write_call, write_cast
 from accnp.compiler.llvm.stepping import go_over
@@ -29,6 +30,7 @@ from accnp.compiler.loops import ir as loops
 from accnp.compiler.loops.ir import Buffer, Expr, Fold, For, If, Kernel, Let, Load, Stmt, Store, Var
 from accnp.compiler.loops.types import DType
 from accnp.compiler.loops.visiting import expressions, statements, subexpressions
+from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import block
 
 __all__ = ["VECTORS", "lower"]
@@ -260,10 +262,18 @@ class _Vectors(VectorLoop):
         if s.start == loops.Const(0, s.index.dtype):
             self.padded = frozenset(f.kernel.stack)
 
-    def first_aligned(self, start: Any, stop: Any) -> None:
-        """Only the range of the kernel bypasses the caches: its parts begin with lines."""
+    def first_aligned(self, start: Any, stop: Any) -> Any:
+        """The parts of the kernel's range begin with lines, rows do not."""
         assert self.s.vector is not None
         self.asked = self.f.past if self.s.vector.bypass else None
+        if not self.s.vector.peel:
+            return None
+        # The rows of other results mostly begin as their lines do, too.
+        store = next(x for x in self.s.body if isinstance(x, Store))
+        self.f.values[self.s.index] = start
+        place = self.f.place(store.buffer, store.index)
+        size = store.buffer.dtype.size
+        return until_aligned(self.f.b, self.asked, self.n, size, place, start, stop)
 
     def same(self, value: Any) -> bool:
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
@@ -331,9 +341,9 @@ class _Vectors(VectorLoop):
         moving, offset = None, None
         for v, k in x.terms:
             if v == self.s.index:
-                if k != 1 or moving is not None:
-                    self.fail("a multiple of the index")
-                moving = self.names[v]
+                if moving is not None:
+                    self.fail("an index that is added twice")
+                moving = self.times(self.names[v], k)
                 continue
             term = self.value(v)
             if not self.same(term):
@@ -347,7 +357,17 @@ class _Vectors(VectorLoop):
             offset = constant if offset is None else self.early("add", offset, constant)
         if moving is None:
             return _ZERO if offset is None else offset
-        return Index(moving.now, 1, offset)
+        return Index(moving.now, moving.step, offset)
+
+    def times(self, index: Index, k: int | Var) -> Index:
+        """The index of the loop times an integer that is the same in all steps."""
+        if k == 1:
+            return index
+        factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
+        if not self.same(factor):
+            self.fail("a multiple that is computed")
+        now = self.f.b.mul(index.now, factor, flags=("nsw",))
+        return Index(now, factor if isinstance(k, Var) else k)
 
     def load(self, x: Load) -> Any:
         at, of = self.value(x.index), x.buffer.dtype
@@ -356,16 +376,18 @@ class _Vectors(VectorLoop):
             if isinstance(at, Vector):
                 self.fail("a load of computed places")
             return _from_memory(self.f.b, of, self.f.b.load(self.f.b.gep(base, [at])))
+        if at.step not in (1, *STRIDES):
+            self.fail("a load of computed places")
         place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)
         kind = memory_type(of)
         if of.kind == "bool":
-            raw = self.load_lanes(kind, place, 1, mask)
+            raw = self.load_lanes(kind, place, at.step, mask)
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return Vector(ir.IntType(1), self.put(text))
-        self.fetch(x, place, of.size)
+        self.fetch(x, place, of.size * at.step)
         if not x.buffer.length:
-            self.read.append((place, of.size * self.n))
-        return Vector(kind, self.load_lanes(kind, place, 1, mask))
+            self.read.append((place, of.size * self.n * at.step))
+        return Vector(kind, self.load_lanes(kind, place, at.step, mask))
 
     def operation(self, name: str, args: Sequence[Expr], to: DType, write: Any) -> Any:
         values = [self.value(a) for a in args]

@@ -117,6 +117,7 @@ class Vector(NamedTuple):
     # mask, or the loop itself without one, where memory beyond the last step may be written.
     rest: Literal["tail", "masked", "whole"]
     bypass: bool = False  # whether stores bypass the caches where the launch asks for it
+    peel: bool = False  # whether the steps up to the first cache line are done apart then
 
 
 class For(NamedTuple):

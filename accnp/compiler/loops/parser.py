@@ -8,7 +8,8 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
-                ["vector" "(" INT "," NAME ["," "bypass"] ")"] carry* "{" statement* next* "}"
+                ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
+                carry* "{" statement* next* "}"
               | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
               | "reduce" NAME ["wide"] NAME ":" TYPE "over" NAME "in" INT ".." expr
                 "{" statement* "yield" expr "}"
@@ -241,11 +242,13 @@ class _Parser:
         self.expect(",")
         for rest in _RESTS:
             if self.accept(rest):
-                bypass = self.accept(",")
-                if bypass:
-                    self.expect("bypass")
+                facts = set()
+                while self.accept(","):
+                    facts.add(self.name())
+                if not facts <= {"bypass", "peel"}:
+                    self.fail("bypass or peel")
                 self.expect(")")
-                return Vector(lanes, rest, bypass)
+                return Vector(lanes, rest, "bypass" in facts, "peel" in facts)
         self.fail(" or ".join(_RESTS))
 
     def reduction(self) -> Reduce:

@@ -80,8 +80,8 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         words = [f"for {s.index.name} in {print_expr(s.start)}..{print_expr(s.stop)}"]
         words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent
         if s.vector is not None:
-            bypass = ", bypass" if s.vector.bypass else ""
-            words.append(f"vector({s.vector.lanes}, {s.vector.rest}{bypass})")
+            facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
+            words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")
         for c in s.carried:
             words.append(f"carry {_typed(c.var)} = {print_expr(c.start)} then {c.result.name}")
         lines.append(f"{pad}{' '.join(words)} {{")

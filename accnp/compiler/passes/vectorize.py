@@ -11,6 +11,7 @@ from accnp.compiler.loops.ir import (
     Cast,
     Const,
     Expr,
+    Fold,
     For,
     Index,
     Kernel,
@@ -22,7 +23,12 @@ from accnp.compiler.loops.ir import (
     Vector,
     dtype,
 )
-from accnp.compiler.loops.visiting import expressions, replace_loops, subexpressions
+from accnp.compiler.loops.visiting import (
+    expressions,
+    replace_loops,
+    statements,
+    subexpressions,
+)
 
 __all__ = ["vectorize"]
 
@@ -51,8 +57,14 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
             return None
         flat = (s.start, s.stop) == (kernel.first, kernel.last)
         found = _vector(s, flat, frozenset(kernel.stack), vector_bytes)
-        return None if found is None else [s._replace(vector=found)]
+        if found is None:
+            return None
+        if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
+            # More copies of the body would be long to compile where there are more loops.
+            found = found._replace(bypass=True, peel=loops == 2)
+        return [s._replace(vector=found)]
 
+    loops = sum([isinstance(s, For) for s in statements(kernel.body)])
     return kernel._replace(body=replace_loops(kernel.body, change))
 
 
@@ -78,6 +90,31 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     # Where a line is several stores, lines of several arrays may leave before they are whole.
     bypass = flat and (vector_bytes == LINE or len(stores) == 1)
     return Vector(lanes, "masked" if size > SHORT else "tail", bypass)
+
+
+def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
+    """Whether a loop stores results only, which no other statement reads or writes: these are
+    better left in the caches."""
+    stores = [x for x in s.body if isinstance(x, Store)]
+    if not stores or (vector_bytes < LINE and len(stores) > 1):
+        return False
+    written = {x.buffer for x in stores}
+    return not written & set(kernel.stack) and not any(
+        written & _buffers(x) for x in _others(kernel.body, s)
+    )
+
+
+def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
+    """The statements that are not in a loop."""
+    inside = {id(x) for x in (s, *statements(s.body))}
+    return [x for x in statements(body) if id(x) not in inside]
+
+
+def _buffers(s: Stmt) -> set[Buffer]:
+    """The buffers of a statement, without those of statements in it."""
+    found = {s.buffer} if isinstance(s, Store | Fold) else set()
+    parts = [p for x in expressions(s) for p in subexpressions(x)]
+    return found | {p.buffer for p in parts if isinstance(p, Load)}
 
 
 def _has_form(x: Expr) -> bool:
