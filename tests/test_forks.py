@@ -53,8 +53,17 @@ def importing(then):
 ENDS = {
     # Python's locks of modules cannot be had anew.
     "a thread imports Numba": """
-threading.Thread(target=lambda: jnp.jit(program)(jnp.zeros(5)), daemon=True).start()
+def sort(x):
+    return jnp.sort(x * 2)
+
+threading.Thread(target=lambda: jnp.jit(sort)(jnp.zeros(5)), daemon=True).start()
 while "numba.core" not in sys.modules:
+    time.sleep(0)
+check(child(compute))
+""",
+    "a thread imports llvmlite": """
+threading.Thread(target=lambda: jnp.jit(program)(jnp.zeros(5)), daemon=True).start()
+while "llvmlite.binding" not in sys.modules:
     time.sleep(0)
 check(child(compute))
 """,

@@ -108,8 +108,6 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                     if lost:
                         mine = Claim(outputs)
                         mine.take()
-                    if len(order) == 1 and plan and not watch.unusual and device is None:
-                        _remember(order[0], plan)
                     program = build(sorted_order(order), leaves, outputs) if plan is None else None
                     break
             theirs.wait()
@@ -159,15 +157,6 @@ def _switches() -> tuple[Any, ...]:
     return config.fastmath, config.fusion_limit, config.kernel_overrides
 
 
-def _remember(node: Node, plan: Plan) -> None:
-    """Let single operations of this form, on one operand or two, take the short way."""
-    # What is not held elsewhere in one call (`overwritten`) may be held in the next.
-    small = plan.quick is not None and not (plan.constants or plan.spare or plan.overwritten)
-    small = small and len(plan.out_avals) == 1 and type(node.aval) is not tuple
-    if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
-        _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan
-
-
 def _again(node: Node) -> bool:
     """Compute a node as it was often computed before, in machine code; whether that was so."""
     records = _repeats.get(node.form)
@@ -175,34 +164,6 @@ def _again(node: Node) -> bool:
         return False
     with looking:  # unless another thread has claimed or computed it meanwhile
         return node.value is None and repeat(records, node)
-
-
-def _compute_one(node: Node, most: float = float("inf")) -> bool:
-    """The short way for one operation on values that are there, of at most so much work; whether it
-    took it."""
-    inputs = node.inputs
-    if not 0 < len(inputs) < 3:
-        return False
-    a, b = inputs[0], inputs[-1]
-    plan = _plans.get((node.form, a is b))
-    if plan is None or plan.work >= most or node.trace is not None:
-        return False
-    if watch.on or watch.unusual or not default_stream().idle:
-        return False
-    if devices.reach and place_of([node], inputs) is not None:
-        return False
-    if often(plan.hits + 1):
-        return False  # where it is looked at
-    plan.hits += 1
-    buffers = [a.value] if a is b else [a.value, b.value]
-    for buffer in buffers:
-        if type(buffer) is not Buffer:
-            return False
-    # Held here, operands are overwritten only by a thread that claimed the node before.
-    if node.value is not None:
-        return False
-    deliver([node], plan.quick(buffers))  # type: ignore[misc]
-    return True
 
 
 def _plan(
@@ -328,7 +289,7 @@ def ready(node: Node) -> Buffer:
     value = node.value
     if type(value) is Buffer:
         return value
-    if value is None and (_again(node) or (node.depth == 1 and _compute_one(node))):
+    if value is None and _again(node):
         return node.value
     while True:
         value = node.value
@@ -453,7 +414,7 @@ def compile_plan(plan: Plan) -> None:
 def _on_deep_node(node: Node) -> None:
     # The value is not wanted yet: an error is found again, and raised, once it is.
     try:
-        if not _again(node) and not (node.depth == 1 and _compute_one(node, BEHIND)):
+        if not _again(node):
             materialise([node])
     except FloatingPointError:  # asked for, by debug_nans
         raise

@@ -214,13 +214,13 @@ class HostStep:
         self.in_rounds = v.op.rounds is not None and self.work >= APART
 
 
-# Runs of a plan after which the next takes the way in machine code; then, while something keeps it
-# from that, it is tried again after as many more.
-OFTEN = 16
+# Runs of a plan after which the next is the extension's, which takes as long to prepare as three
+# runs; while something keeps it from that, it is tried again after as many more.
+OFTEN = 2
 
 
 def often(hits: int, first: int = OFTEN) -> bool:
-    """Whether this is the run to look at."""
+    """Whether a record is made after this run."""
     return hits >= first and not hits & (hits - 1)
 
 
