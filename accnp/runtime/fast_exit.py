@@ -8,7 +8,7 @@ apart object by object. It does not do so if an object has something to do when 
 such as a `__del__` method, a callback of a weak reference, a suspended generator or an open file.
 Objects outside of reference cycles are finalized as always.
 
-`watch_exit` is called when the compiler is loaded.
+`watch_exit` is called when LLVM is loaded (`objects.py`).
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ from numba.core.typing import cmathdecl, mathdecl, npydecl, templates
 from numba.cpython import builtins, cmathimpl, mathimpl, numbers, rangeobj, tupleobj
 from numba.misc import literal
 
-from accnp.runtime.fast_exit import watch_exit
-
 # Imported for what they register in Numba's tables.
 _REGISTERED = (builtins, numbers, rangeobj, tupleobj, literal)
 _OVERLOADS = (templates._OverloadFunctionTemplate, templates._OverloadAttributeTemplate)
@@ -97,4 +95,3 @@ class LeanTarget(cpu.CPUContext):
 
 TYPING = LeanTyping()
 TARGET = LeanTarget(TYPING)
-watch_exit()

@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from accnp.forks import renewed
+from accnp.runtime.fast_exit import watch_exit
 from accnp.runtime.helpers import at_work, in_parallel
 from accnp.runtime.llvm_lock import apart, in_order
 from accnp.runtime.loader import framed
@@ -24,6 +25,7 @@ from accnp.runtime.machine import VECTOR_BYTES, WIDE
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
+watch_exit()
 
 _lock = renewed(threading.RLock())
 _serial = itertools.count()
