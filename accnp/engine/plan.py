@@ -93,6 +93,7 @@ def _put_edited(plan: Plan) -> None:
         elif isinstance(step, KernelStep) and (step.text.source, step.text.signature) in edited:
             new, callees = edited[step.text.source, step.text.signature]
             step.text.source, step.text.callees = new, tuple([(*c[:2], new) for c in callees])
+            step.text.kernel = None  # the loop IR has not been edited
             step.forget()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.runtime import compile as compile_module
 from accnp.runtime.compile import counters
 
 X = np.random.default_rng(0).normal(0, 1, (300, 40)).astype(np.float32)
@@ -56,6 +57,16 @@ def test_an_edited_kernel_takes_the_place():
         assert "abs(" in kernel_of(chain, X).text
     np.testing.assert_allclose(function(X), want, rtol=1e-6)
     np.testing.assert_allclose(chain(jnp.asarray(X)), want, rtol=1e-6)
+
+
+def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):
+    """Not from the loop IR that the text was printed from."""
+    kernel = kernel_of(chain, X)
+    edited = jnp.override(kernel, kernel.source.replace("exp(", "abs("))
+    monkeypatch.setattr(compile_module, "disk_cache", lambda: None)
+    compile_module.clear_kernels()
+    with edited:
+        np.testing.assert_allclose(jnp.jit(chain)(X), np.abs(X) * 2 + 1, rtol=1e-6)
 
 
 def test_it_stays_in_one_function():
