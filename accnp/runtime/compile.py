@@ -93,6 +93,7 @@ class Kernel:
         "fastmath",
         "name",
         "origin",
+        "program",
         "seconds",
         "signature",
         "source",
@@ -109,11 +110,13 @@ class Kernel:
         origin: str,
         address: int,
         code: Any,
+        program: LoopKernel | None = None,
     ) -> None:
         self.source = source
         self.name = name
         self.signature = signature
         self.callees = callees
+        self.program = program
         self.fastmath = fastmath
         self.origin = origin
         self.seconds = 0.0  # what it took to compile it, or to load it from disk
@@ -146,7 +149,13 @@ class Kernel:
 
     def _lowered(self) -> tuple[str, list[str], list[str]]:
         return _lower(
-            self.source, self.name, self.signature, self._namespace, self.fastmath, self.callees
+            self.source,
+            self.name,
+            self.signature,
+            self._namespace,
+            self.fastmath,
+            self.callees,
+            self.program,
         )
 
     def __repr__(self) -> str:
@@ -237,13 +246,14 @@ def show_kernel(
     *,
     fastmath: bool = False,
     callees: Callees = (),
+    program: LoopKernel | None = None,
     what: str,
 ) -> str:
     """The optimized LLVM IR ("llvm") or the assembly ("assembly") of a source text.
 
-    No cache changes.
+    The `program` is that of `get_kernel`. No cache changes.
     """
-    lowered = _lower(source, name, signature, None, fastmath, callees)
+    lowered = _lower(source, name, signature, None, fastmath, callees, program)
     return getattr(_objects(), f"show_{what}")(*lowered)
 
 
@@ -289,7 +299,9 @@ def _make(
         counters.disk_hits += 1
     else:
         counters.compiles += 1
-    kernel = Kernel(source, name, signature, fastmath, namespace, callees, origin, address, code)
+    kernel = Kernel(
+        source, name, signature, fastmath, namespace, callees, origin, address, code, program
+    )
     kernel.seconds = time.perf_counter() - begin
     counters.seconds += kernel.seconds
     if config.debug:

@@ -75,6 +75,8 @@ def test_covered_kernels_are_compiled_without_numba(tmp_path):
 import sys
 import accnp as jnp
 print((jnp.arange(5.0) + 1).sum(), jnp.tanh(jnp.arange(100.0)).max() > 1)
+kernel = jnp.inspect(lambda x: jnp.tanh(x) + x)(jnp.arange(5000.0)).kernels[0]
+print("define" in kernel.llvm(), "ret" in kernel.assembly())
 print([m for m in ("numba", "numba.core") if m in sys.modules])
 print("accnp.runtime.fast_exit" in sys.modules)  # what LLVM leaves is not collected at exit
 """
@@ -85,7 +87,7 @@ print("accnp.runtime.fast_exit" in sys.modules)  # what LLVM leaves is not colle
         text=True,
         check=False,
     )
-    assert done.stdout == "15.0 False\n[]\nTrue\n", done.stderr[-2000:]
+    assert done.stdout == "15.0 False\nTrue True\n[]\nTrue\n", done.stderr[-2000:]
 
 
 def test_a_warm_process_imports_no_back_end(tmp_path):

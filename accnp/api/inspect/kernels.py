@@ -100,6 +100,7 @@ class InspectedKernel:
             self.signature,
             fastmath=self.fastmath,
             callees=self.callees,
+            program=self._step.text.kernel,
             what=what,
         )
 
