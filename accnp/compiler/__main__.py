@@ -20,9 +20,9 @@ import numpy as np
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.interpreter import run
 from accnp.compiler.loops.ir import Kernel
-from accnp.compiler.loops.parser import ParseError, parse_kernel
+from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.verifier import VerificationError, verify
+from accnp.compiler.loops.verifier import verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, bisect, run_passes
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kernel = parse_kernel(Path(options.file).read_text())
         verify(kernel)
         print(_output(options, kernel), end="")
-    except (ParseError, VerificationError, OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError, OverflowError, MemoryError) as error:
         print(f"{options.file}: {error}", file=sys.stderr)
         return 1
     return 0
@@ -94,7 +94,12 @@ def _integers(words: Sequence[str], kernel: Kernel) -> dict[str, int]:
     found = {}
     for word in words:
         name, _, value = word.partition("=")
+        if not value.removeprefix("-").isdecimal() or len(value) > 19:
+            raise ValueError(f"--integers: expected NAME=VALUE with an integer; got {word!r}")
         found[name] = int(value)
+    unknown = found.keys() - {v.name for v in kernel.integers}
+    if unknown:
+        raise ValueError(f"--integers: the kernel has no {', '.join(sorted(unknown))}")
     missing = [v.name for v in kernel.integers if v.name not in found]
     if missing:
         raise ValueError(f"--integers must give {', '.join(missing)}")

@@ -14,6 +14,7 @@ kernel k(a: f4[], b: f4[], n) for lo..hi {
   }
 }
 """
+RUN = ["run", "--range", "2", "4", "--integers"]
 
 
 @pytest.fixture
@@ -46,6 +47,11 @@ def test_commands(words, expected, file, capsys):
         (TEXT.replace("b[o]", "c[o]"), ["check"], "k.ir: line 5, column 5: expected a buffer"),
         (TEXT.replace("= r", "= 1.0:f8"), ["check"], "an element of b is f8 instead of f4"),
         (TEXT, ["run", "--range", "0", "4"], "--integers must give n"),
+        (TEXT, [*RUN, "n=8", "m=8"], "--integers: the kernel has no m"),
+        (TEXT, [*RUN, "n"], "expected NAME=VALUE with an integer; got 'n'"),
+        (TEXT, [*RUN, f"n={10**30}"], "expected NAME=VALUE with an integer"),
+        (TEXT, [*RUN, f"n={10**19 // 2}"], "has more than 64 bits"),
+        (TEXT, [*RUN, "n=8", "--elements", str(10**15)], "Unable to allocate"),
         (TEXT, ["run", "--range", "0", "999", "--integers", "n=8"], "a[1024] of 1024 elements"),
     ],
 )

@@ -6,10 +6,24 @@ import numpy as np
 import pytest
 
 from accnp.compiler.loops.interpreter import BoundsError, fold, run
-from accnp.compiler.loops.ir import Buffer, Call, Const, For, Kernel, Let, Load, Store, Var
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Call,
+    Const,
+    Fold,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Store,
+    Var,
+    Vector,
+)
 from accnp.compiler.loops.parser import ParseError, parse_kernel
 from accnp.compiler.loops.printer import print_kernel
-from accnp.compiler.loops.types import B1, F4, F8
+from accnp.compiler.loops.types import B1, F4, F8, I8
 from accnp.compiler.loops.verifier import VerificationError, verify
 
 ROWS = """
@@ -78,6 +92,18 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
         ("t: f4", "t: f3", "expected a type, got 'f3'"),
         ("add(t, t)", "add(t, t", "expected"),
         ("i in lo", "i in $", r"line 3, column 12: expected a token, got '\$'"),
+        ("add(t, t)", "True:f4", r"line 5, column 13: expected a number of type f4, got 'True'"),
+        ("add(t, t)", "f4(1.5:i4)", "expected a number of type i4, got '1.5'"),
+        ("add(t, t)", "f4(1:b1)", "expected a number of type b1, got '1'"),
+        ("add(t, t)", f"{'1' * 5000}.0:f4", "a number of at most 400 digits"),
+        ("add(t, t)", "neg(" * 1000 + "t" + ")" * 1000, "column 405: expected at most 100"),
+        ("a1[i]", "if True:b1 {" * 1000, "expected at most 100 statements"),
+        (
+            "    a1[i] = add(t, t)\n  }",
+            "    next t = t",
+            "line 5, column 5: expected '}', got 'next'",
+        ),
+        ("for i in", "for \ufb01 in", "expected a token"),
     ],
 )
 def test_errors_say_where(old: str, new: str, message: str):
@@ -87,6 +113,8 @@ def test_errors_say_where(old: str, new: str, message: str):
 
 X, Y = Buffer("x", F4), Buffer("y", F4)
 LO, HI, STEP, T = Var("lo"), Var("hi"), Var("i"), Var("t", F4)
+ONE, Q = Const(1.0, F4), Var("q")
+PLACE = "may be one place"
 
 
 def kernel(*body: object) -> Kernel:
@@ -95,6 +123,11 @@ def kernel(*body: object) -> Kernel:
 
 def loop(*body: object, independent: bool = True) -> Kernel:
     return kernel(For(STEP, LO, HI, 1, tuple(body), independent))  # type: ignore[arg-type]
+
+
+def vector(how: Vector, *body: object, step: int = 1) -> Kernel:
+    body = body or (Store(X, STEP, ONE),)
+    return kernel(For(STEP, LO, HI, step, body, True, vector=how))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +146,20 @@ def loop(*body: object, independent: bool = True) -> Kernel:
         (loop(Store(X, LO, Const(1.0, F4))), "may be one place"),
         (loop(Let(T, Load(X, LO)), Store(X, STEP, T)), "several places"),
         (kernel(For(STEP, LO, HI, 0, ())), "the step of i is 0"),
+        (loop(Let(Q, Call("neg", (STEP,), I8)), Store(X, Index(((STEP, 1), (Q, 1))), ONE)), PLACE),
+        (loop(Store(X, Index(((LO, STEP), (STEP, 1))), ONE)), PLACE),
+        (loop(If(Const(True, B1), (Store(X, LO, ONE),))), PLACE),
+        (vector(Vector(16, "tail"), step=2), "vectors, and a step of 2"),
+        (vector(Vector(16, "whole")), "whole vectors, and memory without room"),
+        (vector(Vector(16, "tail", peel=True)), "peels steps, and bypasses no cache"),
+        (vector(Vector(16, "tail"), For(Q, LO, HI, 1, ())), "more than assignments and stores"),
+        (kernel(Let(T, Const(1e300, F4))), r"1e\+300 is no f4"),
+        (kernel(Let(Q, Const(1 << 63, I8))), "9223372036854775808 is no i8"),
+        (kernel(Let(Q, Index(((LO, 1 << 64),)))), "a factor of an index has more than 64 bits"),
+        (kernel(Fold(T, "or", X, LO, HI)), "t: or of f4"),
+        (kernel(Let(Var("exp"), LO)), "the name exp has a meaning"),
+        (kernel(Let(Var("class"), LO)), "the name class has a meaning"),
+        (kernel()._replace(stack=(Buffer("s", F4, 1 << 20),)), "on the stack have 4194304 bytes"),
         (
             kernel(For(STEP, LO, HI, 1, (Let(T, Load(X, STEP)),)), Store(X, LO, T)),
             "t is used where",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.compiler.loops.types import B1, F4, F8, I8, DType
+from accnp.compiler.loops.types import B1, I8, DType
 
 __all__ = ["FUNCTIONS", "INFIX", "Function", "has_vector_form", "result_of"]
 
@@ -48,14 +48,11 @@ def _select(of: Sequence[DType]) -> DType | None:
     return of[1] if of[0] == B1 and of[1] == of[2] else None
 
 
-def _floats(of: Sequence[DType]) -> DType | None:
-    return of[0] if of[0] in (F4, F8) and all(d == of[0] for d in of) else None
-
-
 def _index(of: Sequence[DType]) -> DType | None:
     return I8 if all(d == I8 for d in of) else None
 
 
+_floats = _same("float")
 _NUMBER = ("int", "uint", "float")
 _WHOLE = ("int", "uint")
 _BITS = ("bool", "int", "uint")

@@ -30,6 +30,7 @@ from accnp.compiler.loops.ir import (
     Store,
     Var,
 )
+from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType
 
 __all__ = ["BoundsError", "fold", "lanes_of", "run"]
@@ -63,6 +64,8 @@ def run(
     ------
     BoundsError
         If an access is outside of its buffer.
+    OverflowError
+        If an index has more than 64 bits.
     """
     values = {kernel.first: first, kernel.last: last}
     values |= {v: integers[v.name] for v in kernel.integers}
@@ -192,7 +195,10 @@ class _Machine:
             return self.memory[x.buffer][self.place(x.buffer, x.index)]
         if isinstance(x, Index):
             terms = [int(self.values[v]) * int(self.values.get(k, k)) for v, k in x.terms]  # type: ignore[arg-type]
-            return np.int64(sum(terms) + x.constant)
+            found = sum(terms) + x.constant
+            if not -(1 << 63) <= found < 1 << 63:
+                raise OverflowError(f"run: {print_expr(x)} has more than 64 bits: {found}")
+            return np.int64(found)
         if isinstance(x, Cast):
             return _cast(self.expr(x.value), x.dtype)
         assert isinstance(x, Call)

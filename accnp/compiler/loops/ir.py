@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 from accnp.compiler.loops.types import I8, DType
 
 __all__ = [
-    "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "If", "Index", "Kernel",
-    "Let", "Load", "Reduce", "Stmt", "Store", "Var", "Vector", "dtype",
+    "COMBINES", "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "If", "Index",
+    "Kernel", "Let", "Load", "Reduce", "Stmt", "Store", "Var", "Vector", "dtype",
 ]  # fmt: skip
 
 
@@ -141,6 +141,9 @@ class If(NamedTuple):
     orelse: tuple[Stmt, ...] = ()
 
 
+COMBINES = ("sum", "prod", "max", "min", "and", "or")
+
+
 class Reduce(NamedTuple):
     """The fold of a value over the indices 0..extent.
 
@@ -150,7 +153,7 @@ class Reduce(NamedTuple):
     """
 
     result: Var
-    combine: str  # "sum", "prod", "max", "min", "and", "or"
+    combine: str  # one of COMBINES
     index: Var
     extent: Expr
     body: tuple[Let, ...]

@@ -24,6 +24,8 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from accnp.compiler.loops.builder import call
@@ -52,8 +54,11 @@ __all__ = ["ParseError", "parse_kernel"]
 
 _TOKEN = re.compile(
     r"\s*(?:#[^\n]*\s*)*(?:(?P<number>-?(?:\d+\.(?!\.)\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+|inf\b)|nan\b)"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+])|(?P<end>\Z))"
+    r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+])|(?P<end>\Z))",
+    re.ASCII,
 )
+NESTED = 100  # statements and expressions inside of each other, at most; passes are recursive
+DIGITS = 400  # of a number, at most; the largest float has 309
 _RESTS = ("tail", "masked", "whole")
 
 
@@ -65,6 +70,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0  # behind the present token
+        self.depth = 0  # statements and expressions around the present token
         self.buffers: dict[str, Buffer] = {}
         self.variables: dict[str, Var] = {}
         self.kind = self.token = ""
@@ -111,7 +117,20 @@ class _Parser:
     def integer(self) -> int:
         if self.kind != "number" or not self.token.lstrip("-").isdigit():
             self.fail("an integer")
-        return int(self.advance())
+        return int(self.number())
+
+    def number(self) -> str:
+        if len(self.token) > DIGITS:
+            self.fail(f"a number of at most {DIGITS} digits")
+        return self.advance()
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        if self.depth == NESTED:
+            self.fail(f"at most {NESTED} statements and expressions inside of each other")
+        self.depth += 1
+        yield
+        self.depth -= 1
 
     def dtype(self) -> DType:
         if self.token not in DTYPES:
@@ -148,6 +167,7 @@ class _Parser:
             self.buffers[local] = stack[-1]
             self.expect("]")
         body = self.block()
+        self.expect("}")
         if self.kind != "end":
             self.fail("the end")
         return Kernel(first, last, tuple(buffers), tuple(integers), tuple(stack), body, name)
@@ -168,11 +188,11 @@ class _Parser:
     # --- statements ---
 
     def block(self) -> tuple[Stmt, ...]:
+        """The statements before a token that ends a block."""
         found = []
         while self.token not in ("}", "next", "yield"):
-            found.append(self.statement())
-        if self.token == "}":
-            self.advance()
+            with self.nested():
+                found.append(self.statement())
         return tuple(found)
 
     def statement(self) -> Stmt:
@@ -189,9 +209,11 @@ class _Parser:
             test = self.expr()
             self.expect("{")
             then, orelse = self.block(), ()
+            self.expect("}")
             if self.accept("else"):
                 self.expect("{")
                 orelse = self.block()
+                self.expect("}")
             return If(test, then, orelse)
         if self.accept("reduce"):
             return self.reduction()
@@ -231,8 +253,7 @@ class _Parser:
         for carry, initial, result in heads:
             self.expect("next", carry.name, "=")
             carried.append((carry, initial, self.expr(), result))
-        if heads:
-            self.expect("}")
+        self.expect("}")
         made = tuple([Carried(v, x, y, self.new(r, v.dtype)) for v, x, y, r in carried])
         return For(var, start, stop, step, body, independent, made, vector)
 
@@ -288,6 +309,10 @@ class _Parser:
         return self.variables[self.advance()]
 
     def expr(self) -> Expr:
+        with self.nested():
+            return self.unlimited_expr()
+
+    def unlimited_expr(self) -> Expr:
         if self.kind == "number" or self.token in ("True", "False"):
             return self.constant()
         if self.accept("<"):
@@ -315,12 +340,18 @@ class _Parser:
             self.fail(f"a scalar function ({error})")
 
     def constant(self) -> Const:
-        text = self.advance()
+        at, text = self.begin, self.number()
         self.expect(":")
         of = self.dtype()
-        if of == B1:
+        is_bool = text in ("True", "False")
+        if is_bool and of == B1:
             return Const(text == "True", of)
-        return Const(float(text) if of.kind == "float" else int(text), of)
+        if of.kind == "float" and not is_bool:
+            return Const(float(text), of)
+        if of.kind in ("int", "uint") and text.lstrip("-").isdigit():
+            return Const(int(text), of)
+        self.begin, self.token = at, text
+        self.fail(f"a number of type {of.token}")
 
     def index(self) -> Index:
         terms: list[tuple[Var, int | Var]] = []

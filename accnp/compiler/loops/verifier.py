@@ -1,14 +1,19 @@
 """Check that a kernel of the loop IR is well formed. It runs after every pass in tests.
 
-Checked are types, names, definitions before uses, and what `independent` states.
+Checked are types, names, definitions before uses, and what `independent` and `vector` state.
 """
 
 from __future__ import annotations
 
+import keyword
+import math
 from collections.abc import Sequence
 
-from accnp.compiler.loops.functions import result_of
+import numpy as np
+
+from accnp.compiler.loops.functions import FUNCTIONS, result_of
 from accnp.compiler.loops.ir import (
+    COMBINES,
     Buffer,
     Call,
     Cast,
@@ -25,15 +30,23 @@ from accnp.compiler.loops.ir import (
     Stmt,
     Store,
     Var,
+    Vector,
     dtype,
 )
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.types import B1, F4, F8, I8, DType
-from accnp.compiler.loops.visiting import expressions, statements, subexpressions
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
+from accnp.compiler.loops.visiting import accessed, expressions, parts, statements, subexpressions
 
 __all__ = ["VerificationError", "verify"]
 
-COMBINES = ("sum", "prod", "max", "min", "and", "or")
+STACK = 1 << 20  # bytes of buffers on the stack, at most; threads have a few megabytes
+# Words of the text of kernels, and names that the source printed for Numba uses.
+RESERVED = frozenset({
+    *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "wide",
+    *FUNCTIONS, *DTYPES, "range", "at", "block_wide_sum",
+    *[f"block_{c}" for c in COMBINES], *[f"stack_{t}" for t in DTYPES],
+})  # fmt: skip
+_WORD = np.iinfo(np.int64)
 
 
 class VerificationError(ValueError):
@@ -60,6 +73,7 @@ class _Verifier:
 
     def run(self) -> None:
         k = self.kernel
+        self.usable(k.name)
         for v in (k.first, k.last, *k.integers):
             self.check(v.dtype == I8, f"argument {v.name} is no index")
             self.define(v)
@@ -70,6 +84,8 @@ class _Verifier:
             self.check(b.length == 0, f"argument {b.name} has a length")
         for b in k.stack:
             self.check(b.length > 0, f"{b.name} on the stack has no length")
+        size = sum([b.length * b.dtype.size for b in k.stack])
+        self.check(size <= STACK, f"buffers on the stack have {size} bytes; {STACK} are allowed")
         self.block(k.body)
 
     def fail(self, what: str) -> None:
@@ -79,7 +95,15 @@ class _Verifier:
         if not holds:
             self.fail(what)
 
+    def usable(self, name: str) -> None:
+        self.check(name.isascii() and name.isidentifier(), f"{name!r} is no name")
+        self.check(name not in RESERVED, f"the name {name} has a meaning")
+
+    def integer(self, value: int, what: str) -> None:
+        self.check(_WORD.min <= value <= _WORD.max, f"{what} has more than 64 bits: {value}")
+
     def unique(self, name: str) -> None:
+        self.usable(name)
         self.check(name not in self.names, f"{name} is defined twice")
         self.names.add(name)
 
@@ -118,6 +142,7 @@ class _Verifier:
         self.typed(s.start, I8, f"the start of {name}")
         self.typed(s.stop, I8, f"the end of {name}")
         self.check(s.step > 0, f"the step of {name} is {s.step}")
+        self.integer(s.step, f"the step of {name}")
         for c in s.carried:
             self.typed(c.start, c.var.dtype, c.var.name)
         before = set(self.scope)
@@ -135,13 +160,28 @@ class _Verifier:
         if s.independent:
             self.independent(s)
         if s.vector is not None:
-            self.check(s.independent, f"{name} has vectors, and steps that may depend on others")
-            lanes = s.vector.lanes
-            self.check(0 < lanes <= 64 and not lanes & (lanes - 1), f"{name} has {lanes} lanes")
+            self.vector(s, s.vector)
+
+    def vector(self, s: For, vector: Vector) -> None:
+        """Vectors take steps of 1, assignments and stores."""
+        name, lanes = s.index.name, vector.lanes
+        self.check(s.independent, f"{name} has vectors, and steps that may depend on others")
+        self.check(0 < lanes <= 64 and not lanes & (lanes - 1), f"{name} has {lanes} lanes")
+        self.check(s.step == 1, f"{name} has vectors, and a step of {s.step}")
+        plain = all(isinstance(x, Let | Store) for x in s.body)
+        self.check(plain, f"{name} has vectors, and more than assignments and stores")
+        if vector.peel:
+            stores = any(isinstance(x, Store) for x in s.body)
+            self.check(vector.bypass and stores, f"{name} peels steps, and bypasses no cache")
+        if vector.rest == "whole":
+            used = {b for x in s.body for b in accessed(x)}
+            self.check(
+                used <= {*self.kernel.stack}, f"{name} has whole vectors, and memory without room"
+            )
 
     def independent(self, s: For) -> None:
         """Each buffer that is written is read and written at one place only, which differs from
-        step to step."""
+        step to step: it is the index, plus what is the same in all steps."""
         name = s.index.name
         self.check(not s.carried, f"steps of {name} are independent, and hand on values")
         places: dict[Buffer, set[Expr]] = {}
@@ -154,8 +194,9 @@ class _Verifier:
             if isinstance(inner, Store):
                 places.setdefault(inner.buffer, set()).add(inner.index)
                 written[inner.buffer] = inner
-            elif not isinstance(inner, Let):
+            elif isinstance(inner, For | Reduce | Fold):
                 return  # loops inside are checked on their own
+        inside = {x.var for x in statements(s.body) if isinstance(x, Let)} | {s.index}
         for buffer, store in written.items():
             self.check(
                 len(places[buffer]) == 1,
@@ -164,8 +205,8 @@ class _Verifier:
             x = store.index
             moves = x == s.index or (
                 isinstance(x, Index)
-                and any(v == s.index and k == 1 for v, k in x.terms)
-                and sum([v == s.index for v, _ in x.terms]) == 1
+                and (s.index, 1) in x.terms
+                and [v for v in parts(x) if v in inside] == [s.index]
             )
             at = f"{buffer.name}[{print_expr(x)}]"
             self.check(moves, f"steps of {name} write {at}, which may be one place")
@@ -185,6 +226,8 @@ class _Verifier:
             self.buffer(s.buffer)
             self.typed(s.start, I8, f"the start of {name}")
             found = s.buffer.dtype
+        if found.kind == "float":
+            self.check(s.combine not in ("and", "or"), f"{name}: {s.combine} of {found.token}")
         if s.wide:
             self.check(found == F4 and s.combine == "sum", f"{name}: a wide fold of {found.token}")
             found = F8
@@ -206,17 +249,19 @@ class _Verifier:
             self.check(x in self.scope, f"{x.name} is used where it is not defined")
         elif isinstance(x, Const):
             kinds = {"bool": bool, "float": float}
-            self.check(
-                type(x.value) is kinds.get(x.dtype.kind, int), f"{x.value!r} is no {x.dtype.token}"
-            )
+            right = type(x.value) is kinds.get(x.dtype.kind, int) and _is_in_range(x)
+            self.check(right, f"{x.value!r} is no {x.dtype.token}")
         elif isinstance(x, Load):
             self.buffer(x.buffer)
             self.typed(x.index, I8, f"an index of {x.buffer.name}")
         elif isinstance(x, Index):
+            self.integer(x.constant, "the constant of an index")
             for v, k in x.terms:
                 self.typed(v, I8, "a term of an index")
                 if isinstance(k, Var):
                     self.typed(k, I8, "a factor of an index")
+                else:
+                    self.integer(k, "a factor of an index")
         elif isinstance(x, Cast):
             self.expr(x.value)
         elif isinstance(x, Call):
@@ -224,3 +269,14 @@ class _Verifier:
             self.check(found is not None, f"no scalar function for {print_expr(x)}")
             self.check(found == x.dtype, f"{print_expr(x)} has another type")
         return dtype(x)
+
+
+def _is_in_range(x: Const) -> bool:
+    """Whether the type of a constant has its value, rounded if it is a float."""
+    if x.dtype.kind == "bool":
+        return True
+    if x.dtype.kind == "float":
+        with np.errstate(over="ignore"):
+            return not math.isfinite(x.value) or bool(np.isfinite(x.dtype.numpy.type(x.value)))
+    info = np.iinfo(x.dtype.numpy)
+    return info.min <= x.value <= info.max

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from accnp.compiler.loops.ir import (
+    Buffer,
     Call,
     Cast,
     Expr,
+    Fold,
     For,
     If,
     Index,
+    Kernel,
     Let,
     Load,
     Reduce,
@@ -20,8 +23,8 @@ from accnp.compiler.loops.ir import (
 )
 
 __all__ = [
-    "expressions", "map_expr", "map_statement", "parts", "replace_loops", "statements",
-    "subexpressions",
+    "accessed", "expressions", "fresh_name", "map_expr", "map_statement", "parts", "replace_loops",
+    "statements", "subexpressions",
 ]  # fmt: skip
 
 
@@ -91,6 +94,29 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
     if isinstance(s, Reduce):
         return (s.extent, s.value)
     return (s.start, s.extent)
+
+
+def accessed(s: Stmt) -> set[Buffer]:
+    """Return the buffers that a statement reads or writes, without those of statements in it."""
+    found = {s.buffer} if isinstance(s, Store | Fold) else set()
+    inner = [x for e in expressions(s) for x in subexpressions(e)]
+    return found | {x.buffer for x in inner if isinstance(x, Load)}
+
+
+def fresh_name(name: str, kernel: Kernel) -> str:
+    """Return a name, with a number behind it if the kernel has the name already."""
+    taken = {x.name for x in (kernel.first, kernel.last, *kernel.integers)}
+    taken |= {b.name for b in (*kernel.buffers, *kernel.stack)}
+    for s in statements(kernel.body):
+        if isinstance(s, Let):
+            taken.add(s.var.name)
+        elif isinstance(s, For):
+            taken |= {s.index.name, *[v.name for c in s.carried for v in (c.var, c.result)]}
+        elif isinstance(s, Reduce):
+            taken |= {s.index.name, s.result.name}
+        elif isinstance(s, Fold):
+            taken.add(s.result.name)
+    return next(n for n in (name, *[f"{name}_{k}" for k in range(len(taken))]) if n not in taken)
 
 
 def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:

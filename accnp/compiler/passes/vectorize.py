@@ -11,7 +11,6 @@ from accnp.compiler.loops.ir import (
     Cast,
     Const,
     Expr,
-    Fold,
     For,
     Index,
     Kernel,
@@ -24,6 +23,7 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.visiting import (
+    accessed,
     expressions,
     replace_loops,
     statements,
@@ -100,7 +100,7 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
         return False
     written = {x.buffer for x in stores}
     return not written & set(kernel.stack) and not any(
-        written & _buffers(x) for x in _others(kernel.body, s)
+        written & accessed(x) for x in _others(kernel.body, s)
     )
 
 
@@ -108,13 +108,6 @@ def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
     """The statements that are not in a loop."""
     inside = {id(x) for x in (s, *statements(s.body))}
     return [x for x in statements(body) if id(x) not in inside]
-
-
-def _buffers(s: Stmt) -> set[Buffer]:
-    """The buffers of a statement, without those of statements in it."""
-    found = {s.buffer} if isinstance(s, Store | Fold) else set()
-    parts = [p for x in expressions(s) for p in subexpressions(x)]
-    return found | {p.buffer for p in parts if isinstance(p, Load)}
 
 
 def _has_form(x: Expr) -> bool:
