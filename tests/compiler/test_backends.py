@@ -230,6 +230,45 @@ def test_numba_gives_the_same_bits(make: Callable[..., Kernel]):
     assert bits(found) == bits(results(by_numba, kernel, 128, outputs, integers, (0, 3)))
 
 
+PLACES = """
+kernel k(a0: f4[], a1: f4[], n) for lo..hi {
+  for i in lo..hi independent {
+    let q: i8 = mul(i, 2:i8)
+    a1[i] = a0[INDEX]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("index", ["<i*n + 0>", "<n*i + i*n + 1>", "<q*n + 1*i + 0>", "<n*q + 2>"])
+def test_indices_whose_factors_move(index: str):
+    kernel = parse_kernel(PLACES.replace("INDEX", index))
+    verify(kernel)
+    found = results(by_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
+    assert bits(found) == bits(results(None, kernel, 100, 1, {"n": 2}, (0, 20)))
+
+
+def test_values_that_loops_hand_on_together():
+    """With a variable that has the name which the source for Numba would give to the next x."""
+    text = """
+    kernel entry(a: i8[], n) for lo..hi {
+      for o in lo..hi {
+        for i in 0:i8..n carry x: i8 = 0:i8 then x1 carry y: i8 = 1:i8 then y1 {
+          let y_next: i8 = mul(x, 10:i8)
+          next x = add(x, y)
+          next y = add(x, y_next)
+        }
+        a[o] = <1*x1 + 1*y1 + 0>
+      }
+    }
+    """
+    kernel = parse_kernel(text)
+    verify(kernel)
+    found = [results(way, kernel, 8, 1, {"n": 5}, (0, 8)) for way in (by_numba, by_text, by_llvm)]
+    expected = bits(results(None, kernel, 8, 1, {"n": 5}, (0, 8)))
+    assert [bits(x) for x in found] == [expected] * 3
+
+
 def renamed(kernel: Kernel, seed: int) -> Kernel:
     """A kernel whose names are random words."""
     rng = random.Random(seed)

@@ -77,6 +77,19 @@ def test_reductions_of_values_go_through_a_buffer():
     assert "fold sum r: f4 = r_values[0:i8] extent m" in text
 
 
+def test_reductions_of_computed_places_go_through_a_buffer():
+    rows = ROWS.replace("let q: i8 = <1*b + 1*j + 0>", "let q: i8 = mul(j, j)")
+    rows = rows.replace("<n0*o + 1*q + 0>", "<1*j + 1*q + 0>").replace("VALUE", "t")
+    found = run_passes(parse_kernel(rows), TARGET, check=True)
+    assert "stack r_values: f4[1024]" in print_kernel(found)
+
+
+def test_buffers_of_reductions_have_new_names():
+    rows = ROWS.replace("VALUE", "mul(t, t)").replace("a0", "r_values")
+    found = run_passes(parse_kernel(rows), TARGET, check=True)
+    assert "stack r_values_0: f4[1024]" in print_kernel(found)
+
+
 MAP = """
 kernel k(a0: f4[], a1: f4[], a2: f8[]) for lo..hi {
   for i in lo..hi independent {

@@ -13,10 +13,12 @@ from llvmlite import binding, ir
 
 from accnp.compiler.loops.types import DType
 from accnp.kernels import mathlib
-from accnp.kernels.math import basic, cold, integer
+from accnp.kernels.math import basic, block, cold, integer
 from accnp.kernels.math.ir import V, fma, where
 
-__all__ = ["memory_type", "register_type", "write_call", "write_cast"]
+__all__ = [
+    "from_memory", "memory_type", "register_type", "write_call", "write_cast", "write_fold",
+]  # fmt: skip
 
 _features = binding.get_host_cpu_features()
 cold.permutes = bool(_features.get("avx2"))
@@ -37,6 +39,13 @@ def memory_type(d: DType) -> Any:
     return ir.IntType(8) if d.kind == "bool" else register_type(d)
 
 
+def from_memory(of: DType, b: Any, v: Any) -> Any:
+    """Return a number in a register that was loaded from memory."""
+    return b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0)) if of.kind == "bool" else v
+
+
+# What folds of bools are, whose elements are bytes of 0 and 1.
+_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", "xor": "xor"}
 _TESTS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -112,3 +121,12 @@ def write_cast(of: DType, to: DType, b: Any, value: Any) -> Any:
     if of.kind == "float" and to.kind != "float":
         return basic.to_int(x, register_type(to), to.signed).v
     return x.to(register_type(to), signed=of.signed).v
+
+
+def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
+    """Write the fold of a block of memory, in the order that all processors have; returns the
+    result."""
+    combine = _LOGIC.get(combine, combine) if of.kind == "bool" else combine
+    return from_memory(
+        of, b, block.block_reduce(b, place, count, memory_type(of), combine, of.signed)
+    )

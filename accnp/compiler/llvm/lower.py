@@ -14,7 +14,14 @@ from llvmlite import ir
 from accnp.compiler.llvm.accesses import Mask
 from accnp.compiler.llvm.bypassing import until_aligned
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, entry_text
-from accnp.compiler.llvm.functions import memory_type, register_type, write_call, write_cast
+from accnp.compiler.llvm.functions import (
+    from_memory,
+    memory_type,
+    register_type,
+    write_call,
+    write_cast,
+    write_fold,
+)
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import (
     INLINED_ATTRIBUTES,
@@ -38,8 +45,6 @@ __all__ = ["VECTORS", "lower"]
 VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 _I64 = ir.IntType(64)
 _ZERO = ir.Constant(_I64, 0)
-# What folds of bools are, whose elements are bytes of 0 and 1.
-_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 _templates: dict[tuple[str, tuple[DType, ...], DType, int], Template | str] = {}
 
 
@@ -189,16 +194,10 @@ class _Function:
                 self.block(s.then)
 
     def fold(self, s: Fold) -> Any:
-        """The fold of a block of memory, in the order that all processors have."""
-        b, of = self.b, s.buffer.dtype
         place, extent = self.place(s.buffer, s.start), self.value(s.extent)
         if s.wide:
-            return block.block_wide_sum(b, place, extent)
-        combine = _LOGIC.get(s.combine, s.combine) if of.kind == "bool" else s.combine
-        found = block.block_reduce(b, place, extent, memory_type(of), combine, of.signed)
-        if of.kind == "bool":
-            found = b.icmp_unsigned("!=", found, ir.Constant(ir.IntType(8), 0))
-        return found
+            return block.block_wide_sum(self.b, place, extent)
+        return write_fold(s.combine, s.buffer.dtype, self.b, place, extent)
 
     # --- expressions ---
 
@@ -211,7 +210,7 @@ class _Function:
             return self.index(x)
         if isinstance(x, Load):
             v = self.b.load(self.place(x.buffer, x.index))
-            return _from_memory(self.b, x.buffer.dtype, v)
+            return from_memory(x.buffer.dtype, self.b, v)
         if isinstance(x, loops.Cast):
             return write_cast(loops.dtype(x.value), x.dtype, self.b, self.value(x.value))
         args = [self.value(a) for a in x.args]
@@ -232,10 +231,6 @@ class _Function:
 
     def place(self, buffer: Buffer, index: Expr) -> Any:
         return self.b.gep(self.pointers[buffer], [self.value(index)])
-
-
-def _from_memory(b: Any, of: DType, v: Any) -> Any:
-    return b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0)) if of.kind == "bool" else v
 
 
 def _for_vectorizer(s: For) -> bool:
@@ -340,6 +335,8 @@ class _Vectors(VectorLoop):
         """What is the same in all steps is added before the loop."""
         moving, offset = None, None
         for v, k in x.terms:
+            if k == self.s.index and isinstance(k, Var):
+                v, k = k, v
             if v == self.s.index:
                 if moving is not None:
                     self.fail("an index that is added twice")
@@ -349,8 +346,7 @@ class _Vectors(VectorLoop):
             if not self.same(term):
                 self.fail("an index that is computed")
             if k != 1:
-                factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
-                term = self.early("mul", term, factor)
+                term = self.early("mul", term, self.factor(k))
             offset = term if offset is None else self.early("add", offset, term)
         if x.constant:
             constant = ir.Constant(_I64, x.constant)
@@ -363,11 +359,16 @@ class _Vectors(VectorLoop):
         """The index of the loop times an integer that is the same in all steps."""
         if k == 1:
             return index
-        factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
-        if not self.same(factor):
-            self.fail("a multiple that is computed")
+        factor = self.factor(k)
         now = self.f.b.mul(index.now, factor, flags=("nsw",))
         return Index(now, factor if isinstance(k, Var) else k)
+
+    def factor(self, k: int | Var) -> Any:
+        """A factor of an index, which is the same in all steps."""
+        found = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
+        if not self.same(found):
+            self.fail("a multiple that is computed")
+        return found
 
     def load(self, x: Load) -> Any:
         at, of = self.value(x.index), x.buffer.dtype
@@ -375,7 +376,7 @@ class _Vectors(VectorLoop):
         if not isinstance(at, Index):
             if isinstance(at, Vector):
                 self.fail("a load of computed places")
-            return _from_memory(self.f.b, of, self.f.b.load(self.f.b.gep(base, [at])))
+            return from_memory(of, self.f.b, self.f.b.load(self.f.b.gep(base, [at])))
         if at.step not in (1, *STRIDES):
             self.fail("a load of computed places")
         place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)

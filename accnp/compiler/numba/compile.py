@@ -21,11 +21,11 @@ _WORDS = types.CPointer(types.int64)
 _ENTRY = """
 def entry(argv, counter, n, chunk):
     if address_of(counter) < 2:
-        {name}(chunk, n{arguments})
+        kernel(chunk, n{arguments})
     else:
         first = take(counter, chunk)
         while first < n:
-            {name}(first, min(first + chunk, n){arguments})
+            kernel(first, min(first + chunk, n){arguments})
             first = take(counter, chunk)
 """
 
@@ -80,9 +80,9 @@ def compile_source(source: str, name: str, signature: Sequence[str]) -> tuple[in
         A token for each argument: `f4*` for a pointer, `i8` for an integer.
     """
     scope: dict[str, Any] = {n: getattr(functions, n) for n in functions.__all__}
-    scope |= {"address_of": address_of, "take": take}
     exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
-    scope[name] = njit(error_model="numpy")(scope[name])
+    kernel = njit(error_model="numpy")(scope[name])
+    scope = {"address_of": address_of, "take": take, "kernel": kernel}
     arguments = ""
     for at, token in enumerate(signature):
         if token.endswith("*"):
@@ -90,7 +90,7 @@ def compile_source(source: str, name: str, signature: Sequence[str]) -> tuple[in
             arguments += f", pointer_{at}(argv[{at}])"
         else:
             arguments += f", argv[{at}]"
-    exec(_ENTRY.format(name=name, arguments=arguments), scope)
+    exec(_ENTRY.format(arguments=arguments), scope)
     made = cfunc(types.void(_WORDS, _WORDS, types.int64, types.int64))(scope["entry"])
     address: Any = made.address
     return address, (made, scope)

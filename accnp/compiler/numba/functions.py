@@ -16,8 +16,15 @@ from llvmlite import ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
-from accnp.compiler.llvm.functions import memory_type, write_call, write_cast
+from accnp.compiler.llvm.functions import (
+    from_memory,
+    memory_type,
+    write_call,
+    write_cast,
+    write_fold,
+)
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
+from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType
 from accnp.ir.kernel import BLOCK
 from accnp.kernels.math import block
@@ -33,9 +40,6 @@ NUMBA_TYPES: dict[str, Any] = {
     "f8": types.float64,
 }
 _OF = {n: DTYPES[t] for t, n in NUMBA_TYPES.items()}
-_COMBINES = ("sum", "prod", "max", "min", "and", "or")
-# What folds of bools are, whose elements are bytes of 0 and 1.
-_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
 def _dtype(t: Any) -> DType | None:
@@ -117,12 +121,7 @@ def _fold(combine: str) -> None:
             return None
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-            kind = _LOGIC.get(combine, combine) if of == B1 else combine
-            pointer, count = values
-            found = block.block_reduce(b, pointer, count, memory_type(of), kind, of.signed)
-            if of == B1:
-                found = b.icmp_unsigned("!=", found, ir.Constant(ir.IntType(8), 0))
-            return found
+            return write_fold(combine, of, b, *values)
 
         return NUMBA_TYPES[of.token](p, types.int64), code
 
@@ -149,7 +148,7 @@ def _store_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> 
 def _load_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
     """A byte of 0 or 1 becomes the one-bit value."""
     p, k = values
-    return b.icmp_unsigned("!=", b.load(b.gep(p, [k])), ir.Constant(ir.IntType(8), 0))
+    return from_memory(B1, b, b.load(b.gep(p, [k])))
 
 
 for _name, _function in FUNCTIONS.items():
@@ -158,7 +157,7 @@ for _name, _function in FUNCTIONS.items():
 for _to in DTYPES.values():
     _conversion(_to)
     _stack(_to)
-for _combine in _COMBINES:
+for _combine in COMBINES:
     _fold(_combine)
 _define("at", 2, _at)
 _define("block_wide_sum", 2, _wide_sum)

@@ -26,6 +26,7 @@ from accnp.compiler.loops.ir import (
     Var,
     dtype,
 )
+from accnp.compiler.loops.visiting import fresh_name
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
 
@@ -89,12 +90,14 @@ class _Printer:
         add(f"{pad}for {s.index.name} in range({', '.join(limits)}):")
         self.block(s.body, inner)
         several = len(s.carried) > 1
-        for c in s.carried:  # all are computed before one is assigned
-            name = f"{c.var.name}_next" if several else c.var.name
+        names = [c.var.name for c in s.carried]
+        if several:  # all are computed before one is assigned
+            names = [fresh_name(f"{name}_next", self.kernel) for name in names]
+        for c, name in zip(s.carried, names, strict=True):
             add(f"{inner}{name} = {self.expr(c.following)}")
         if several:
-            for c in s.carried:
-                add(f"{inner}{c.var.name} = {c.var.name}_next")
+            for c, name in zip(s.carried, names, strict=True):
+                add(f"{inner}{c.var.name} = {name}")
         for c in s.carried:
             self.names[c.result] = c.var.name
 

@@ -24,7 +24,7 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.types import I8
-from accnp.compiler.loops.visiting import replace_loops
+from accnp.compiler.loops.visiting import fresh_name, replace_loops
 from accnp.ir.kernel import BLOCK
 
 __all__ = ["lower_reductions"]
@@ -42,7 +42,7 @@ def lower_reductions(kernel: Kernel) -> Kernel:
         memory = _in_memory(s)
         if memory is not None:
             return [Fold(s.result, s.combine, *memory, s.extent, s.wide)]
-        name = f"{s.result.name}_values"
+        name = fresh_name(f"{s.result.name}_values", kernel)
         buffer = Buffer(name, dtype(s.value), BLOCK)
         made.append(buffer)
         body = (*s.body, Store(buffer, s.index, s.value))
@@ -66,6 +66,7 @@ def _in_memory(s: Reduce) -> tuple[Buffer, Expr] | None:
     if not isinstance(value.index, Index) or (s.index, 1) not in value.index.terms:
         return None
     rest = tuple([term for term in value.index.terms if term != (s.index, 1)])
-    if any(s.index in term for term in rest):
+    inside = {s.index, *[let.var for let in s.body]}
+    if any(v in inside for term in rest for v in term):
         return None
     return value.buffer, plus(Index(rest, value.index.constant), _ZERO)
