@@ -53,12 +53,12 @@ def expression(formula: str, operands: Sequence[Expr]) -> Expr:
     Unsupported
         If the formula has a function or a type that the loop IR does not have.
     """
-    return _typed(_tree(formula), operands)
+    return _typed(_tree(formula, len(operands)), operands)
 
 
 @functools.cache
-def _tree(formula: str) -> ast.expr:
-    return ast.parse(formula.format(*[f"_{k}" for k in range(9)]), mode="eval").body
+def _tree(formula: str, count: int) -> ast.expr:
+    return ast.parse(formula.format(*[f"_{k}" for k in range(count)]), mode="eval").body
 
 
 def _typed(x: ast.expr, operands: Sequence[Expr]) -> Expr:
