@@ -157,10 +157,17 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
 def _select_scalar(params: dict[str, Any], in_dtype: np.dtype, arity: int = 3) -> str:
     if in_dtype == BOOL:
         return "select({0}, {2}, {1})"
-    text = "{1}"
-    for k in range(2, arity):  # below the first is the first, above the last is the last
-        text = f"select({{0}} >= {k - 1}, {{{k}}}, {text})"
-    return text
+    return _select_among(1, arity - 1)
+
+
+def _select_among(first: int, last: int) -> str:
+    """Select from operands first..last by halves: Python's parser nests calls to a depth of 200.
+    A selector below those of the cases selects the first one, one above them the last."""
+    if first == last:
+        return f"{{{first}}}"
+    middle = (first + last + 1) // 2
+    upper, lower = _select_among(middle, last), _select_among(first, middle - 1)
+    return f"select({{0}} >= {middle - 1}, {upper}, {lower})"
 
 
 def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:

@@ -362,3 +362,13 @@ def test_stop_gradient_keeps_values_of_the_host():
     assert accnp.grad(lambda x: x * accnp.lax.stop_gradient(2.0))(1.0) == 2
     with pytest.raises(accnp.errors.ConcretizationTypeError):
         accnp.jit(lambda: float(accnp.lax.stop_gradient(3.0)))()
+
+
+@pytest.mark.parametrize("count", [3, 9, 400])
+def test_select_n_of_many_cases(count: int):
+    which = (np.arange(1000) % (count + 4) - 2).astype(np.int32)  # beyond both ends, too
+    cases = np.arange(count * 1000, dtype=np.float32).reshape(count, 1000)
+    found = lax.select_n(jnp.asarray(which), *map(jnp.asarray, cases))
+    np.testing.assert_array_equal(
+        found, np.take_along_axis(cases, which.clip(0, count - 1)[None], 0)[0]
+    )
