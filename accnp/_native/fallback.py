@@ -56,6 +56,7 @@ __all__ = [
     "Pool",
     "Record",
     "Team",
+    "Ufunc",
     "install_arrays",
     "install_buffers",
     "install_recording",
@@ -1002,3 +1003,56 @@ def select(objects: list[object], is_wanted: Callable[[type], bool]) -> list[obj
         x for x in objects
         if id(type(x)) in wanted and not (isinstance(x, ReferenceType) and x.__callback__ is None)
     ]  # fmt: skip
+
+
+# --- functions whose properties are read-only ---
+
+_PROPERTIES = ("nin", "nout", "nargs", "identity", "__func__")
+# What the object has itself, where the function would act as another object.
+_OWN = frozenset(
+    {
+        "__delattr__", "__eq__", "__func__", "__hash__", "__ne__", "__reduce__", "__reduce_ex__",
+        "__repr__", "__setattr__", "__str__",
+    }
+)  # fmt: skip
+
+
+class Ufunc:
+    # A function whose properties nin, nout, nargs and identity are read-only. `help` reads the
+    # docstring of the function by `object.__getattribute__`.
+    __slots__ = ("__func__", "__weakref__")
+    __doc__ = property(lambda self: self.__func__.__doc__)  # type: ignore[assignment]
+
+    def __init__(self, function: Callable[..., object], /) -> None:
+        if not callable(function):
+            raise TypeError(f"Ufunc: pass a function; got {function!r}")
+        object.__setattr__(self, "__func__", function)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(*args, **kwargs)
+
+    def __getattribute__(self, name: str) -> Any:
+        own = object.__getattribute__
+        return own(self, name) if name in _OWN else getattr(own(self, "__func__"), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _refuse(self, name, "setter")
+        setattr(self.__func__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _refuse(self, name, "deleter")
+        delattr(self.__func__, name)
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__func__.__name__!r}>"
+
+    def __reduce__(self) -> str:
+        return self.__func__.__qualname__
+
+
+def _refuse(ufunc: Ufunc, name: str, what: str) -> None:
+    if name in _PROPERTIES:
+        raise AttributeError(
+            f"{ufunc.__func__.__name__}: property {name!r} of 'ufunc' object has no {what}; use "
+            "jnp.frompyfunc to make another ufunc"
+        )

@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define INTERFACE 4 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 5 /* raised with each change of what Python's side sees, also in __init__.py */
 
 extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[];
 
@@ -107,13 +107,15 @@ native_exec(PyObject *module)
     }
     return add_memory(module, state) || add_graph(module, state) || add_launch(module, state)
                    || add_team(module, state) || add_calls(module, state)
+                   || add_ufuncs(module, state)
                ? -1
                : 0;
 }
 
 #define EACH_REFERENCE(DO)                                                                         \
     DO(blocks) DO(pool) DO(buffer_base) DO(node) DO(form) DO(array_base) DO(caller) DO(record_type)\
-    DO(team) DO(walker) DO(array) DO(buffer) DO(const_op) DO(empty_params) DO(empty_tuple) DO(tracing)        \
+    DO(team) DO(walker) DO(ufunc) DO(array) DO(buffer) DO(const_op) DO(empty_params)               \
+    DO(empty_tuple) DO(tracing)                                                                    \
     DO(record) DO(on_deep) DO(own_packages) DO(find_site) DO(get_frame) DO(one) DO(name_active)    \
     DO(name_dead) DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)   \
     DO(name_dtype) DO(name_shape)

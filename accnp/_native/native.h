@@ -18,7 +18,7 @@ typedef void (*Entry)(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 
 typedef struct {
     PyTypeObject *blocks, *pool, *buffer_base, *node, *form, *array_base, *caller, *record_type,
-        *team, *walker;
+        *team, *walker, *ufunc;
     /* What Python's side installs: the classes that it derives, and what leaves have in common. */
     PyTypeObject *array, *buffer;
     PyObject *const_op, *empty_params, *empty_tuple;
@@ -160,6 +160,7 @@ int add_graph(PyObject *module, State *state);
 int add_launch(PyObject *module, State *state);
 int add_team(PyObject *module, State *state);
 int add_calls(PyObject *module, State *state);
+int add_ufuncs(PyObject *module, State *state);
 
 extern PyMethodDef graph_functions[], launch_functions[];
 

@@ -5,7 +5,15 @@ The inputs are few and of one shape, since the peer compiles each function anew 
 
 from __future__ import annotations
 
+import copy
+import functools
+import inspect
+import itertools
+import pickle
+import pydoc
 import timeit
+import typing
+import weakref
 from typing import Any
 
 import jax
@@ -436,3 +444,106 @@ def test_reductions_of_truths_refuse(name):
         reduce(jnp.arange(3), dtype=np.float32)
     with pytest.raises(ValueError, match="initial"):
         reduce(jnp.arange(3), initial=jnp.arange(2))
+
+
+UFUNCS = sorted(
+    name for name in dir(jax.numpy) if isinstance(getattr(jax.numpy, name), jax.numpy.ufunc)
+)
+PROPERTIES = ["nin", "nout", "nargs", "identity"]
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_properties_are_read_only(name: str) -> None:
+    ours, theirs = _both(name)
+    assert isinstance(ours, jnp.ufunc)
+    for module, f in (jnp, ours), (jax.numpy, theirs):
+        made = module.frompyfunc(lambda *xs: xs[0], f.nin, 1, identity=3)
+        for ufunc, attribute in itertools.product((f, made), PROPERTIES):
+            before = getattr(ufunc, attribute)
+            with pytest.raises(AttributeError, match=f"property '{attribute}' of 'ufunc' object"):
+                setattr(ufunc, attribute, before)
+            with pytest.raises(AttributeError, match="has no deleter"):
+                delattr(ufunc, attribute)
+            with pytest.raises(AttributeError):
+                ufunc.__setattr__(attribute, before)
+            assert getattr(ufunc, attribute) is before
+    assert [getattr(ours, a) for a in PROPERTIES] == [getattr(theirs, a) for a in PROPERTIES]
+    assert repr(ours) == repr(theirs) == f"<jnp.ufunc {name!r}>"
+
+
+@pytest.mark.parametrize("module", [jnp, jax.numpy], ids=["ours", "jax"])
+def test_other_attributes_of_ufuncs_can_be_set(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.add, "reduce", abs)
+    assert module.add.reduce is abs
+    monkeypatch.undo()
+    assert module.add.reduce(module.arange(4)) == 6
+    module.add.note = "text"
+    assert module.add.note == "text"
+    del module.add.note
+    assert not hasattr(module.add, "note")
+
+
+@pytest.mark.parametrize("module", [jnp, jax.numpy], ids=["ours", "jax"])
+def test_ufuncs_do_not_become_methods(module: Any) -> None:
+    class Layer:
+        combine = module.add
+
+    assert Layer().combine(1, 2) == Layer.combine(1, 2) == 3
+    assert Layer().combine is module.add
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_ufuncs_act_as_functions(name: str) -> None:
+    f: Any = getattr(jnp, name)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(f, protocol)) is f
+    assert copy.copy(f) is f
+    assert copy.deepcopy([f])[0] is f
+    assert weakref.ref(f)() is f
+    assert {f: 1}[f] == 1
+    assert f.__hash__() == hash(f)
+    assert (f.__name__, f.__qualname__, f.__module__) == (name, name, "accnp.numpy")
+    names = ["x1", "x2"] if f.nin == 2 else ["x"]
+    assert [*inspect.signature(f).parameters] == names
+    assert inspect.isfunction(f)
+    assert inspect.isroutine(f)
+    text = pydoc.plain(pydoc.render_doc(f))
+    assert f"function {name} in module accnp.numpy" in text
+    assert (f.__doc__ or "no text").strip().splitlines()[0] in text
+    hints = typing.get_type_hints(f, {"ArrayLike": int, "Array": int})
+    assert hints == dict.fromkeys([*names, "return"], int)
+
+    @functools.wraps(f)
+    def wrapped(*xs: Any) -> Any:
+        return f(*xs)
+
+    assert wrapped.__wrapped__ is f  # type: ignore[attr-defined]
+    assert wrapped.__doc__ == f.__doc__
+    assert {"nin", "reduce", "__doc__"} <= {*dir(f)}
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "multiply", "subtract", "maximum", "logaddexp", "negative"]
+)
+def test_ufuncs_under_transformations(name: str) -> None:
+    xs = [np.array([0.5, -1.0, 2.0], np.float32), np.array([1.5, -2.0, 1.0], np.float32)]
+    ours, theirs = _both(name)
+    xs = xs[: ours.nin]
+    agree(accnp.jit(ours), jax.jit(theirs), *xs)
+    agree(accnp.vmap(ours), jax.vmap(theirs), *xs)
+    agree(accnp.vmap(accnp.grad(ours)), jax.vmap(jax.grad(theirs)), *xs)
+    assert str(accnp.make_jaxpr(ours)(*xs)) == str(jax.make_jaxpr(theirs)(*xs))
+    assert accnp.jit(ours).__name__ == name
+    assert accnp.jit(lambda f, *xs: f(*xs), static_argnums=0)(ours, *xs).shape == (3,)
+
+
+def test_errors_of_ufuncs_name_the_function() -> None:
+    add: Any = jnp.add
+    with pytest.raises(TypeError, match="add"):
+        add(1, "text")
+    with pytest.raises(TypeError, match="add"):
+        add(1)
+    with pytest.raises(TypeError, match="add"):
+        add(1, 2, other=3)

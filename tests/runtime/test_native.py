@@ -458,6 +458,82 @@ def test_references_balance(name: str) -> None:
     assert min(lost) < 150  # a fault loses 300 each time
 
 
+def test_a_ufunc_forwards_calls_and_attributes(native: Any) -> None:
+    def f(*args: Any, **kwargs: Any) -> Any:
+        """Return the arguments."""
+        return args, kwargs
+
+    f.nin = 2  # type: ignore[attr-defined]
+    made = native.Ufunc(f)
+    assert made(1, *range(9), a=2, **{"b": 3}) == ((1, *range(9)), {"a": 2, "b": 3})
+    assert made() == ((), {})
+    assert made.__func__ is f
+    assert (made.nin, made.__doc__, made.__name__) == (2, f.__doc__, "f")
+    assert repr(made) == str(made) == "<jnp.ufunc 'f'>"
+    assert made not in (native.Ufunc(f), f)
+    made.note = 1
+    assert f.note == 1  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="f: property 'nin' of 'ufunc' object has no setter"):
+        made.nin = 3
+    with pytest.raises(AttributeError, match="f: property 'nin' of 'ufunc' object has no deleter"):
+        del made.nin
+    with pytest.raises(AttributeError):
+        made.__func__ = 3
+    with pytest.raises(AttributeError, match="absent"):
+        _ = made.absent
+    for given in (), (3,), (f, f):
+        with pytest.raises(TypeError):
+            native.Ufunc(*given)
+    with pytest.raises(TypeError):
+        native.Ufunc(function=f)
+    with pytest.raises(ZeroDivisionError):
+        native.Ufunc(lambda x: 1 // x)(0)
+
+
+def test_references_of_ufuncs_balance(native: Any) -> None:
+    def f(x: Any, *, key: Any = None) -> Any:
+        return x
+
+    made, x = native.Ufunc(f), object()
+    known = (f, x, made, native.Ufunc, f.__qualname__, f.__dict__)
+
+    def use() -> None:
+        made(x)
+        made(x, key=x)
+        other = native.Ufunc(f)
+        weakref.ref(other)
+        other.note = x
+        assert (other.note, repr(other), other.__reduce__()) == (
+            x,
+            "<jnp.ufunc 'f'>",
+            f.__qualname__,
+        )
+        del other.note
+        for act in (lambda: setattr(other, "nin", x), lambda: other.absent, lambda: made(x, x)):
+            with pytest.raises((AttributeError, TypeError)):
+                act()
+
+    use()
+    gc.collect()
+    before = [sys.getrefcount(k) for k in known]
+    for _ in range(300):
+        use()
+    gc.collect()
+    assert max(abs(sys.getrefcount(k) - n) for k, n in zip(known, before, strict=True)) < 10
+
+
+def test_ufuncs_in_cycles_are_collected(native: Any) -> None:
+    def f() -> None: ...
+
+    made = native.Ufunc(f)
+    f.made = made  # type: ignore[attr-defined]
+    ended: list[int] = []
+    weakref.finalize(made, ended.append, 1)
+    del f, made
+    gc.collect()
+    assert ended == [1]
+
+
 def test_memory_in_cycles_of_garbage_goes_back_whole() -> None:
     """The collector may take apart what is in a cycle with a buffer, but not its memory."""
     for _ in range(30):

@@ -57,7 +57,7 @@ _COMPARISON = {
     "ge": "greater_equal",
 }
 _UNARY = {
-    "neg": ufuncs.negative,
+    "neg": ufuncs.UNARY["negative"].__func__,  # a method needs a function, which is bound
     "pos": ufuncs.positive,
     "abs": ufuncs.abs,
     "invert": ufuncs.bitwise_not,

@@ -1,8 +1,8 @@
 """`ufunc`: elementwise functions with the methods reduce, accumulate, at, reduceat and outer.
 
 In: a function of scalars. Out: a function of arrays. The functions of the namespace that are ufuncs
-in jax stay plain functions, for the sake of a short call; they get the methods as attributes, and
-count as instances.
+in jax are functions in a `Ufunc` of the extension, for the sake of a short call. They get the
+methods as attributes, and count as instances.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ufunc(metaclass=_Kind):
 
     Notes
     -----
-    Functions of `accnp.numpy` such as `add` are plain functions with these methods, since they are
+    Functions of `accnp.numpy` such as `add` are of another class with these methods, which is
     faster to call. They count as instances of this class.
 
     Examples
@@ -553,8 +553,8 @@ def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
     function._ufunc = made
     for name in ("reduce", "accumulate", "at", "reduceat", "outer"):
         setattr(function, name, getattr(made, name))
-    function.nin, function.nout, function.nargs = made.nin, made.nout, made.nargs
-    function.identity = identity
+    names = ("nin", "nout", "nargs", "identity")  # read-only, except in the function itself
+    vars(function).update({name: getattr(made, name) for name in names})
 
 
 _publish(uf.add, 0, reduce=reductions.sum, accumulate=_running("cumsum"), at=_with_at("add"))

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, overload
 
 import numpy as np
 
+from accnp._native import Ufunc
 from accnp.config import config
 from accnp import dtypes
 from accnp.api.arguments.shapes import AxesLike, as_int
@@ -39,6 +40,10 @@ from accnp.ir.op import o
 
 UNARY: dict[str, Any] = {}
 BINARY: dict[str, Binary] = {}
+UfuncName = Literal[
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
+    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "subtract",
+]  # fmt: skip
 
 
 if TYPE_CHECKING:
@@ -53,25 +58,29 @@ if TYPE_CHECKING:
 
         def __call__(self, x1: ArrayLike, x2: ArrayLike) -> Array: ...
 
-    class Ufunc(Protocol):
+    class AnyUfunc(Protocol):
         """What `ufunc_objects` adds to the functions that are ufuncs in JAX."""
 
-        nin: int
-        nout: int
-        nargs: int
-        identity: int | float | bool | None
+        @property
+        def nin(self) -> int: ...
+        @property
+        def nout(self) -> int: ...
+        @property
+        def nargs(self) -> int: ...
+        @property
+        def identity(self) -> int | float | bool | None: ...
 
         def at(
             self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *,
             inplace: bool = True,
         ) -> Array: ...  # fmt: skip
 
-    class UfuncOfOne(Ufunc, Protocol):
+    class UfuncOfOne(AnyUfunc, Protocol):
         """A ufunc of one operand."""
 
         def __call__(self, x: ArrayLike, /) -> Array: ...
 
-    class UfuncOfTwo(Ufunc, Protocol):
+    class UfuncOfTwo(AnyUfunc, Protocol):
         """A ufunc of two operands."""
 
         def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array: ...
@@ -88,11 +97,6 @@ if TYPE_CHECKING:
             dtype: DTypeLike | None = None, out: None = None,
         ) -> Array: ...  # fmt: skip
         def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array: ...
-
-    UfuncName = Literal[
-        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
-        "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "subtract",
-    ]  # fmt: skip
 
 
 @overload
@@ -125,7 +129,8 @@ def unary(
 ) -> Any:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
-    UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters, many)
+    function = make_unary(name, rule, prepare, doc, shown, parameters, many)
+    UNARY[name] = function = Ufunc(function) if name == "negative" else function
     return function
 
 
@@ -160,6 +165,8 @@ def binary(
     """Declare a function of two operands, which are promoted and broadcast against each other."""
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
     BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters, many)
+    if name in get_args(UfuncName):
+        made.function = Ufunc(made.function)
     return made.function
 
 

@@ -98,7 +98,7 @@ def _lasting(fn: Any) -> bool:
     """Whether calls of what is called can be told from each other by which object it is: functions,
     `partial`, and objects of the user's classes that are equal to themselves only."""
     kind = type(fn)
-    if kind is FunctionType or kind is partial:
+    if isinstance(fn, FunctionType) or kind is partial:  # ufuncs are functions, too
         return True
     return (
         kind.__eq__ is object.__eq__
@@ -167,7 +167,7 @@ def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
 
 def _methods(fn: Any) -> Iterator[tuple[Path, Any]]:
     """What a callable object's class has, which its call may use."""
-    if type(fn) in (FunctionType, partial):
+    if isinstance(fn, FunctionType) or type(fn) is partial:
         return
     for i, kind in enumerate(type(fn).__mro__):
         if not _of_library(kind):
