@@ -650,8 +650,9 @@ class Caller:
 
 
 def repeat(records: tuple[Record, ...], node: Node) -> bool:
-    """Compute a pending node by one of some records; returns whether one fits: never."""
-    return False
+    """Compute a pending node by one of some records; returns whether one fits: of a record without
+    words, `keeps` ends with what computes a node of one operation."""
+    return any(record.keeps[-1](node) for record in records)
 
 
 # --- launches ---

@@ -14,8 +14,10 @@ from accnp.config import epoch, scoped
 from accnp.engine import watch
 from accnp.engine.pending import Pending, is_kept
 from accnp.engine.steps import Plan
-from accnp.ir.node import Form
+from accnp.engine.values import deliver
+from accnp.ir.node import Form, Node
 from accnp.runtime import device as devices
+from accnp.runtime.buffer import Buffer
 from accnp.runtime.records import Repeat
 from accnp.runtime.stream import default_stream
 
@@ -43,9 +45,9 @@ def arm(
 ) -> None:
     """Put the record of a pending graph that has this plan among the others."""
     form = found.order[0].form
-    if not COMPILED or found.asked != 1 or form is None:
+    if found.asked != 1 or form is None:
         return
-    record = _record(now, found, places, plan)
+    record = _record(now, found, places, plan) if COMPILED else _single(now, found, plan)
     if record is None:
         return
     if len(records) >= FORMS:
@@ -89,6 +91,35 @@ def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> R
         keeps=(now, plan, walk, [n.form for n in order]),
     )
     return made.record()
+
+
+def _single(now: object, found: Pending, plan: Plan) -> Record | None:
+    """The same without the extension, for one operation on one operand or two."""
+    node, run = found.order[0], plan.quick
+    both = len(node.inputs) == 2
+    if len(found.order) != 1 or run is None or plan.device is not None or node.op.takes is not None:
+        return None
+    if plan.overwritten or plan.spare or plan.constants or not 0 < len(node.inputs) < 3:
+        return None
+    if len(plan.out_avals) != 1 or type(node.aval) is tuple:
+        return None
+    same = node.inputs[0] is node.inputs[-1]
+    two = both and not same
+
+    def compute(node: Node) -> bool:
+        if epoch["now"] is not now or scoped or watch.on or watch.unusual or devices.reach:
+            return False
+        inputs = node.inputs
+        if node.trace is not None or (inputs[0] is inputs[-1]) is not same:
+            return False
+        a = inputs[0].value
+        b = inputs[1].value if two else a
+        if type(a) is not Buffer or type(b) is not Buffer or not default_stream().idle:
+            return False
+        deliver([node], run([a, b] if two else [a]))
+        return True
+
+    return Record((), (), (now, plan, compute))
 
 
 def _held(found: Pending, place: int, stored: bool) -> int:

@@ -298,3 +298,16 @@ def test_threads_that_look_at_the_same_and_at_their_own():
     finally:
         sys.setswitchinterval(before)
     assert not errors
+
+
+def test_single_operations_are_computed_again_with_and_without_the_extension():
+    """On one operand, on two, on one twice, and on two that share a buffer."""
+    x = jnp.asarray(np.arange(7.0, dtype=np.float32))
+    y = jnp.asarray(np.arange(7.0, 14.0, dtype=np.float32))
+    shared = jnp.asarray(x)
+    for _ in range(20):
+        np.testing.assert_array_equal(np.asarray(-x), -np.arange(7.0))
+        np.testing.assert_array_equal(np.asarray(x * y), np.arange(7.0) * np.arange(7.0, 14.0))
+        np.testing.assert_array_equal(np.asarray(x * x), np.arange(7.0) ** 2)
+        np.testing.assert_array_equal(np.asarray(x * shared), np.arange(7.0) ** 2)
+        np.testing.assert_array_equal(np.asarray(y - x), np.full(7, 7.0))
