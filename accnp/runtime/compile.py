@@ -381,7 +381,10 @@ def _lower(
     program: LoopKernel | None = None,
 ) -> tuple[str, list[str], list[str]]:
     if program is not None and not fastmath and namespace is None and not callees:
-        return _lowered_program(program), [], []
+        try:
+            return _lowered_program(program), [], []
+        except Exception as error:
+            raise _failed(source, name, signature, error) from error
     frontend = imported("accnp.runtime.frontend")
     if namespace is None:
         namespace = imported("accnp.kernels.intrinsics").NAMESPACE
@@ -400,10 +403,14 @@ def _lower(
     except ValueError:
         raise
     except Exception as error:
-        raise CompileError(
-            f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
-            f"signature: {', '.join(signature)}\nsource:\n{source}"
-        ) from error
+        raise _failed(source, name, signature, error) from error
+
+
+def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception) -> CompileError:
+    return CompileError(
+        f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
+        f"signature: {', '.join(signature)}\nsource:\n{source}"
+    )
 
 
 def _lowered_program(program: LoopKernel) -> str:
@@ -431,7 +438,10 @@ def _by_numba(
 ) -> tuple[list[int], Any, str]:
     """As `_native`, by Numba's public API and without the disk."""
     numba = imported("accnp.compiler.numba.compile")
-    made, kept = aside(lambda: numba.compile_source(source, name, signature))
+    try:
+        made, kept = aside(lambda: numba.compile_source(source, name, signature))
+    except Exception as error:
+        raise _failed(source, name, signature, error) from error
     text = _PASSED_ON.format(entry=ENTRY, address=made)
     addresses, code, origin = _native(identity, lambda: (text, [], []), (ENTRY,), stored=False)
     return addresses, (code, kept), origin

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.numba.source import numba_source
 from accnp.engine import plan as plans
+from accnp.runtime import compile as compile_module
+from accnp.runtime.compile import CompileError
 
 EXPRESSIONS = {
     "add": lambda x, y: x + y,
@@ -105,6 +109,33 @@ print([m for m in names if m in sys.modules], file=sys.stderr)
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
         )
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("compiler", "function"),
+    [("llvm", "accnp.compiler.llvm.lower.lower"),
+     ("numba", "accnp.compiler.numba.compile.compile_source")],
+)  # fmt: skip
+def test_errors_of_both_compilers_show_the_source(compiler, function, monkeypatch):
+    def fail(*args: object) -> None:
+        raise KeyError("no such value")
+
+    monkeypatch.setattr(function, fail)
+    monkeypatch.setattr(compile_module, "disk_cache", lambda: None)
+    before = jnp.config.compiler
+    program = parse_kernel("""
+    kernel kernel(a: f4[], b: f4[]) for lo..hi {
+      for i in lo..hi independent { a[i] = neg(b[i]) }
+    }
+    """)
+    source = numba_source(program)
+    jnp.config.update("compiler", compiler)
+    try:
+        with pytest.raises(CompileError, match="KeyError: 'no such value'") as found:
+            compile_module.get_kernel(source, "kernel", ("f4*", "f4*"), program=program)
+    finally:
+        jnp.config.update("compiler", before)
+    assert source in str(found.value)
 
 
 def test_numba_compiles_the_same_kernels(tmp_path):
