@@ -153,3 +153,36 @@ print(np.asarray(jnp.tanh(x) * x).tobytes().hex(), np.asarray((x * x).sum()).tob
         )
         found.append(done.stdout)
     assert found[0] == found[1]
+
+
+def test_forks_wait_for_numba(tmp_path):
+    """A thread that compiles while the process forks does not exist in the child."""
+    code = """
+import os, signal, threading, time
+import accnp as jnp
+from numba.core.compiler_lock import global_compiler_lock
+print((jnp.arange(5000.0) + 1).max())
+held = threading.Event()
+def compile_something():
+    with global_compiler_lock:
+        held.set()
+        time.sleep(0.2)
+thread = threading.Thread(target=compile_something)
+thread.start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    os._exit(0 if float((jnp.arange(5000.0) * 2).max()) == 9998 else 1)
+print(os.waitpid(child, 0)[1])
+thread.join()
+print((jnp.arange(5000.0) - 1).max())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "ACCNP_CACHE_DIR": str(tmp_path), "ACCNP_COMPILER": "numba"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "5000.0\n0\n4998.0\n", done.stderr[-2000:]

@@ -11,9 +11,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba import cfunc, njit, types  # pyright: ignore[reportAttributeAccessIssue]
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from accnp.compiler.numba import functions
+from accnp.forks import at_fork
 
 __all__ = ["compile_source"]
 
@@ -28,6 +30,19 @@ def entry(argv, counter, n, chunk):
             kernel(first, min(first + chunk, n){arguments})
             first = take(counter, chunk)
 """
+
+
+_lock: Any = global_compiler_lock._lock
+
+
+def _release() -> None:
+    if _lock._is_owned():  # not if this module was loaded while the process forked
+        _lock.release()
+
+
+# A fork waits until no thread compiles: a child would wait for the lock for ever, or meet typing
+# contexts that are half made.
+at_fork(_release, before=_lock.acquire, parent=_release)
 
 
 @intrinsic
