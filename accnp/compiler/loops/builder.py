@@ -2,8 +2,8 @@
 
 b = Builder()
 x, y = b.buffer("x", F4), b.buffer("y", F4)
-with b.loop("i", b.first, b.last, independent=True) as i:
-    b.store(y, i, b.call("sq", b.load(x, i)))
+with b.loop("i", b.first, b.last, independent=True) as loop:
+    b.store(y, loop.index, call("sq", Load(x, loop.index)))
 kernel = b.kernel()
 """
 
