@@ -21,6 +21,7 @@ from accnp.codegen.short import is_picked, is_short
 from accnp.codegen.tiles import across
 from accnp.compiler.formulas import Unsupported, converted, expression
 from accnp.compiler.loops.builder import Builder, Loop, affine, call, plus
+from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Kernel, Load, Var
 from accnp.compiler.loops.types import B1, F8, I8, DType, dtype_of
 from accnp.ir.kernel import (
@@ -37,7 +38,6 @@ from accnp.primitives.conversion import EXP_BELOW
 
 __all__ = ["build"]
 
-_IDENTITIES = {"sum": 0, "prod": 1, "or": 0, "and": -1}
 _ZERO = Const(0, I8)
 
 
@@ -52,8 +52,8 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     return _Specs(spec).run()
 
 
-def _covered(dtype: object) -> DType:
-    found = dtype_of(dtype)  # type: ignore[arg-type]
+def _covered(dtype: np.dtype) -> DType:
+    found = dtype_of(dtype)
     if found is None:
         raise Unsupported(f"numbers of type {dtype}")
     return found
@@ -69,7 +69,7 @@ class _Specs:
         self.buffers: dict[int, Buffer] = {}
         self.known: dict[object, Var] = {}  # integer arguments
         # Axes are numbered from the outer ones: (outer, reduced, inner).
-        self.outer, self.reduced = len(spec.outer), len(spec.reduced)
+        self.outer = len(spec.outer)
         axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
         self.along = axes - 1 if spec.inner or spec.reduced else -1  # axis of the innermost loop
 
@@ -334,17 +334,7 @@ class _Specs:
 def _identity(f: Fold) -> Const:
     """What a fold starts from."""
     to = _covered(accumulator(f.dtype, f.combine))
-    if to == B1:
-        return Const(f.combine in ("and", "min", "prod"), to)
-    if f.combine in ("max", "min"):
-        if to.kind == "float":
-            return Const(float("-inf" if f.combine == "max" else "inf"), to)
-        info = np.iinfo(to.numpy)
-        return Const(int(info.min if f.combine == "max" else info.max), to)
-    start = _IDENTITIES[f.combine]
-    if f.combine == "and" and to.kind == "uint":
-        start = int(np.iinfo(to.numpy).max)
-    return Const(float(start) if to.kind == "float" else start, to)
+    return Const(identity(f.combine, to), to)
 
 
 def _joined(combine: str, x: Expr, y: Expr) -> Expr:

@@ -34,7 +34,7 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
-from accnp.compiler.llvm.entry import ENTRY, entry_text
+from accnp.compiler.llvm.entry import ENTRY, VECTORS, entry_text
 from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
@@ -43,7 +43,6 @@ from accnp.runtime.sharing import SHARED
 from accnp.runtime.syntax import functions_of, walk
 
 LIBRARY = "accnp.library"  # of kernels that many others call
-VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 SIZED = "accnp.sized"  # and of those whose text has its sizes
 DRIVER = "accnp.driver"  # of a kernel whose work is done by those that it calls
 # Characters of LLVM text that a kernel inlines of those that it calls. A physics step (a loop over

@@ -203,4 +203,6 @@ def test_folds_have_the_declared_order():
     assert fold("max", x) == x.max()
     assert np.isnan(fold("min", np.append(x, np.float32(np.nan))))
     assert fold("sum", x[:0]) == 0
+    assert fold("and", np.array([6, 12], np.uint8)) == 4
+    assert fold("max", x[:0]) == -np.inf
     assert fold("and", np.array([True, False])) == False  # noqa: E712

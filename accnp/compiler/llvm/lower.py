@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from accnp.compiler.llvm.accesses import Mask
 from accnp.compiler.llvm.bypassing import until_aligned
-from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, entry_text
+from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, VECTORS, entry_text
 from accnp.compiler.llvm.functions import (
     from_memory,
     memory_type,
@@ -40,9 +40,8 @@ from accnp.compiler.loops.visiting import expressions, statements, subexpression
 from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import block
 
-__all__ = ["VECTORS", "lower"]
+__all__ = ["lower"]
 
-VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 _I64 = ir.IntType(64)
 _ZERO = ir.Constant(_I64, 0)
 _templates: dict[tuple[str, tuple[DType, ...], DType, int], Template | str] = {}

@@ -91,7 +91,6 @@ class Builder:
         self.first, self.last = Var("lo"), Var("hi")
         self.buffers: list[Buffer] = []
         self.integers: list[Var] = []
-        self.stack: list[Buffer] = []
         self._blocks: list[list[Stmt]] = [[]]
         self._names = {"lo", "hi"}
 
@@ -115,11 +114,6 @@ class Builder:
         """Add an argument that is an integer."""
         self.integers.append(Var(self.fresh(name)))
         return self.integers[-1]
-
-    def local(self, name: str, of: DType, length: int) -> Buffer:
-        """Add a buffer on the stack."""
-        self.stack.append(Buffer(self.fresh(name), of, length))
-        return self.stack[-1]
 
     # --- statements ---
 
@@ -183,7 +177,7 @@ class Builder:
         """Return the kernel."""
         (body,) = self._blocks
         return Kernel(
-            self.first, self.last, tuple(self.buffers), tuple(self.integers), tuple(self.stack),
+            self.first, self.last, tuple(self.buffers), tuple(self.integers), (),
             tuple(body),
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.compiler.loops.types import B1, I8, DType
 
-__all__ = ["FUNCTIONS", "INFIX", "Function", "has_vector_form", "result_of"]
+__all__ = ["FUNCTIONS", "INFIX", "Function", "has_vector_form", "identity", "result_of"]
 
 Rule = Callable[[Sequence[DType]], DType | None]
 Reference = Callable[..., Any]
@@ -172,3 +172,14 @@ def result_of(name: str, of: Sequence[DType]) -> DType | None:
 def has_vector_form(name: str, of: DType) -> bool:
     """Whether processors compute a function of operands of a type for several numbers at once."""
     return not (of.size == 8 and of.kind in ("int", "uint") and name in ("idiv", "rem", "floordiv"))
+
+
+def identity(combine: str, of: DType) -> bool | int | float:
+    """Return the number from which a fold starts: joined with another number, it gives this one."""
+    if of.kind == "bool":
+        return combine in ("and", "min", "prod")
+    if of.kind == "float":
+        return {"max": -np.inf, "min": np.inf, "prod": 1.0}.get(combine, 0.0)
+    info = np.iinfo(of.numpy)
+    ones = int(info.max) if of.kind == "uint" else -1
+    return {"max": int(info.min), "min": int(info.max), "prod": 1, "and": ones}.get(combine, 0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.compiler.loops.functions import FUNCTIONS
+from accnp.compiler.loops.functions import FUNCTIONS, identity
 from accnp.compiler.loops.ir import (
     Buffer,
     Call,
@@ -31,7 +31,7 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.types import DType
+from accnp.compiler.loops.types import DType, dtype_of
 
 __all__ = ["BoundsError", "fold", "lanes_of", "run"]
 
@@ -87,26 +87,15 @@ def _join(combine: str, x: Any, y: Any) -> Any:
     return ufunc[combine](x, y)
 
 
-def _identity(combine: str, of: np.dtype) -> Any:
-    if combine in ("max", "min"):
-        top = combine == "min"
-        if of.kind == "b":
-            return top
-        if of.kind == "f":
-            return np.inf if top else -np.inf
-        return np.iinfo(of).max if top else np.iinfo(of).min
-    if of.kind == "b":
-        return combine in ("and", "prod")
-    return {"sum": 0, "or": 0, "prod": 1, "and": -1 if of.kind == "i" else 0}[combine]
-
-
 def fold(combine: str, values: np.ndarray) -> Any:
     """Return the fold of values in the order that the IR declares."""
     n = lanes_of(combine)
     rows = -(-len(values) // n)
-    padded = np.full(rows * n, _identity(combine, values.dtype), values.dtype)
+    of = dtype_of(values.dtype)
+    assert of is not None
+    padded = np.full(rows * n, identity(combine, of), values.dtype)
     padded[: len(values)] = values
-    lanes = np.full(n, _identity(combine, values.dtype), values.dtype)
+    lanes = np.full(n, identity(combine, of), values.dtype)
     for row in padded.reshape(rows, n):
         lanes = _join(combine, lanes, row).astype(values.dtype)
     while len(lanes) > 1:
@@ -160,8 +149,7 @@ class _Machine:
             self.values[s.result] = self.folded(s, self.memory[s.buffer][start : start + count])
 
     def folded(self, s: Reduce | Fold, found: np.ndarray) -> Any:
-        of = s.result.dtype.numpy
-        return fold(s.combine, found.astype(of)) if len(found) else _identity(s.combine, of)
+        return fold(s.combine, found.astype(s.result.dtype.numpy))
 
     def loop(self, s: For) -> None:
         for c in s.carried:
