@@ -1,0 +1,48 @@
+"""Build loop IR from the description of a kernel that fusion makes (`ir.kernel.KernelSpec`).
+
+In: a `KernelSpec`. Out: a kernel, and how it is called: the integer arguments, the extent of its
+range, and the partial results of a fold in chunks. The kernel contains no size: a stride is a
+constant only where it is 0 or 1, so one kernel serves all shapes of a layout.
+
+`statements` has the arguments and statements of all kernels; each form of kernel has one file, with
+one function that adds its loops. What is covered so far, of bools, integers, float32 and float64:
+maps whose operands lie along the rows, and folds of one axis in one pass, in rows or in chunks, but
+not of integers of 1 or 2 bytes.
+"""
+
+from __future__ import annotations
+
+from accnp.codegen.generated import Generated
+from accnp.codegen.short import is_picked, is_short
+from accnp.compiler.formulas import Unsupported
+from accnp.compiler.loops.ir import Kernel
+from accnp.compiler.specs.chunks import add_chunks
+from accnp.compiler.specs.maps import add_map
+from accnp.compiler.specs.rows import add_rows
+from accnp.compiler.specs.statements import Statements
+from accnp.ir.kernel import KernelSpec
+
+__all__ = ["build"]
+
+_FORMS = {"map": add_map, "row": add_rows, "split": add_chunks}
+
+
+def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
+    """Return the kernel of a description, and how it is called.
+
+    Raises
+    ------
+    Unsupported
+        If the loop IR does not cover it yet.
+    """
+    if spec.fastmath or any(a.terms for a in spec.accesses):
+        raise Unsupported("approximate functions, or computed places")
+    if is_picked(spec) or is_short(spec):
+        raise Unsupported("short axes")
+    add = _FORMS.get(spec.form)
+    if add is None:
+        raise Unsupported(f"the form {spec.form}")
+    made = Statements(spec)
+    made.start()
+    add(made)
+    return made.b.kernel(), made.out

@@ -1,0 +1,65 @@
+"""Maps: a kernel that computes each element of its results from one element of each operand."""
+
+from __future__ import annotations
+
+from math import prod
+
+from accnp.codegen.tiles import across
+from accnp.compiler.formulas import Unsupported
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import Const, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.statements import Statements
+from accnp.ir.kernel import STRIDES, Phase
+
+__all__ = ["add_map"]
+
+
+def add_map(made: Statements) -> None:
+    """Each step is one element, or one row of them."""
+    spec, b = made.spec, made.b
+    if len(spec.inner) > 1:
+        raise Unsupported("several axes of one row")
+    for s in spec.row_head:
+        made.statement(s, {})
+    phase = spec.phases[0] if spec.phases else Phase()
+    if not spec.inner:
+        with b.loop("i", b.first, b.last):
+            made.body(phase, {})
+            for s in phase.row:
+                made.statement(s, {})
+            for a, name in phase.row_stores:
+                made.store(a, name, {})
+        return
+    along = made.outer
+    for a in spec.accesses:
+        stride = a.strides[along]
+        if stride != 1 if a.store else stride not in (0, 1, *STRIDES):
+            raise Unsupported("strides")
+    if not spec.outer:
+        made.out.extent, made.out.weight = spec.inner[0], spec.cost
+        made.hoist(phase, along, {})
+        with b.loop("i", b.first, b.last, independent=True) as loop:
+            made.body(phase, {along: loop.index})
+        return
+    if across(spec, along, range(made.outer)) is not None:
+        raise Unsupported("operands that lie across the rows")
+    made.out.extent = prod(spec.outer)
+    made.out.weight = spec.cost * spec.inner[0]
+    with b.loop("o", b.first, b.last) as rows:
+        index = _outer_indices(made, rows.index)
+        made.hoist(phase, along, index)
+        total = made.integer(("n", along), f"n{along}", spec.inner[0])
+        with b.loop("j", Const(0, I8), total, independent=True) as loop:
+            made.body(phase, {**index, along: loop.index})
+
+
+def _outer_indices(made: Statements, flat: Var) -> dict[int, Var]:
+    """The indices of the outer axes, of which one counts all rows."""
+    found: dict[int, Var] = {}
+    for d in range(made.outer - 1, 0, -1):
+        size = made.integer(("n", d), f"n{d}", made.spec.outer[d])
+        rest = made.b.let(f"oq{d}", call("floordiv", flat, size))
+        found[d] = made.b.let(f"o{d}", call("sub", flat, call("mul", rest, size)))
+        flat = rest
+    return {0: flat, **dict(reversed(found.items()))}

@@ -1,0 +1,121 @@
+"""Arguments, statements and stores of a kernel that is made from the description of fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accnp.codegen.generated import Generated
+from accnp.compiler.formulas import Unsupported, converted, expression
+from accnp.compiler.loops.builder import Builder, affine, plus
+from accnp.compiler.loops.ir import Buffer, Expr, Load, Var
+from accnp.compiler.loops.types import DType, dtype_of
+from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
+
+__all__ = ["Statements", "covered"]
+
+
+def covered(dtype: np.dtype) -> DType:
+    """The type of the loop IR for a dtype, or Unsupported."""
+    found = dtype_of(dtype)
+    if found is None:
+        raise Unsupported(f"numbers of type {dtype}")
+    return found
+
+
+class Statements:
+    """A kernel that is made: its arguments, and what its statements have assigned so far."""
+
+    def __init__(self, spec: KernelSpec) -> None:
+        self.spec = spec
+        self.b = Builder()
+        self.out = Generated()
+        self.out.form = spec.form
+        self.values: dict[str, Expr] = {}
+        self.buffers: dict[int, Buffer] = {}
+        self.known: dict[object, Var] = {}  # integer arguments
+        # Axes are numbered from the outer ones: (outer, reduced, inner).
+        self.outer = len(spec.outer)
+        axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
+        self.along = axes - 1 if spec.inner or spec.reduced else -1  # axis of the innermost loop
+
+    def start(self) -> None:
+        """Declare the buffers, and assign what is computed once."""
+        for a in self.spec.accesses:
+            self.buffers[id(a)] = self.b.buffer(f"a{a.number}", covered(a.dtype))
+            self.out.pointers.append(a)
+        for s in self.spec.scalars:
+            self.statement(s, {})
+
+    # --- arguments ---
+
+    def integer(self, key: object, name: str, value: int) -> Var:
+        """An argument that is an integer."""
+        if key not in self.known:
+            self.known[key] = self.b.integer(name)
+            self.out.ints.append(value)
+        return self.known[key]
+
+    def place(self, a: Access, index: dict[int, Var]) -> Expr:
+        """The index of an access at the indices of some axes."""
+        terms: list[tuple[Var, int | Var]] = []
+        for d, i in index.items():
+            stride = a.strides[d]
+            if stride in (0, 1) or (d == self.along and stride in STRIDES and not a.store):
+                terms.append((i, stride))
+                continue
+            # Loads of one array under the same strides share them.
+            whose = id(a) if a.store else (id(a.value), a.strides)
+            name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
+            terms.append((i, self.integer(("s", whose, d), name, stride)))
+        return affine(*terms)
+
+    # --- statements ---
+
+    def value(self, s: Statement, index: dict[int, Var]) -> Expr:
+        """What a statement assigns."""
+        to = covered(s.dtype)
+        if s.access is not None:
+            return Load(self.buffers[id(s.access)], self.place(s.access, index))
+        if s.index is not None:
+            offset = self.integer(("o", id(s.index)), f"x{len(self.known)}o", s.index.offset)
+            return converted(plus(self.place(s.index, index), offset), to)
+        return converted(expression(s.text, [self.values[a] for a in s.args]), to)
+
+    def statement(self, s: Statement, index: dict[int, Var]) -> None:
+        self.values[s.name] = self.b.let(s.name, self.value(s, index))
+
+    def store(self, a: Access, name: str, index: dict[int, Var]) -> None:
+        self.b.store(self.buffers[id(a)], self.place(a, index), self.values[name])
+
+    def hoist(self, phase: Phase, along: int, index: dict[int, Var]) -> None:
+        """Assign before the loop what is the same in all its steps."""
+        moving: set[str] = set()
+        for s in phase.full:
+            place = s.access or s.index
+            if (place is not None and place.strides[along]) or not moving.isdisjoint(s.args):
+                moving.add(s.name)
+            else:
+                self.statement(s, index)
+
+    def body(self, phase: Phase, index: dict[int, Var]) -> None:
+        """The statements of one step. Results are stored as soon as they are known, but after the
+        last load: they may be written over operands."""
+        here = [s for s in phase.full if s.name not in self.values]
+        loads = [k for k, s in enumerate(here) if s.access is not None]
+        last = loads[-1] if loads else -1
+        coming = {s.name for s in here[last + 1 :]}
+        early = [x for x in phase.stores if x[1] not in coming]
+        for k, s in enumerate(here):
+            if k == last + 1:
+                self.stores(early, index)
+            self.statement(s, index)
+            if k > last:
+                self.stores([x for x in phase.stores if x[1] == s.name], index)
+        if last + 1 >= len(here):
+            self.stores(early, index)
+
+    def stores(self, those: Sequence[tuple[Access, str]], index: dict[int, Var]) -> None:
+        for a, name in those:
+            self.store(a, name, index)
