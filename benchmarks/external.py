@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import simulations
 from benchmarks.harness import paced, use_cpus
 
 SECONDS = 1.5  # that a run of a case takes, about
@@ -281,11 +282,31 @@ def _masked() -> Iterator[Case]:
         )
 
 
+def _systems() -> Iterator[Case]:
+    for n in (500, 2000, 5000):
+        program, plain = simulations.triangular(n)
+        yield Case(f"triangular solve in loop {n}", 1.05, program, plain)
+    for name, unrolled in (("contour integral, loop", True), ("contour integral, vmap", False)):
+        program, plain = simulations.contour(unrolled)
+        yield Case(name, 1.05, program, plain)
+
+
+def _simulations() -> Iterator[Case]:
+    for steps in (1, 20):
+        yield Case(f"Lennard-Jones pairs, {steps}", 1.0, simulations.all_pairs(steps))
+        yield Case(f"Lennard-Jones lists, {steps}", 1.0, simulations.neighbour_lists(steps))
+    yield Case("variational Monte Carlo", 1.0, simulations.electrons)
+    yield Case("the same of spins", 1.0, simulations.spins)
+    yield Case("neuron", 1.0, simulations.neuron(gradient=False))
+    yield Case("gradient of neuron", 1.0, simulations.neuron(gradient=True))
+    yield Case("adjoint equation", 1.0, simulations.adjoint())
+
+
 def cases() -> list[Case]:
     """All cases, in the order of the table."""
     groups = (
         _iteration, _searches, _determinants, _updates, _gathers, _sparse, _solvers, _masked,
-        _products,
+        _products, _systems, _simulations,
     )  # fmt: skip
     return [case for group in groups for case in group()]
 
