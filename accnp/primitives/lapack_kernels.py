@@ -31,7 +31,11 @@ __all__ = [
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
 A, C, L, N, R, S, U, V = (ord(letter) for letter in "ACLNRSUV")  # LAPACK's letters
 SHARED = 8  # rows, and columns, from which on OpenBLAS shares triangular systems among threads
-PARTED = 128  # rows of a triangular matrix up to which they are solved in parts
+PARTED = 128  # rows of a triangular matrix up to which a batch of them is solved in parts
+# Multiplications of one system up to which it is solved in parts. Two cores of an AMD EPYC (Zen 5),
+# complex128: 50x50 with 50 columns takes 92 us in parts and 77 us shared among OpenBLAS's threads,
+# 80x80 with 80 columns 404 us and 240 us.
+SHORT = 1 << 17
 BLOCK = 64  # columns of LAPACK's blocks at most, for workspaces
 
 
@@ -77,12 +81,16 @@ class _Lapack(Batch):
     def trsm(self, left: bool, form: int, diagonal: int, m: int, r: int) -> None:
         """Solve with the triangular matrix f; g, of m rows and r columns, becomes the result.
 
-        OpenBLAS shares what has 8 rows and 8 columns among its threads. Where threads do matrices
-        of their own they would meet there, so small systems are given to it in narrower parts.
+        OpenBLAS shares what has 8 rows and 8 columns among its threads. Small systems are given to
+        it in narrower parts, which it does not share: in a batch, threads have matrices of their
+        own and would compete with OpenBLAS's; and one short system gains less from a second thread
+        than waiting for it costs where other steps or processes need its processor.
         """
         text, size = self.text, m if left else r
         which, whole, beside = (L, r, m) if left else (R, m, r)
-        apart = size <= PARTED and whole >= SHARED <= beside and prod(x.size for x in self.axes) > 1
+        alone = prod(x.size for x in self.axes) == 1
+        short = size * size * whole <= SHORT if alone else size <= PARTED
+        apart = short and whole >= SHARED <= beside
         part = SHARED - 1 if apart else whole
         pieces, *numbers = -(-whole // part), part, whole, size, m, r
         count, width, total, n, rows, columns = map(text.integer, (pieces, *numbers))

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from primitives.linalg_cases import EIGH, SVD, qr
-from primitives.own_kernels import Given, check, many, native, planned, shown
+from primitives.own_kernels import Given, check, many, native, plainly, planned, shown
 from primitives.test_linalg_kernels import SOLVES, close
 
 import accnp as jnp
 from accnp import lax
 from accnp.engine.steps import HostStep
 from accnp.ir.op import OPS
+from accnp.kernels import plain
 from accnp.primitives import linalg_kernels
 
 REAL, COMPLEX = ["f4", "f8"], ["c8", "c16"]
@@ -180,6 +181,25 @@ def test_loops_over_them_are_native():
     got = jnp.jit(lambda x: f(jnp, lax, x))(a)
     np.testing.assert_allclose(got, f(J, jax.lax, J.asarray(a)), rtol=1e-3, atol=1e-3)
     assert "library call" not in str(jnp.inspect(lambda x: f(jnp, lax, x))(a))
+
+
+@pytest.mark.parametrize(("n", "shared"), [(20, False), (50, False), (128, True)])
+def test_short_systems_stay_on_their_thread(monkeypatch, n, shared):
+    """OpenBLAS shares triangular systems of 8 rows and 8 columns or more among its threads."""
+    widths = set()
+    routine = plain.NAMESPACE["trsm_c16"]
+
+    def counted(*arguments):
+        widths.add(arguments[5])  # columns of the right sides
+        return routine(*arguments)
+
+    monkeypatch.setitem(plain.NAMESPACE, "trsm_c16", counted)
+    rng = np.random.default_rng(0)
+    a, b = numbers(rng, (n, n), "c16"), numbers(rng, (n, n), "c16")
+    operands = [Given(a), Given(b)]
+    plan = planned("linear_solve", operands, {})
+    assert close(plainly(plan, operands)[0], np.linalg.solve(a, b))
+    assert (max(widths) >= 8) == shared
 
 
 def test_a_new_process_finds_the_routines(tmp_path):
