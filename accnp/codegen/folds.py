@@ -15,7 +15,8 @@ from accnp.ir.kernel import Fold, Phase, Statement, dtype_code
 from accnp.primitives.conversion import BESIDE, EXP_BELOW
 
 __all__ = [
-    "accumulator", "any_column", "combined", "guard", "identity", "is_product", "joined", "lanes",
+    "accumulator", "any_column", "combined", "condition", "guard", "identity", "is_product",
+    "joined", "lanes",
 ]  # fmt: skip
 
 _CONDITIONS = {text: BESIDE.replace("#", code) for code, text in EXP_BELOW.items()}
@@ -86,31 +87,33 @@ def is_product(f: Fold) -> bool:
 def guard(e: Any, phase: Phase, base: dict[int, str]) -> str | None:
     """What must hold for a pass over a row to add up anything but zeros; None if it has to be done
     in any case."""
-    found = _condition(e, phase)
+    found = condition(phase, e.of_reduced)
     if found is None:
         return None
-    for s in found[1]:
+    text, args, loads = found
+    for s in loads:
         e.statement(s, base, {})
-    return found[0]
+    return text.format(*args)
 
 
 def any_column(e: Any, phase: Phase, base: dict[int, str], d: int) -> str | None:
     """The same for a tile of columns: whether it holds in any of the m from j0 on, along axis d."""
-    found = _condition(e, phase)
+    found = condition(phase, e.of_reduced)
     if found is None:
         return None
+    text, args, loads = found
     e.w.add("some = 0")
     with e.w.block("for j in range(m):"):
         e.w.add("q = j0 + j")
-        for s in found[1]:
+        for s in loads:
             e.statement(s, base, {d: "q"})
-        e.w.add(f"some = some | i8({found[0]})")
+        e.w.add(f"some = some | i8({text.format(*args)})")
     return "some != 0"
 
 
-def _condition(e: Any, phase: Phase) -> tuple[str, list[Statement]] | None:
-    """The condition without which the one fold of a pass is a sum of zeros, and the loads for it,
-    which do not move along the fold."""
+def condition(phase: Phase, reduced: range) -> tuple[str, tuple[str, ...], list[Statement]] | None:
+    """The condition without which the one fold of a pass is a sum of zeros: its formula, the names
+    of the operands, and the loads for it, which do not move along the reduced axes."""
     here = {s.name: s for s in phase.full}
     if phase.stores or len(phase.folds) != 1 or phase.folds[0].combine != "sum":
         return None
@@ -119,6 +122,6 @@ def _condition(e: Any, phase: Phase) -> tuple[str, list[Statement]] | None:
         return None
     loads = [here[x] for x in source.args[1:] if x in here]
     for s in loads:
-        if s.access is None or s.args or any(s.access.strides[d] for d in e.of_reduced):
+        if s.access is None or s.args or any(s.access.strides[d] for d in reduced):
             return None
-    return _CONDITIONS[source.text].format(*source.args), loads
+    return _CONDITIONS[source.text], source.args, loads

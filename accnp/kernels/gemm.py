@@ -14,10 +14,10 @@ from numba.core import types
 from .factory import SCALARS, define
 from .library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
 from .math import cold, gemm
+from .math.heap import external, free_aligned, malloc_aligned
 from .math.ir import I32, I64
 
 _Build = Callable[[Any, Sequence[Any]], None]
-_BYTES = ir.IntType(8).as_pointer()
 _TILE = "ipiipipiiii"  # which arguments are pointers: see math.gemm.multiply
 _APART = "ipttptptiii"  # and tables: see math.gemm.multiply_apart
 _TABLE = types.CPointer(types.int64)
@@ -74,13 +74,8 @@ def _heap(name: str, t: Any) -> None:
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         size = ir.Constant(I64, context.get_abi_sizeof(context.get_data_type(t)))
-        nbytes = b.add(b.mul(args[0], size), ir.Constant(I64, 128))
-        start = b.call(_external(b, "malloc", _BYTES, [I64]), [nbytes])
-        # The address that malloc gave lies before the memory.
-        address = b.add(b.ptrtoint(start, I64), ir.Constant(I64, 127))
-        aligned = b.inttoptr(b.and_(address, ir.Constant(I64, -64)), _BYTES.as_pointer())
-        b.store(start, b.gep(aligned, [ir.Constant(I64, -1)]))
-        return b.bitcast(aligned, context.get_value_type(pointer))
+        start = malloc_aligned(b, b.mul(args[0], size))
+        return b.bitcast(start, context.get_value_type(pointer))
 
     define("heap_" + name, 1, lambda n: (pointer, (types.int64,), emit))
 
@@ -90,16 +85,10 @@ def _release(p: Any) -> Any:
         return None
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
-        aligned = b.bitcast(args[0], _BYTES.as_pointer())
-        start = b.load(b.gep(aligned, [ir.Constant(I64, -1)]))
-        b.call(_external(b, "free", ir.VoidType(), [_BYTES]), [start])
+        free_aligned(b, args[0])
         return context.get_dummy_value()
 
     return types.void, (p,), emit
-
-
-def _external(b: Any, name: str, result: Any, kinds: Sequence[Any]) -> Any:
-    return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
 
 
 def _library(name: str, tokens: Sequence[str]) -> None:
@@ -116,7 +105,7 @@ def _library(name: str, tokens: Sequence[str]) -> None:
 
         def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
             words = I64.as_pointer()
-            callee = _external(b, PREFIX + name, ir.VoidType(), [words, words, I64, I64])
+            callee = external(b, PREFIX + name, ir.VoidType(), [words, words, I64, I64])
             with b.goto_entry_block():
                 block = b.alloca(I64, size=ir.Constant(I32, len(args) + 1))
             for k, (arg, token) in enumerate(zip(args, kinds, strict=True)):

@@ -125,15 +125,15 @@ def random_fold(seed: int, functions: list[str]) -> Kernel:
         with b.loop("b", Const(0, I8), n, 1024) as blocks:
             acc = blocks.carry("acc", Const(float(start) if of.kind == "float" else start, of))
             m = b.let("m", call("fmin", affine((n, 1), (blocks.index, -1)), Const(1024, I8)))
-            with b.reduce("r", combine, m) as made:
+            with b.reduce(m) as made:
                 place = affine((rows.index, n), (blocks.index, 1), (made.index, 1))
                 w = Writer(b, seed, functions)
                 w.known = [b.let("v", Load(x, place)) for x in inputs]
                 for _ in range(rng.choice([0, 4])):
                     w.step()
-                made.value = b.let("w", cast(w.operand(of), of))
+                part = made.fold("r", combine, b.let("w", cast(w.operand(of), of)))
             name = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}[combine]
-            total = blocks.follow(acc, call(name, acc, made.result))
+            total = blocks.follow(acc, call(name, acc, part))
         b.store(out, rows.index, total)
     return b.kernel()
 
@@ -246,6 +246,43 @@ def test_indices_whose_factors_move(index: str):
     verify(kernel)
     found = results(by_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
     assert bits(found) == bits(results(None, kernel, 100, 1, {"n": 2}, (0, 20)))
+
+
+# Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
+PASSES = """
+kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {
+  heap row: f4[n]
+  for o in lo..hi {
+    for b in 0:i8..n step 1024 carry acc: f8 = 0.0:f8 then total carry top: f4 = -inf:f4 then most {
+      let m: i8 = fmin(<1*n + -1*b + 0>, 1024:i8)
+      reduce j in 0..m {
+        let t: f4 = a0[<n*o + 1*b + 1*j + 0>]
+        let y: f4 = div(t, 3.0:f4)
+        row[<1*b + 1*j + 0>] = y
+        fold sum wide part: f8 of t
+        fold max part2: f4 of y
+        fold sum part3: f4 of sq(y)
+      }
+      next acc = add(acc, add(part, f8(part3)))
+      next top = fmax(top, part2)
+    }
+    for j2 in 0:i8..n step 16 { prefetch a0[<n*o + 1*n + 1*j2 + 0>] }
+    for q in 0:i8..n independent {
+      a1[<n*o + 1*q + 0>] = sub(row[q], most)
+    }
+    a2[o] = total
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 40, 1024, 1500])
+def test_passes_over_rows(n: int):
+    kernel = parse_kernel(PASSES)
+    verify(kernel)
+    ways = [by_llvm, by_text, None, *[by_numba] * (n == 1500)]
+    found = [bits(results(way, kernel, 4 * n, 2, {"n": n}, (0, 3))) for way in ways]
+    assert all(x == found[0] for x in found)
 
 
 def test_values_that_loops_hand_on_together():

@@ -9,7 +9,7 @@ from accnp.compiler.__main__ import main
 TEXT = """
 kernel k(a: f4[], b: f4[], n) for lo..hi {
   for o in lo..hi {
-    reduce sum r: f4 over j in 0..n { yield sq(a[<n*o + 1*j + 0>]) }
+    reduce j in 0..n { fold sum r: f4 of sq(a[<n*o + 1*j + 0>]) }
     b[o] = r
   }
 }
@@ -27,9 +27,9 @@ def file(tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["check"], "reduce sum r: f4 over j in 0..n {"),
+        (["check"], "fold sum r: f4 of sq(a[<n*o + 1*j + 0>])"),
         (["passes"], "for j in 0:i8..n independent vector("),
-        (["passes", "--count", "0"], "reduce sum"),
+        (["passes", "--count", "0"], "reduce j in 0..n {"),
         (["numba"], "r = block_sum(r_values, n)"),
         (["llvm"], "define internal void @"),
         (["run", "--range", "0", "4", "--integers", "n=8"], "b = ["),
@@ -52,7 +52,7 @@ def test_commands(words, expected, file, capsys):
         (TEXT, [*RUN, f"n={10**30}"], "expected NAME=VALUE with an integer"),
         (TEXT, [*RUN, f"n={10**19 // 2}"], "has more than 64 bits"),
         (TEXT, [*RUN, "n=8", "--elements", str(10**15)], "Unable to allocate"),
-        (TEXT, ["run", "--range", "0", "999", "--integers", "n=8"], "a[1024] of 1024 elements"),
+        (TEXT, ["run", "--range", "0", "999", "--integers", "n=8"], "a[1031] of 1024 elements"),
     ],
 )
 def test_errors(text, words, message, file, tmp_path, capsys):

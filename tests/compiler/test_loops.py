@@ -12,11 +12,15 @@ from accnp.compiler.loops.ir import (
     Const,
     Fold,
     For,
+    Heap,
     If,
     Index,
     Kernel,
     Let,
     Load,
+    Prefetch,
+    Reduce,
+    Reduction,
     Store,
     Var,
     Vector,
@@ -31,9 +35,9 @@ kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
   for o in lo..hi {
     for b in 0:i8..n0 step 1024 carry acc: f8 = 0.0:f8 then total {
       let m: i8 = fmin(<1*n0 + -1*b + 0>, 1024:i8)
-      reduce sum r: f4 over j in 0..m {
+      reduce j in 0..m {
         let t: f4 = a0[<n0*o + 1*b + 1*j + 0>]
-        yield mul(t, t)
+        fold sum r: f4 of mul(t, t)
       }
       next acc = add(acc, f8(r))
     }
@@ -66,13 +70,20 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
     text = """
     kernel k(a: b1[], x: f8[], n) for lo..hi {  # a comment
       stack s: f8[1024]
+      heap h: f8[n]
+      prefetch x[<1*lo + 5000>]
       for i in 0:i8..n independent vector(32, masked, bypass, peel) {
         s[i] = select(a[<2*i + n*lo + -3>], inf:f8, -1e-300:f8)
       }
       for i2 in 0:i8..n independent vector(8, whole) { s[i2] = nan:f8 }
       fold max r: f8 = s[0:i8] extent n
       fold or any: b1 = a[n] extent 7:i8
-      if not(any) { x[lo] = r }
+      reduce j in 0..n {
+        h[<1*lo + 1*j + 0>] = x[j]
+        fold sum total: f8 of x[j]
+        fold max most: f8 of neg(x[j])
+      }
+      if not(any) { x[lo] = add(r, add(total, most)) }
     }
     """
     kernel = parse_kernel(text)
@@ -160,6 +171,11 @@ def vector(how: Vector, *body: object, step: int = 1) -> Kernel:
         (kernel(Let(Var("exp"), LO)), "the name exp has a meaning"),
         (kernel(Let(Var("class"), LO)), "the name class has a meaning"),
         (kernel()._replace(stack=(Buffer("s", F4, 1 << 20),)), "on the stack have 4194304 bytes"),
+        (kernel()._replace(heap=(Heap(Buffer("h", F4), STEP),)), "the length of h is no argument"),
+        (kernel(Prefetch(X, Const(1.0, F4))), "an index of x is f4"),
+        (kernel(Reduce(STEP, HI, (Store(X, LO, ONE),), ())), PLACE),
+        (kernel(Reduce(STEP, HI, (For(Q, LO, HI, 1, ()),), ())), "have statements inside"),
+        (kernel(Reduce(STEP, HI, (), (Reduction(T, "sum", LO),))), "t: a fold of i8 has another"),
         (
             kernel(For(STEP, LO, HI, 1, (Let(T, Load(X, STEP)),)), Store(X, LO, T)),
             "t is used where",

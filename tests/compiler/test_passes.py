@@ -23,10 +23,10 @@ kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
   for o in lo..hi {
     for b in 0:i8..n0 step 1024 carry acc: f8 = 0.0:f8 then total {
       let m: i8 = fmin(<1*n0 + -1*b + 0>, 1024:i8)
-      reduce sum r: f4 over j in 0..m {
+      reduce j in 0..m {
         let q: i8 = <1*b + 1*j + 0>
         let t: f4 = a0[<n0*o + 1*q + 0>]
-        yield VALUE
+        fold sum r: f4 of VALUE
       }
       next acc = add(acc, f8(r))
     }
@@ -75,6 +75,50 @@ def test_reductions_of_values_go_through_a_buffer():
     assert "for j in 0:i8..m independent {" in text
     assert "r_values[j] = mul(t, t) }" in text
     assert "fold sum r: f4 = r_values[0:i8] extent m" in text
+
+
+def test_several_reductions_share_their_steps():
+    text = """
+    kernel k(a: f4[], y: f4[], n) for lo..hi {
+      heap row: f4[n]
+      reduce j in 0..n {
+        let t: f4 = a[j]
+        let unused: f8 = f8(t)
+        let u: f4 = sq(t)
+        let v: f4 = neg(t)
+        row[j] = u
+        y[j] = u
+        fold sum wide r: f8 of t
+        fold max s: f4 of v
+        fold min w: f4 of v
+        fold sum z: f4 of u
+      }
+      y[lo] = add(f4(r), add(s, add(w, z)))
+    }
+    """
+    found = run_passes(parse_kernel(text), TARGET, count=2, check=True)
+    text = body_of(print_kernel(found))
+    assert "unused" not in text
+    assert [b.name for b in found.stack] == ["s_values"]
+    assert "fold sum wide r: f8 = a[0:i8] extent n" in text
+    assert "fold max s: f4 = s_values[0:i8] extent n" in text
+    assert "fold min w: f4 = s_values[0:i8] extent n" in text
+    assert "fold sum z: f4 = row[0:i8] extent n" in text
+
+
+def test_memory_that_the_steps_change_is_folded_as_it_was():
+    text = """
+    kernel k(a: f4[], y: f4[], n) for lo..hi {
+      reduce j in 0..n {
+        let t: f4 = a[j]
+        a[j] = neg(t)
+        fold sum r: f4 of t
+      }
+      y[lo] = r
+    }
+    """
+    found = run_passes(parse_kernel(text), TARGET, check=True)
+    assert "fold sum r: f4 = r_values[0:i8] extent n" in print_kernel(found)
 
 
 def test_reductions_of_computed_places_go_through_a_buffer():

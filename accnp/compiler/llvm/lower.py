@@ -34,11 +34,26 @@ from accnp.compiler.llvm.templates import (
 )
 from accnp.compiler.llvm.vector_loop import NotVector, VectorLoop
 from accnp.compiler.loops import ir as loops
-from accnp.compiler.loops.ir import Buffer, Expr, Fold, For, If, Kernel, Let, Load, Stmt, Store, Var
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Expr,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Prefetch,
+    Stmt,
+    Store,
+    Var,
+)
 from accnp.compiler.loops.types import DType
 from accnp.compiler.loops.visiting import expressions, statements, subexpressions
 from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import block
+from accnp.kernels.math.heap import free_aligned, malloc_aligned
+from accnp.kernels.math.ir import fetch
 
 __all__ = ["lower"]
 
@@ -95,7 +110,13 @@ class _Function:
             place = self.b.alloca(ir.ArrayType(memory_type(b.dtype), b.length))
             place.align = 64
             self.pointers[b] = self.b.bitcast(place, memory_type(b.dtype).as_pointer())
+        for b, n in kernel.heap:
+            nbytes = self.b.mul(self.values[n], ir.Constant(_I64, b.dtype.size))
+            place = malloc_aligned(self.b, nbytes)
+            self.pointers[b] = self.b.bitcast(place, memory_type(b.dtype).as_pointer())
         self.block(kernel.body)
+        for b, _ in kernel.heap:
+            free_aligned(self.b, self.pointers[b])
         self.b.ret_void()
 
     def text(self, attributes: str) -> str:
@@ -131,6 +152,8 @@ class _Function:
             if s.buffer.dtype.kind == "bool":
                 v = self.b.zext(v, ir.IntType(8))
             self.b.store(v, self.place(s.buffer, s.index))
+        elif isinstance(s, Prefetch):
+            fetch(self.b, self.place(s.buffer, s.index))
         elif isinstance(s, For):
             if s.vector is not None and self.vector_bytes:
                 self.vectors(s)
@@ -236,7 +259,7 @@ def _for_vectorizer(s: For) -> bool:
     """Whether LLVM's vectorizer may make something of a loop: not where another loop or a fold is
     in it, nor where each step does the same."""
     inner = list(statements(s.body))
-    if any(isinstance(x, For | Fold) for x in inner):
+    if any(isinstance(x, For | Fold | Prefetch) for x in inner):
         return False
     return any(s.index in subexpressions(e) for x in inner for e in expressions(x))
 
@@ -385,7 +408,7 @@ class _Vectors(VectorLoop):
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return Vector(ir.IntType(1), self.put(text))
         self.fetch(x, place, of.size * at.step)
-        if not x.buffer.length:
+        if x.buffer in self.f.kernel.buffers:
             self.read.append((place, of.size * self.n * at.step))
         return Vector(kind, self.load_lanes(kind, place, at.step, mask))
 

@@ -21,17 +21,19 @@ from accnp.compiler.loops.ir import (
     Const,
     Expr,
     For,
+    Heap,
     If,
     Index,
     Kernel,
     Let,
     Reduce,
+    Reduction,
     Stmt,
     Store,
     Var,
     dtype,
 )
-from accnp.compiler.loops.types import I8, DType
+from accnp.compiler.loops.types import F8, I8, DType
 
 __all__ = ["Builder", "affine", "call", "cast", "plus"]
 
@@ -91,6 +93,7 @@ class Builder:
         self.first, self.last = Var("lo"), Var("hi")
         self.buffers: list[Buffer] = []
         self.integers: list[Var] = []
+        self._heap: list[Heap] = []
         self._blocks: list[list[Stmt]] = [[]]
         self._names = {"lo", "hi"}
 
@@ -114,6 +117,11 @@ class Builder:
         """Add an argument that is an integer."""
         self.integers.append(Var(self.fresh(name)))
         return self.integers[-1]
+
+    def heap(self, name: str, of: DType, length: Var) -> Buffer:
+        """Add a buffer on the heap whose length is an argument."""
+        self._heap.append(Heap(Buffer(self.fresh(name), of), length))
+        return self._heap[-1].buffer
 
     # --- statements ---
 
@@ -161,24 +169,22 @@ class Builder:
         self.add(before._replace(orelse=body))
 
     @contextmanager
-    def reduce(self, name: str, combine: str, extent: Expr) -> Iterator[Reduction]:
-        """Fold a value, which is computed by the statements inside, over the indices 0..extent."""
-        made = Reduction(Var(self.fresh("j")))
+    def reduce(self, extent: Expr) -> Iterator[Folding]:
+        """Fold values, which the statements inside compute, over the indices 0..extent."""
+        made = Folding(self, Var(self.fresh("j")))
         self._blocks.append([])
         yield made
         body = self._blocks.pop()
-        assert made.value is not None
-        made.result = Var(self.fresh(name), made.dtype or dtype(made.value))
-        lets = tuple([s for s in body if isinstance(s, Let)])
-        wide = made.dtype is not None
-        self.add(Reduce(made.result, combine, made.index, extent, lets, made.value, wide))
+        steps = tuple([s for s in body if isinstance(s, Let | Store)])
+        assert len(steps) == len(body)
+        self.add(Reduce(made.index, extent, steps, tuple(made.folds)))
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
         (body,) = self._blocks
         return Kernel(
             self.first, self.last, tuple(self.buffers), tuple(self.integers), (),
-            tuple(body),
+            tuple(body), heap=tuple(self._heap),
         )  # fmt: skip
 
 
@@ -204,11 +210,16 @@ class Loop:
         return self.carried[k].result
 
 
-class Reduction:
-    """A reduction that is being built: the index, the value, and the result after it."""
+class Folding:
+    """Folds that are being built: the index, and what is folded."""
 
-    def __init__(self, index: Var) -> None:
+    def __init__(self, builder: Builder, index: Var) -> None:
+        self._builder = builder
         self.index = index
-        self.value: Expr | None = None
-        self.dtype: DType | None = None  # of the result, if elements are converted to it
-        self.result = index
+        self.folds: list[Reduction] = []
+
+    def fold(self, name: str, combine: str, value: Expr, wide: bool = False) -> Var:
+        """Fold a value. Returns the result, which is known after the statements inside."""
+        result = Var(self._builder.fresh(name), F8 if wide else dtype(value))
+        self.folds.append(Reduction(result, combine, value, wide))
+        return result

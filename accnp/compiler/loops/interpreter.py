@@ -25,7 +25,9 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Reduce,
+    Reduction,
     Stmt,
     Store,
     Var,
@@ -71,6 +73,7 @@ def run(
     values |= {v: integers[v.name] for v in kernel.integers}
     memory = {b: arrays[b.name] for b in kernel.buffers}
     memory |= {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
+    memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
     with np.errstate(all="ignore"):
         _Machine(memory, values).block(kernel.body)
 
@@ -131,24 +134,31 @@ class _Machine:
         elif isinstance(s, Store):
             at = self.place(s.buffer, s.index)
             self.memory[s.buffer][at] = self.expr(s.value)
+        elif isinstance(s, Prefetch):
+            self.expr(s.index)
         elif isinstance(s, For):
             self.loop(s)
         elif isinstance(s, If):
             self.block(s.then if self.expr(s.test) else s.orelse)
         elif isinstance(s, Reduce):
-            found = []
-            for j in range(int(self.expr(s.extent))):
-                self.values[s.index] = j
-                self.block(s.body)
-                found.append(self.expr(s.value))
-            self.values[s.result] = self.folded(s, np.array(found))
+            self.reduce(s)
         elif isinstance(s, Fold):
             start, count = int(self.expr(s.start)), int(self.expr(s.extent))
             for at in (start, start + count - 1) if count else ():
                 self.check(s.buffer, at)
             self.values[s.result] = self.folded(s, self.memory[s.buffer][start : start + count])
 
-    def folded(self, s: Reduce | Fold, found: np.ndarray) -> Any:
+    def reduce(self, s: Reduce) -> None:
+        found: list[list[Any]] = [[] for _ in s.folds]
+        for j in reversed(range(int(self.expr(s.extent)))):
+            self.values[s.index] = j
+            self.block(s.body)
+            for f, values in zip(s.folds, found, strict=True):
+                values.append(self.expr(f.value))
+        for f, values in zip(s.folds, found, strict=True):
+            self.values[f.result] = self.folded(f, np.array(values[::-1]))
+
+    def folded(self, s: Reduction | Fold, found: np.ndarray) -> Any:
         return fold(s.combine, found.astype(s.result.dtype.numpy))
 
     def loop(self, s: For) -> None:

@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 from accnp.compiler.loops.types import I8, DType
 
 __all__ = [
-    "COMBINES", "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "If", "Index",
-    "Kernel", "Let", "Load", "Reduce", "Stmt", "Store", "Var", "Vector", "dtype",
+    "COMBINES", "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "Heap", "If",
+    "Index", "Kernel", "Let", "Load", "Prefetch", "Reduce", "Reduction", "Stmt", "Store", "Var",
+    "Vector", "dtype",
 ]  # fmt: skip
 
 
@@ -21,7 +22,7 @@ class Buffer(NamedTuple):
     """Memory for numbers of one type. No two buffers of a kernel overlap.
 
     `length` is the number of elements of a buffer on the stack, which has room for whole vectors
-    behind the last one used; 0 for a parameter.
+    behind the last one used; 0 for a parameter, and for a buffer on the heap.
     """
 
     name: str
@@ -52,6 +53,13 @@ class Index(NamedTuple):
 
     terms: tuple[tuple[Var, int | Var], ...]
     constant: int = 0
+
+
+class Heap(NamedTuple):
+    """A buffer on the heap, whose number of elements is an argument."""
+
+    buffer: Buffer
+    length: Var
 
 
 class Load(NamedTuple):
@@ -95,6 +103,13 @@ class Store(NamedTuple):
     buffer: Buffer
     index: Expr
     value: Expr
+
+
+class Prefetch(NamedTuple):
+    """Bring the cache line of an element of a buffer into the caches; it may be beyond the end."""
+
+    buffer: Buffer
+    index: Expr
 
 
 class Carried(NamedTuple):
@@ -144,8 +159,8 @@ class If(NamedTuple):
 COMBINES = ("sum", "prod", "max", "min", "and", "or")
 
 
-class Reduce(NamedTuple):
-    """The fold of a value over the indices 0..extent.
+class Reduction(NamedTuple):
+    """The fold of one value over the indices of a `Reduce`.
 
     The order is part of the meaning: element j joins lane j mod L in increasing order (L is 64 for
     a maximum or minimum, and 32 otherwise), and the lanes are folded by halves. With `wide`, each
@@ -154,15 +169,24 @@ class Reduce(NamedTuple):
 
     result: Var
     combine: str  # one of COMBINES
-    index: Var
-    extent: Expr
-    body: tuple[Let, ...]
     value: Expr
     wide: bool = False
 
 
+class Reduce(NamedTuple):
+    """Folds of values that are computed for each of the indices 0..extent, by independent steps.
+
+    The results are known after the last step.
+    """
+
+    index: Var
+    extent: Expr
+    body: tuple[Let | Store, ...]
+    folds: tuple[Reduction, ...]
+
+
 class Fold(NamedTuple):
-    """The same fold of `extent` elements that are adjacent in memory, from an index on."""
+    """A `Reduction` of `extent` elements that are adjacent in memory, from an index on."""
 
     result: Var
     combine: str
@@ -172,14 +196,14 @@ class Fold(NamedTuple):
     wide: bool = False
 
 
-Stmt = Let | Store | For | If | Reduce | Fold
+Stmt = Let | Store | Prefetch | For | If | Reduce | Fold
 
 
 class Kernel(NamedTuple):
     """Statements for the steps `first`..`last` of the kernel's range.
 
-    The arguments are `first`, `last`, `buffers` and `integers`, in this order; `stack` lists
-    the buffers that exist during a call.
+    The arguments are `first`, `last`, `buffers` and `integers`, in this order; `stack` and `heap`
+    list the buffers that exist during a call.
     """
 
     first: Var
@@ -189,6 +213,7 @@ class Kernel(NamedTuple):
     stack: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
     name: str = "kernel"
+    heap: tuple[Heap, ...] = ()
 
 
 def dtype(x: Expr) -> DType:

@@ -2,18 +2,21 @@
 
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
-    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME "{" stack* statement* "}"
+    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME
+                "{" stack* heap* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]"
+    heap      = "heap" NAME ":" TYPE "[" NAME "]"
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
+              | "prefetch" NAME "[" expr "]"
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
                 ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
               | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
-              | "reduce" NAME ["wide"] NAME ":" TYPE "over" NAME "in" INT ".." expr
-                "{" statement* "yield" expr "}"
-              | "fold" NAME ["wide"] NAME ":" TYPE "=" NAME "[" expr "]" "extent" expr
+              | "reduce" NAME "in" "0" ".." expr "{" statement* (fold "of" expr)* "}"
+              | fold "=" NAME "[" expr "]" "extent" expr
+    fold      = "fold" NAME ["wide"] NAME ":" TYPE
     carry     = "carry" NAME ":" TYPE "=" expr "then" NAME
     next      = "next" NAME "=" expr
     expr      = NUMBER ":" TYPE  |  NAME  |  NAME "[" expr "]"  |  NAME "(" expr,* ")"
@@ -37,12 +40,15 @@ from accnp.compiler.loops.ir import (
     Expr,
     Fold,
     For,
+    Heap,
     If,
     Index,
     Kernel,
     Let,
     Load,
+    Prefetch,
     Reduce,
+    Reduction,
     Stmt,
     Store,
     Var,
@@ -142,7 +148,7 @@ class _Parser:
     def kernel(self) -> Kernel:
         self.expect("kernel")
         name = self.name()
-        buffers, integers, stack = [], [], []
+        buffers, integers, stack, heap = [], [], [], []
         self.expect("(")
         while not self.accept(")"):
             argument = self.name()
@@ -159,18 +165,27 @@ class _Parser:
         last = self.new(self.name())
         self.expect("{")
         while self.accept("stack"):
-            local = self.name()
-            self.expect(":")
-            made = self.new_buffer(local)
+            made = self.typed_buffer()
             self.expect("[")
             stack.append(made._replace(length=self.integer()))
-            self.buffers[local] = stack[-1]
+            self.buffers[made.name] = stack[-1]
+            self.expect("]")
+        while self.accept("heap"):
+            made = self.typed_buffer()
+            self.expect("[")
+            heap.append(Heap(made, self.variable()))
             self.expect("]")
         body = self.block()
         self.expect("}")
         if self.kind != "end":
             self.fail("the end")
-        return Kernel(first, last, tuple(buffers), tuple(integers), tuple(stack), body, name)
+        arguments = tuple(buffers), tuple(integers)
+        return Kernel(first, last, *arguments, tuple(stack), body, name, tuple(heap))
+
+    def typed_buffer(self) -> Buffer:
+        name = self.name()
+        self.expect(":")
+        return self.new_buffer(name)
 
     def new(self, name: str, of: DType = I8) -> Var:
         self.variables[name] = Var(name, of)
@@ -190,7 +205,7 @@ class _Parser:
     def block(self) -> tuple[Stmt, ...]:
         """The statements before a token that ends a block."""
         found = []
-        while self.token not in ("}", "next", "yield"):
+        while self.token not in ("}", "next"):
             with self.nested():
                 found.append(self.statement())
         return tuple(found)
@@ -218,12 +233,13 @@ class _Parser:
         if self.accept("reduce"):
             return self.reduction()
         if self.accept("fold"):
-            combine, wide = self.name(), self.accept("wide")
-            result = self.typed()
+            combine, wide, result = self.fold()
             self.expect("=")
             buffer, start = self.element()
             self.expect("extent")
             return Fold(result, combine, buffer, start, self.expr(), wide)
+        if self.accept("prefetch"):
+            return Prefetch(*self.element())
         buffer, index = self.element()
         self.expect("=")
         return Store(buffer, index, self.expr())
@@ -273,24 +289,27 @@ class _Parser:
         self.fail(" or ".join(_RESTS))
 
     def reduction(self) -> Reduce:
-        combine, wide = self.name(), self.accept("wide")
-        result = self.name()
-        self.expect(":")
-        of = self.dtype()
-        self.expect("over")
         index = self.name()
         self.expect("in", "0", "..")
         extent = self.expr()
         var = self.new(index)
         self.expect("{")
-        body = self.block()
-        lets = tuple([s for s in body if isinstance(s, Let)])
-        if len(lets) < len(body):
-            self.fail("assignments of variables only")
-        self.expect("yield")
-        value = self.expr()
+        body: list[Let | Store] = []
+        while self.token not in ("fold", "}"):
+            s = self.statement()
+            if not isinstance(s, Let | Store):
+                self.fail("assignments and stores only")
+            body.append(s)
+        folds = []
+        while self.accept("fold"):
+            combine, wide, result = self.fold()
+            self.expect("of")
+            folds.append(Reduction(result, combine, self.expr(), wide))
         self.expect("}")
-        return Reduce(self.new(result, of), combine, var, extent, lets, value, wide)
+        return Reduce(var, extent, tuple(body), tuple(folds))
+
+    def fold(self) -> tuple[str, bool, Var]:
+        return self.name(), self.accept("wide"), self.typed()
 
     # --- expressions ---
 

@@ -22,6 +22,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -57,6 +58,7 @@ def print_kernel(k: Kernel) -> str:
     arguments += [v.name for v in k.integers]
     head = f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name} {{"
     lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]" for b in k.stack]
+    lines += [f"  heap {b.name}: {b.dtype.token}[{n.name}]" for b, n in k.heap]
     _statements(k.body, "  ", lines)
     return "\n".join([head, *lines, "}", ""])
 
@@ -76,6 +78,8 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         lines.append(f"{pad}let {_typed(s.var)} = {print_expr(s.value)}")
     elif isinstance(s, Store):
         lines.append(f"{pad}{s.buffer.name}[{print_expr(s.index)}] = {print_expr(s.value)}")
+    elif isinstance(s, Prefetch):
+        lines.append(f"{pad}prefetch {s.buffer.name}[{print_expr(s.index)}]")
     elif isinstance(s, For):
         words = [f"for {s.index.name} in {print_expr(s.start)}..{print_expr(s.stop)}"]
         words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent
@@ -96,12 +100,12 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
             _statements(s.orelse, inner, lines)
         lines.append(f"{pad}}}")
     elif isinstance(s, Reduce):
-        wide = " wide" if s.wide else ""
-        head = f"reduce {s.combine}{wide} {_typed(s.result)}"
-        lines.append(f"{pad}{head} over {s.index.name} in 0..{print_expr(s.extent)} {{")
+        lines.append(f"{pad}reduce {s.index.name} in 0..{print_expr(s.extent)} {{")
         _statements(s.body, inner, lines)
-        lines += [f"{inner}yield {print_expr(s.value)}", f"{pad}}}"]
+        for f in s.folds:
+            head = f"fold {f.combine}{' wide' * f.wide} {_typed(f.result)}"
+            lines.append(f"{inner}{head} of {print_expr(f.value)}")
+        lines.append(f"{pad}}}")
     else:
-        wide = " wide" if s.wide else ""
         memory = f"{s.buffer.name}[{print_expr(s.start)}] extent {print_expr(s.extent)}"
-        lines.append(f"{pad}fold {s.combine}{wide} {_typed(s.result)} = {memory}")
+        lines.append(f"{pad}fold {s.combine}{' wide' * s.wide} {_typed(s.result)} = {memory}")

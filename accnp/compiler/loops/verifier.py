@@ -26,7 +26,9 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Reduce,
+    Reduction,
     Stmt,
     Store,
     Var,
@@ -42,9 +44,11 @@ __all__ = ["VerificationError", "verify"]
 STACK = 1 << 20  # bytes of buffers on the stack, at most; threads have a few megabytes
 # Words of the text of kernels, and names that the source printed for Numba uses.
 RESERVED = frozenset({
-    *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "wide",
+    *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
+    "release",
     *FUNCTIONS, *DTYPES, "range", "at", "block_wide_sum",
     *[f"block_{c}" for c in COMBINES], *[f"stack_{t}" for t in DTYPES],
+    *[f"heap_{t}" for t in DTYPES],
 })  # fmt: skip
 _WORD = np.iinfo(np.int64)
 
@@ -77,7 +81,7 @@ class _Verifier:
         for v in (k.first, k.last, *k.integers):
             self.check(v.dtype == I8, f"argument {v.name} is no index")
             self.define(v)
-        for b in (*k.buffers, *k.stack):
+        for b in (*k.buffers, *k.stack, *[b for b, _ in k.heap]):
             self.unique(b.name)
             self.buffers.add(b)
         for b in k.buffers:
@@ -85,6 +89,9 @@ class _Verifier:
         for b in k.stack:
             self.check(b.length > 0, f"{b.name} on the stack has no length")
         size = sum([b.length * b.dtype.size for b in k.stack])
+        for b, n in k.heap:
+            self.check(b.length == 0, f"{b.name} on the heap has a known length")
+            self.check(n in k.integers, f"the length of {b.name} is no argument")
         self.check(size <= STACK, f"buffers on the stack have {size} bytes; {STACK} are allowed")
         self.block(k.body)
 
@@ -128,14 +135,22 @@ class _Verifier:
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
             self.typed(s.value, s.buffer.dtype, f"an element of {s.buffer.name}")
+        elif isinstance(s, Prefetch):
+            self.buffer(s.buffer)
+            self.typed(s.index, I8, f"an index of {s.buffer.name}")
         elif isinstance(s, For):
             self.loop(s)
         elif isinstance(s, If):
             self.typed(s.test, B1, "a condition")
             self.block(s.then)
             self.block(s.orelse)
+        elif isinstance(s, Reduce):
+            self.reduce(s)
         else:
-            self.fold(s)
+            self.typed(s.extent, I8, f"the extent of {s.result.name}")
+            self.buffer(s.buffer)
+            self.typed(s.start, I8, f"the start of {s.result.name}")
+            self.fold(s, s.buffer.dtype)
 
     def loop(self, s: For) -> None:
         name = s.index.name
@@ -158,7 +173,8 @@ class _Verifier:
             self.check(c.result.dtype == c.var.dtype, f"{c.result.name} has another type")
             self.define(c.result)
         if s.independent:
-            self.independent(s)
+            self.check(not s.carried, f"steps of {name} are independent, and hand on values")
+            self.independent(s.index, s.body)
         if s.vector is not None:
             self.vector(s, s.vector)
 
@@ -179,14 +195,13 @@ class _Verifier:
                 used <= {*self.kernel.stack}, f"{name} has whole vectors, and memory without room"
             )
 
-    def independent(self, s: For) -> None:
+    def independent(self, index: Var, body: Sequence[Stmt]) -> None:
         """Each buffer that is written is read and written at one place only, which differs from
         step to step: it is the index, plus what is the same in all steps."""
-        name = s.index.name
-        self.check(not s.carried, f"steps of {name} are independent, and hand on values")
+        name = index.name
         places: dict[Buffer, set[Expr]] = {}
         written: dict[Buffer, Store] = {}
-        for inner in statements(s.body):
+        for inner in statements(body):
             for x in expressions(inner):
                 for part in subexpressions(x):
                     if isinstance(part, Load):
@@ -196,36 +211,39 @@ class _Verifier:
                 written[inner.buffer] = inner
             elif isinstance(inner, For | Reduce | Fold):
                 return  # loops inside are checked on their own
-        inside = {x.var for x in statements(s.body) if isinstance(x, Let)} | {s.index}
+        inside = {x.var for x in statements(body) if isinstance(x, Let)} | {index}
         for buffer, store in written.items():
             self.check(
                 len(places[buffer]) == 1,
                 f"steps of {name} read and write {buffer.name} at several places",
             )
             x = store.index
-            moves = x == s.index or (
+            moves = x == index or (
                 isinstance(x, Index)
-                and (s.index, 1) in x.terms
-                and [v for v in parts(x) if v in inside] == [s.index]
+                and (index, 1) in x.terms
+                and [v for v in parts(x) if v in inside] == [index]
             )
             at = f"{buffer.name}[{print_expr(x)}]"
             self.check(moves, f"steps of {name} write {at}, which may be one place")
 
-    def fold(self, s: Reduce | Fold) -> None:
+    def reduce(self, s: Reduce) -> None:
+        self.typed(s.extent, I8, f"the extent of {s.index.name}")
+        before = set(self.scope)
+        self.define(s.index)
+        for x in s.body:
+            self.check(
+                isinstance(x, Let | Store), f"steps of {s.index.name} have statements inside"
+            )
+            self.statement(x)
+        values = [self.expr(f.value) for f in s.folds]
+        self.scope = before
+        self.independent(s.index, s.body)
+        for f, found in zip(s.folds, values, strict=True):
+            self.fold(f, found)
+
+    def fold(self, s: Reduction | Fold, found: DType) -> None:
         name = s.result.name
         self.check(s.combine in COMBINES, f"{name}: no fold {s.combine!r}")
-        self.typed(s.extent, I8, f"the extent of {name}")
-        if isinstance(s, Reduce):
-            before = set(self.scope)
-            self.define(s.index)
-            for let in s.body:
-                self.statement(let)
-            found = self.expr(s.value)
-            self.scope = before
-        else:
-            self.buffer(s.buffer)
-            self.typed(s.start, I8, f"the start of {name}")
-            found = s.buffer.dtype
         if found.kind == "float":
             self.check(s.combine not in ("and", "or"), f"{name}: {s.combine} of {found.token}")
         if s.wide:

@@ -16,6 +16,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Reduce,
     Stmt,
     Store,
@@ -66,11 +67,13 @@ def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """Rebuild a statement with other expressions. Statements in it, and what they are for (the
-    value of a reduction, what a loop hands on), stay as they are."""
+    values of reductions, what a loop hands on), stay as they are."""
     if isinstance(s, Let):
         return s._replace(value=change(s.value))
     if isinstance(s, Store):
         return s._replace(index=change(s.index), value=change(s.value))
+    if isinstance(s, Prefetch):
+        return s._replace(index=change(s.index))
     if isinstance(s, For):
         carried = tuple([c._replace(start=change(c.start)) for c in s.carried])
         return s._replace(start=change(s.start), stop=change(s.stop), carried=carried)
@@ -87,12 +90,14 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
         return (s.value,)
     if isinstance(s, Store):
         return (s.index, s.value)
+    if isinstance(s, Prefetch):
+        return (s.index,)
     if isinstance(s, For):
         return (s.start, s.stop, *[x for c in s.carried for x in (c.start, c.following)])
     if isinstance(s, If):
         return (s.test,)
     if isinstance(s, Reduce):
-        return (s.extent, s.value)
+        return (s.extent, *[f.value for f in s.folds])
     return (s.start, s.extent)
 
 
@@ -107,13 +112,14 @@ def fresh_name(name: str, kernel: Kernel) -> str:
     """Return a name, with a number behind it if the kernel has the name already."""
     taken = {x.name for x in (kernel.first, kernel.last, *kernel.integers)}
     taken |= {b.name for b in (*kernel.buffers, *kernel.stack)}
+    taken |= {b.name for b, _ in kernel.heap}
     for s in statements(kernel.body):
         if isinstance(s, Let):
             taken.add(s.var.name)
         elif isinstance(s, For):
             taken |= {s.index.name, *[v.name for c in s.carried for v in (c.var, c.result)]}
         elif isinstance(s, Reduce):
-            taken |= {s.index.name, s.result.name}
+            taken |= {s.index.name, *[f.result.name for f in s.folds]}
         elif isinstance(s, Fold):
             taken.add(s.result.name)
     return next(n for n in (name, *[f"{name}_{k}" for k in range(len(taken))]) if n not in taken)

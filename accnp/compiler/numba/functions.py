@@ -28,6 +28,8 @@ from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType
 from accnp.ir.kernel import BLOCK
 from accnp.kernels.math import block
+from accnp.kernels.math.heap import free_aligned, malloc_aligned
+from accnp.kernels.math.ir import fetch
 
 __all__ = ["NUMBA_TYPES"]
 
@@ -105,6 +107,37 @@ def _stack(of: DType) -> None:
     _define(f"stack_{of.token}", 0, lambda: (pointer(), code))
 
 
+def _heap(of: DType) -> None:
+    """A buffer on the heap of some elements."""
+    pointer = types.CPointer(NUMBA_TYPES[of.token])
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        place = malloc_aligned(b, b.mul(values[0], ir.Constant(values[0].type, of.size)))
+        return b.bitcast(place, memory_type(of).as_pointer())
+
+    _define(f"heap_{of.token}", 1, lambda n: (pointer(types.int64), code))
+
+
+def _release(p: Any) -> Any:
+    """Give a buffer on the heap back."""
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        free_aligned(b, values[0])
+        return context.get_dummy_value()
+
+    return None if _element(p) is None else (types.void(p), code)
+
+
+def _prefetch(p: Any) -> Any:
+    """Bring the cache line of an address into the caches."""
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        fetch(b, values[0])
+        return context.get_dummy_value()
+
+    return None if _element(p) is None else (types.void(p), code)
+
+
 def _at(p: Any, k: Any) -> Any:
     """The pointer to element k."""
 
@@ -157,7 +190,10 @@ for _name, _function in FUNCTIONS.items():
 for _to in DTYPES.values():
     _conversion(_to)
     _stack(_to)
+    _heap(_to)
 for _combine in COMBINES:
     _fold(_combine)
 _define("at", 2, _at)
+_define("release", 1, _release)
+_define("prefetch", 1, _prefetch)
 _define("block_wide_sum", 2, _wide_sum)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from accnp.compiler.loops.functions import INFIX
 from accnp.compiler.loops.ir import (
+    Buffer,
     Call,
     Cast,
     Const,
@@ -21,6 +22,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Stmt,
     Store,
     Var,
@@ -50,7 +52,10 @@ class _Printer:
         self.lines.append(f"def {k.name}({', '.join([a.name for a in arguments])}):")
         for b in k.stack:
             self.lines.append(f"    {b.name} = stack_{b.dtype.token}()")
+        for b, n in k.heap:
+            self.lines.append(f"    {b.name} = heap_{b.dtype.token}({n.name})")
         self.block(k.body, "    ")
+        self.lines += [f"    release({b.name})" for b, _ in k.heap]
         return "\n".join(self.lines) + "\n"
 
     # --- statements ---
@@ -67,6 +72,8 @@ class _Printer:
             add(f"{pad}{s.var.name} = {self.expr(s.value)}")
         elif isinstance(s, Store):
             add(f"{pad}{s.buffer.name}[{self.expr(s.index)}] = {self.expr(s.value)}")
+        elif isinstance(s, Prefetch):
+            add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
         elif isinstance(s, If):
             add(f"{pad}if {self.expr(s.test)}:")
             self.block(s.then, inner)
@@ -76,10 +83,14 @@ class _Printer:
         elif isinstance(s, For):
             self.loop(s, pad)
         elif isinstance(s, Fold):
-            start = self.expr(s.start)
-            memory = s.buffer.name if start == "0" else f"at({s.buffer.name}, {start})"
             fold = "wide_sum" if s.wide else s.combine
+            memory = self.at(s.buffer, s.start)
             add(f"{pad}{s.result.name} = block_{fold}({memory}, {self.expr(s.extent)})")
+
+    def at(self, buffer: Buffer, index: Expr) -> str:
+        """The pointer to an element."""
+        place = self.expr(index)
+        return buffer.name if place == "0" else f"at({buffer.name}, {place})"
 
     def loop(self, s: For, pad: str) -> None:
         add, inner = self.lines.append, pad + "    "

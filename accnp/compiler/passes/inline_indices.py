@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from accnp.compiler.loops.builder import affine
-from accnp.compiler.loops.ir import Expr, For, If, Index, Kernel, Let, Reduce, Stmt, Var
+from accnp.compiler.loops.ir import Expr, For, If, Index, Kernel, Let, Reduce, Stmt, Store, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import (
     expressions,
@@ -44,7 +44,8 @@ def _without(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
         elif isinstance(s, If):
             s = s._replace(then=_without(s.then, unused), orelse=_without(s.orelse, unused))
         elif isinstance(s, Reduce):
-            s = s._replace(body=tuple([let for let in s.body if let.var not in unused]))
+            steps = [x for x in s.body if not (isinstance(x, Let) and x.var in unused)]
+            s = s._replace(body=tuple(steps))
         if not (isinstance(s, Let) and s.var in unused):
             found.append(s)
     return tuple(found)
@@ -66,8 +67,9 @@ def _block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
         elif isinstance(new, If):
             new = new._replace(then=_block(new.then, known), orelse=_block(new.orelse, known))
         elif isinstance(new, Reduce):
-            lets = tuple([s for s in _block(new.body, known) if isinstance(s, Let)])
-            new = new._replace(body=lets, value=_inlined(new.value, known))
+            steps = [s for s in _block(new.body, known) if isinstance(s, Let | Store)]
+            folds = [f._replace(value=_inlined(f.value, known)) for f in new.folds]
+            new = new._replace(body=tuple(steps), folds=tuple(folds))
         found.append(new)
     return tuple(found)
 

@@ -1,11 +1,12 @@
-"""Make folds of memory of reductions: the values go to a buffer on the stack, block by block.
+"""Make folds of memory of reductions: the values go to buffers on the stack, block by block.
 
-A reduction of elements that lie side by side in memory folds these, without a buffer.
+A reduction of elements that lie side by side in memory, or that its steps store in memory of the
+kernel's own, folds these, without a buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.ir import (
@@ -16,6 +17,7 @@ from accnp.compiler.loops.ir import (
     For,
     Index,
     Kernel,
+    Let,
     Load,
     Reduce,
     Stmt,
@@ -24,7 +26,7 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.types import I8
-from accnp.compiler.loops.visiting import fresh_name, replace_loops
+from accnp.compiler.loops.visiting import expressions, fresh_name, replace_loops, subexpressions
 from accnp.ir.kernel import BLOCK
 
 __all__ = ["lower_reductions"]
@@ -37,36 +39,66 @@ def lower_reductions(kernel: Kernel) -> Kernel:
     made: list[Buffer] = []
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
-        if not isinstance(s, Reduce):
-            return None
-        memory = _in_memory(s)
-        if memory is not None:
-            return [Fold(s.result, s.combine, *memory, s.extent, s.wide)]
-        name = fresh_name(f"{s.result.name}_values", kernel)
-        buffer = Buffer(name, dtype(s.value), BLOCK)
-        made.append(buffer)
-        body = (*s.body, Store(buffer, s.index, s.value))
-        fill = For(s.index, _ZERO, s.extent, 1, body, independent=True)
-        return [fill, Fold(s.result, s.combine, buffer, _ZERO, s.extent, s.wide)]
+        return _lowered(s, kernel, made) if isinstance(s, Reduce) else None
 
     body = replace_loops(kernel.body, change)
     return kernel._replace(body=body, stack=(*kernel.stack, *made))
 
 
-def _in_memory(s: Reduce) -> tuple[Buffer, Expr] | None:
-    """The buffer that a reduction is over and its first index; None if it computes values."""
-    value = s.value
+def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
+    """What a reduction becomes; `made` gets the buffers for it."""
+    fills: dict[Expr, Store] = {}  # by value, where it is stored for a fold
+    folds = []
+    for f in s.folds:
+        memory = _in_memory(f.value, s, kernel.buffers)
+        if memory is None:
+            if f.value not in fills:
+                name = fresh_name(f"{f.result.name}_values", kernel)
+                made.append(Buffer(name, dtype(f.value), BLOCK))
+                fills[f.value] = Store(made[-1], s.index, f.value)
+            memory = fills[f.value].buffer, _ZERO
+        folds.append(Fold(f.result, f.combine, *memory, s.extent, f.wide))
+    steps = _needed([*s.body, *fills.values()])
+    if not steps:
+        return [*folds]
+    return [For(s.index, _ZERO, s.extent, 1, tuple(steps), independent=True), *folds]
+
+
+def _needed(steps: Sequence[Let | Store]) -> list[Let | Store]:
+    """The stores, and the assignments that they need."""
+    used: set[Expr] = set()
+    found: list[Let | Store] = []
+    for s in reversed(steps):
+        if isinstance(s, Store) or s.var in used:
+            used.update([part for x in expressions(s) for part in subexpressions(x)])
+            found.append(s)
+    return found[::-1]
+
+
+def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Buffer, Expr] | None:
+    """The buffer in which values lie after the steps, and the index of the first one; None if they
+    are computed only."""
+    stores = [x for x in s.body if isinstance(x, Store)]
+    for x in stores:
+        # Results are not read again: they may bypass the caches.
+        if x.value == value and x.buffer not in given:
+            return _adjacent(x.buffer, x.index, s)
     if isinstance(value, Var):
-        lets = {let.var: let.value for let in s.body}
+        lets = {x.var: x.value for x in s.body if isinstance(x, Let)}
         value = lets.get(value, value)
-    if not isinstance(value, Load):
+    if not isinstance(value, Load) or value.buffer in [x.buffer for x in stores]:
         return None
-    if value.index == s.index:
-        return value.buffer, _ZERO
-    if not isinstance(value.index, Index) or (s.index, 1) not in value.index.terms:
+    return _adjacent(value.buffer, value.index, s)
+
+
+def _adjacent(buffer: Buffer, index: Expr, s: Reduce) -> tuple[Buffer, Expr] | None:
+    """A buffer and the index in the first step, if the index grows by 1 with each step."""
+    if index == s.index:
+        return buffer, _ZERO
+    if not isinstance(index, Index) or (s.index, 1) not in index.terms:
         return None
-    rest = tuple([term for term in value.index.terms if term != (s.index, 1)])
-    inside = {s.index, *[let.var for let in s.body]}
+    rest = tuple([term for term in index.terms if term != (s.index, 1)])
+    inside = {s.index, *[x.var for x in s.body if isinstance(x, Let)]}
     if any(v in inside for term in rest for v in term):
         return None
-    return value.buffer, plus(Index(rest, value.index.constant), _ZERO)
+    return buffer, plus(Index(rest, index.constant), _ZERO)

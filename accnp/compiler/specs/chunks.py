@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from accnp.codegen.folds import accumulator
-from accnp.compiler.formulas import Unsupported, converted
+from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.folds import is_plain, one_pass
+from accnp.compiler.specs.folds import check_folds, folded
 from accnp.compiler.specs.statements import Statements, covered
 from accnp.ir.kernel import CHUNK
 
@@ -20,8 +20,7 @@ def add_chunks(made: Statements) -> None:
     """Each step folds one chunk of one row. The fold of a row that is one chunk is a result;
     others are partial results, which another kernel folds."""
     spec, b, out = made.spec, made.b, made.out
-    if not is_plain(spec):
-        raise Unsupported("folds of chunks")
+    check_folds(spec)
     (phase,) = spec.phases
     chunks = max(1, -(-spec.reduced[0] // CHUNK))
     out.extent = prod(spec.outer) * chunks
@@ -34,17 +33,17 @@ def add_chunks(made: Statements) -> None:
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
     count = made.integer("chunks", "chunks", chunks)
-    total = made.integer(("n", made.outer), f"n{made.outer}", spec.reduced[0])
+    total = made.size(made.outer)
     with b.loop("u", b.first, b.last) as loop:
         u = loop.index
         o = b.let("o", call("floordiv", u, count))
         chunk = call("sub", u, call("mul", o, count))
         start = b.let("start", call("mul", chunk, Const(CHUNK, I8)))
         stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), total))
-        index = {0: o} if spec.outer else {}
+        index = made.outer_indices(o) if spec.outer else {}
         for s in spec.row_head:
             made.statement(s, index)
-        found = one_pass(made, phase, index, start, stop)
+        found = folded(made, phase, index, start, stop)
         with b.when(call("eq", count, Const(1, I8))):
             for f, acc in zip(phase.folds, found, strict=True):
                 a = results[f.name]

@@ -6,8 +6,7 @@ from math import prod
 
 from accnp.codegen.tiles import across
 from accnp.compiler.formulas import Unsupported
-from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Const, Var
+from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Statements
 from accnp.ir.kernel import STRIDES, Phase
@@ -47,19 +46,7 @@ def add_map(made: Statements) -> None:
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * spec.inner[0]
     with b.loop("o", b.first, b.last) as rows:
-        index = _outer_indices(made, rows.index)
+        index = made.outer_indices(rows.index)
         made.hoist(phase, along, index)
-        total = made.integer(("n", along), f"n{along}", spec.inner[0])
-        with b.loop("j", Const(0, I8), total, independent=True) as loop:
+        with b.loop("j", Const(0, I8), made.size(along), independent=True) as loop:
             made.body(phase, {**index, along: loop.index})
-
-
-def _outer_indices(made: Statements, flat: Var) -> dict[int, Var]:
-    """The indices of the outer axes, of which one counts all rows."""
-    found: dict[int, Var] = {}
-    for d in range(made.outer - 1, 0, -1):
-        size = made.integer(("n", d), f"n{d}", made.spec.outer[d])
-        rest = made.b.let(f"oq{d}", call("floordiv", flat, size))
-        found[d] = made.b.let(f"o{d}", call("sub", flat, call("mul", rest, size)))
-        flat = rest
-    return {0: flat, **dict(reversed(found.items()))}

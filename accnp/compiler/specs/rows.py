@@ -1,34 +1,88 @@
-"""Folds of rows: a kernel of which each step folds one row."""
+"""Folds of rows: a kernel of which each step does some passes over one row.
+
+A pass folds values over the row, and later ones use the results. What an earlier pass computes for
+a later one waits in a row of memory of the kernel's own, which stays in the caches; in a longer row
+it waits in the result that the last pass writes.
+"""
 
 from __future__ import annotations
 
 from math import prod
 
-from accnp.compiler.formulas import Unsupported, converted
-from accnp.compiler.loops.ir import Const
+from accnp.codegen.tiles import AHEAD, LINE
+from accnp.compiler.formulas import converted
+from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.folds import is_plain, one_pass
+from accnp.compiler.specs.folds import check_folds, folded
 from accnp.compiler.specs.statements import Statements, covered
+from accnp.ir.kernel import Phase
 
 __all__ = ["add_rows"]
 
+KEPT = 1 << 17  # elements of a row that is kept; those of a longer one wait in the result
+
 
 def add_rows(made: Statements) -> None:
-    """Each step folds one row."""
+    """Each step does one row."""
     spec, b = made.spec, made.b
-    if len(spec.phases) != 1 or not is_plain(spec):
-        raise Unsupported("folds of rows in several passes")
-    (phase,) = spec.phases
+    check_folds(spec)
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced)
-    total = made.integer(("n", made.outer), f"n{made.outer}", spec.reduced[0])
+    several = len(spec.phases) > 1 == len(spec.reduced) and bool(spec.outer)
+    if several:
+        _keep_rows(made)
     with b.loop("o", b.first, b.last) as loop:
-        index = {0: loop.index} if spec.outer else {}
+        index = made.outer_indices(loop.index) if spec.outer else {}
         for s in spec.row_head:
             made.statement(s, index)
-        found = one_pass(made, phase, index, Const(0, I8), total)
-        for f, acc in zip(phase.folds, found, strict=True):
-            made.values[f.name] = b.let(f.name, converted(acc, covered(f.dtype)))
-        for s in phase.row:
-            made.statement(s, index)
-        made.stores(phase.row_stores, index)
+        for k, phase in enumerate(spec.phases):
+            if several and k == 1:  # the first pass waits for memory itself
+                _ask_ahead(made, index)
+            made.keeps = k + 1 < len(spec.phases)
+            _one_pass(made, phase, index)
+            for s in phase.row:
+                made.statement(s, index)
+            made.stores(phase.row_stores, index)
+
+
+def _one_pass(made: Statements, phase: Phase, index: dict[int, Var]) -> None:
+    """A pass over a row."""
+    b = made.b
+    if not made.spec.reduced:
+        made.body(phase, index)
+        found = [made.values[f.source] for f in phase.folds]
+    elif phase.folds:
+        found = folded(made, phase, index, Const(0, I8), made.size(made.outer))
+    elif phase.stores:
+        found = []
+        before = dict(made.values)
+        with b.loop("q", Const(0, I8), made.size(made.outer), independent=True) as loop:
+            made.body(phase, {**index, made.outer: loop.index})
+        made.values = before
+    else:
+        return
+    for f, value in zip(phase.folds, found, strict=True):
+        made.values[f.name] = b.let(f.name, converted(value, covered(f.dtype)))
+
+
+def _keep_rows(made: Statements) -> None:
+    """Get memory for a row of each result that an earlier pass than the last one writes to."""
+    spec = made.spec
+    *before, last = [{id(a) for a, _ in p.stores} for p in spec.phases]
+    for a in spec.accesses if spec.reduced[0] <= KEPT else ():
+        if id(a) in last and any(id(a) in stores for stores in before):
+            length = made.size(made.outer)
+            made.kept[id(a)] = made.b.heap(f"row{len(made.kept)}", covered(a.dtype), length)
+
+
+def _ask_ahead(made: Statements, index: dict[int, Var]) -> None:
+    """Ask for the next row of each operand: while a kernel goes over a row again and again, which
+    lies in cache, memory would be idle."""
+    spec, b, row = made.spec, made.b, made.outer - 1
+    for a in spec.accesses:
+        if a.store or a.strides[made.outer] != 1 or a.strides[row] == 0:
+            continue
+        near = made.integer("near", "near", min(spec.reduced[0], AHEAD))
+        with b.loop("j", Const(0, I8), near, LINE // a.dtype.itemsize) as loop:
+            following = {**index, row: Index(((index[row], 1),), 1), made.outer: loop.index}
+            b.add(Prefetch(made.buffers[id(a)], made.place(a, following)))

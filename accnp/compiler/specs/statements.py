@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from accnp.codegen.generated import Generated
 from accnp.compiler.formulas import Unsupported, converted, expression
-from accnp.compiler.loops.builder import Builder, affine, plus
-from accnp.compiler.loops.ir import Buffer, Expr, Load, Var
+from accnp.compiler.loops.builder import Builder, affine, call, plus
+from accnp.compiler.loops.ir import Buffer, Expr, Index, Load, Var
 from accnp.compiler.loops.types import DType, dtype_of
 from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
 
-__all__ = ["Statements", "covered"]
+__all__ = ["Place", "Statements", "covered"]
+
+Place = Var | Index  # along an axis: a variable, or a sum of variables and a constant
 
 
 def covered(dtype: np.dtype) -> DType:
@@ -35,6 +37,9 @@ class Statements:
         self.values: dict[str, Expr] = {}
         self.buffers: dict[int, Buffer] = {}
         self.known: dict[object, Var] = {}  # integer arguments
+        # The memory in which rows of results wait for later passes, and whether stores go there.
+        self.kept: dict[int, Buffer] = {}
+        self.keeps = False
         # Axes are numbered from the outer ones: (outer, reduced, inner).
         self.outer = len(spec.outer)
         axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
@@ -57,25 +62,51 @@ class Statements:
             self.out.ints.append(value)
         return self.known[key]
 
-    def place(self, a: Access, index: dict[int, Var]) -> Expr:
+    def size(self, d: int) -> Var:
+        """The size of an axis."""
+        sizes = (*self.spec.outer, *self.spec.reduced, *self.spec.inner)
+        return self.integer(("n", d), f"n{d}", sizes[d])
+
+    def outer_indices(self, flat: Var) -> dict[int, Var]:
+        """The indices of the outer axes, of which one counts all rows."""
+        found: dict[int, Var] = {}
+        for d in range(self.outer - 1, 0, -1):
+            size = self.size(d)
+            rest = self.b.let(f"oq{d}", call("floordiv", flat, size))
+            found[d] = self.b.let(f"o{d}", call("sub", flat, call("mul", rest, size)))
+            flat = rest
+        return {0: flat, **dict(reversed(found.items()))}
+
+    def place(self, a: Access, index: Mapping[int, Place]) -> Expr:
         """The index of an access at the indices of some axes."""
         terms: list[tuple[Var, int | Var]] = []
+        constant = 0
         for d, i in index.items():
             stride = a.strides[d]
             if stride in (0, 1) or (d == self.along and stride in STRIDES and not a.store):
-                terms.append((i, stride))
-                continue
-            # Loads of one array under the same strides share them.
-            whose = id(a) if a.store else (id(a.value), a.strides)
-            name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
-            terms.append((i, self.integer(("s", whose, d), name, stride)))
-        return affine(*terms)
+                factor: int | Var = stride
+            else:
+                # Loads of one array under the same strides share them.
+                whose = id(a) if a.store else (id(a.value), a.strides)
+                name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
+                factor = self.integer(("s", whose, d), name, stride)
+            if isinstance(i, Var):
+                terms.append((i, factor))
+            elif isinstance(factor, Var):
+                terms += [(v, factor) for v, _ in i.terms]
+                terms.append((factor, i.constant))
+            else:
+                terms += [(v, factor) for v, _ in i.terms]
+                constant += factor * i.constant
+        return affine(*terms, constant=constant)
 
     # --- statements ---
 
-    def value(self, s: Statement, index: dict[int, Var]) -> Expr:
+    def value(self, s: Statement, index: Mapping[int, Place]) -> Expr:
         """What a statement assigns."""
         to = covered(s.dtype)
+        if s.access is not None and id(s.access) in self.kept:
+            return Load(self.kept[id(s.access)], index[self.outer])
         if s.access is not None:
             return Load(self.buffers[id(s.access)], self.place(s.access, index))
         if s.index is not None:
@@ -83,13 +114,16 @@ class Statements:
             return converted(plus(self.place(s.index, index), offset), to)
         return converted(expression(s.text, [self.values[a] for a in s.args]), to)
 
-    def statement(self, s: Statement, index: dict[int, Var]) -> None:
+    def statement(self, s: Statement, index: Mapping[int, Place]) -> None:
         self.values[s.name] = self.b.let(s.name, self.value(s, index))
 
-    def store(self, a: Access, name: str, index: dict[int, Var]) -> None:
+    def store(self, a: Access, name: str, index: Mapping[int, Place]) -> None:
+        if self.keeps and id(a) in self.kept:
+            self.b.store(self.kept[id(a)], index[self.outer], self.values[name])
+            return
         self.b.store(self.buffers[id(a)], self.place(a, index), self.values[name])
 
-    def hoist(self, phase: Phase, along: int, index: dict[int, Var]) -> None:
+    def hoist(self, phase: Phase, along: int, index: Mapping[int, Place]) -> None:
         """Assign before the loop what is the same in all its steps."""
         moving: set[str] = set()
         for s in phase.full:
@@ -99,7 +133,7 @@ class Statements:
             else:
                 self.statement(s, index)
 
-    def body(self, phase: Phase, index: dict[int, Var]) -> None:
+    def body(self, phase: Phase, index: Mapping[int, Place]) -> None:
         """The statements of one step. Results are stored as soon as they are known, but after the
         last load: they may be written over operands."""
         here = [s for s in phase.full if s.name not in self.values]
@@ -116,6 +150,6 @@ class Statements:
         if last + 1 >= len(here):
             self.stores(early, index)
 
-    def stores(self, those: Sequence[tuple[Access, str]], index: dict[int, Var]) -> None:
+    def stores(self, those: Sequence[tuple[Access, str]], index: Mapping[int, Place]) -> None:
         for a, name in those:
             self.store(a, name, index)
