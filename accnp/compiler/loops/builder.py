@@ -20,6 +20,7 @@ from accnp.compiler.loops.ir import (
     Cast,
     Const,
     Expr,
+    Fold,
     For,
     Heap,
     If,
@@ -93,6 +94,7 @@ class Builder:
         self.first, self.last = Var("lo"), Var("hi")
         self.buffers: list[Buffer] = []
         self.integers: list[Var] = []
+        self._stack: list[Buffer] = []
         self._heap: list[Heap] = []
         self._blocks: list[list[Stmt]] = [[]]
         self._names = {"lo", "hi"}
@@ -118,6 +120,11 @@ class Builder:
         self.integers.append(Var(self.fresh(name)))
         return self.integers[-1]
 
+    def stack(self, name: str, of: DType, length: int) -> Buffer:
+        """Add a buffer on the stack."""
+        self._stack.append(Buffer(self.fresh(name), of, length))
+        return self._stack[-1]
+
     def heap(self, name: str, of: DType, length: Var) -> Buffer:
         """Add a buffer on the heap whose length is an argument."""
         self._heap.append(Heap(Buffer(self.fresh(name), of), length))
@@ -138,6 +145,12 @@ class Builder:
     def store(self, buffer: Buffer, index: Expr, value: Expr) -> None:
         """Write an element."""
         self.add(Store(buffer, index, value))
+
+    def fold(self, name: str, combine: str, buffer: Buffer, start: Expr, extent: Expr) -> Var:
+        """Fold some elements of a buffer."""
+        result = Var(self.fresh(name), buffer.dtype)
+        self.add(Fold(result, combine, buffer, start, extent))
+        return result
 
     @contextmanager
     def loop(
@@ -183,8 +196,8 @@ class Builder:
         """Return the kernel."""
         (body,) = self._blocks
         return Kernel(
-            self.first, self.last, tuple(self.buffers), tuple(self.integers), (),
-            tuple(body), heap=tuple(self._heap),
+            self.first, self.last, tuple(self.buffers), tuple(self.integers),
+            tuple(self._stack), tuple(body), heap=tuple(self._heap),
         )  # fmt: skip
 
 

@@ -22,9 +22,9 @@ def add_chunks(made: Statements) -> None:
     spec, b, out = made.spec, made.b, made.out
     check_folds(spec)
     (phase,) = spec.phases
-    chunks = max(1, -(-spec.reduced[0] // CHUNK))
+    chunks = max(1, -(-prod(spec.reduced) // CHUNK))
     out.extent = prod(spec.outer) * chunks
-    out.weight = spec.cost * min(spec.reduced[0], CHUNK)
+    out.weight = spec.cost * min(prod(spec.reduced), CHUNK)
     parts = []
     results = {name: a for a, name in phase.row_stores}
     for k, f in enumerate(phase.folds):
@@ -33,7 +33,7 @@ def add_chunks(made: Statements) -> None:
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
     count = made.integer("chunks", "chunks", chunks)
-    total = made.size(made.outer)
+    total = made.total()
     with b.loop("u", b.first, b.last) as loop:
         u = loop.index
         o = b.let("o", call("floordiv", u, count))

@@ -19,18 +19,18 @@ __all__ = ["check_folds", "folded"]
 
 def check_folds(spec: KernelSpec) -> None:
     """Raise Unsupported for folds that the loop IR does not cover yet."""
-    outer = len(spec.outer)
-    if len(spec.reduced) > 1:
-        raise Unsupported("folds of several axes")
+    outer, along = len(spec.outer), len(spec.outer) + len(spec.reduced) - 1
     if any(a.dtype.kind in "iu" and a.dtype.itemsize < 4 for a in spec.accesses):
         # Rows of int16 take 1.2 of the time of the text.
         raise Unsupported("folds of integers of 1 or 2 bytes")
     tiled = spec.form == "row" and len(spec.phases) == 1 and not spec.phases[0].stores
-    if tiled and spec.reduced and across(spec, outer, range(outer)) is not None:
+    if tiled and spec.reduced and across(spec, along, range(outer)) is not None:
         raise Unsupported("operands that lie across the rows")
     loads = [s.access for s in (*spec.row_head, *[x for p in spec.phases for x in p.full])]
-    if spec.reduced and any(
-        a is not None and a.strides[outer] not in (0, 1, *STRIDES) for a in loads
+    stores = [a for p in spec.phases for a, _ in p.stores]
+    if spec.reduced and (
+        any(a is not None and a.strides[along] not in (0, 1, *STRIDES) for a in loads)
+        or any(a.strides[along] != 1 for a in stores)
     ):
         raise Unsupported("strides")
 
@@ -51,7 +51,8 @@ def folded(
     with b.loop("b", start, stop, BLOCK) as loop:
         accs = [loop.carry(f"{f.name}_acc", _identity(f)) for f in phase.folds]
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
-        parts = _block(made, phase, index, loop, extent)
+        block = _block if len(made.spec.reduced) == 1 else _block_of_runs
+        parts = block(made, phase, index, loop, extent)
         results = [
             loop.follow(acc, _joined(f.combine, acc, part))
             for f, acc, part in zip(phase.folds, accs, parts, strict=True)
@@ -76,6 +77,37 @@ def _block(
             source = here[f.source].args[0] if wide else f.source
             part = block.fold("part", f.combine, made.values[source], wide)
             found.append(converted(part, covered(accumulator(f.dtype, f.combine))))
+    return found
+
+
+def _block_of_runs(
+    made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
+) -> list[Expr]:
+    """The folds of one block over several axes, which is filled by runs along the last one."""
+    b = made.b
+    *others, along = range(made.outer, made.outer + len(made.spec.reduced))
+    size = made.size(along)
+    values = {f.source: f.dtype for f in phase.folds}
+    buffers = {x: b.stack("part_values", covered(of), BLOCK) for x, of in values.items()}
+    end = b.let("end", affine((loop.index, 1), (extent, 1)))
+    first = call("floordiv", loop.index, size)
+    last = b.let("last", call("floordiv", affine((end, 1), constant=-1), size))
+    with b.loop("run", first, affine((last, 1), constant=1)) as runs:
+        run = b.let("begin", call("mul", runs.index, size))
+        begin = b.let("begin", call("fmax", run, loop.index))
+        stop = call("fmin", affine((run, 1), (size, 1)), end)
+        inner = made.indices(runs.index, others, "d")
+        in_run = b.let("q", affine((begin, 1), (run, -1)))
+        in_block = b.let("k", affine((begin, 1), (loop.index, -1)))
+        with b.loop("j", Const(0, I8), call("sub", stop, begin), independent=True) as steps:
+            at = Index(((in_run, 1), (steps.index, 1)))
+            made.body(phase, {**index, **inner, along: at})
+            for x, buffer in buffers.items():
+                b.store(buffer, affine((in_block, 1), (steps.index, 1)), made.values[x])
+    found = []
+    for f in phase.folds:
+        part = b.fold("part", f.combine, buffers[f.source], Const(0, I8), extent)
+        found.append(converted(part, covered(accumulator(f.dtype, f.combine))))
     return found
 
 

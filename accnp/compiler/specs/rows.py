@@ -7,6 +7,7 @@ it waits in the result that the last pass writes.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from math import prod
 
 from accnp.codegen.tiles import AHEAD, LINE
@@ -45,19 +46,23 @@ def add_rows(made: Statements) -> None:
             made.stores(phase.row_stores, index)
 
 
-def _one_pass(made: Statements, phase: Phase, index: dict[int, Var]) -> None:
+def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
     """A pass over a row."""
-    b = made.b
+    b, index = made.b, dict(outer)
     if not made.spec.reduced:
         made.body(phase, index)
         found = [made.values[f.source] for f in phase.folds]
     elif phase.folds:
-        found = folded(made, phase, index, Const(0, I8), made.size(made.outer))
+        found = folded(made, phase, index, Const(0, I8), made.total())
     elif phase.stores:
         found = []
         before = dict(made.values)
-        with b.loop("q", Const(0, I8), made.size(made.outer), independent=True) as loop:
-            made.body(phase, {**index, made.outer: loop.index})
+        axes = range(made.outer, made.outer + len(made.spec.reduced))
+        with ExitStack() as loops:
+            for d in axes:
+                loop = b.loop(f"q{d}", Const(0, I8), made.size(d), independent=d == axes[-1])
+                index[d] = loops.enter_context(loop).index
+            made.body(phase, index)
         made.values = before
     else:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -67,15 +68,25 @@ class Statements:
         sizes = (*self.spec.outer, *self.spec.reduced, *self.spec.inner)
         return self.integer(("n", d), f"n{d}", sizes[d])
 
+    def total(self) -> Var:
+        """How many elements are reduced."""
+        if len(self.spec.reduced) == 1:
+            return self.size(self.outer)
+        return self.integer("nr", "nr", prod(self.spec.reduced))
+
+    def indices(self, flat: Var, axes: Sequence[int], name: str) -> dict[int, Var]:
+        """The indices of some axes, of which one counts all elements."""
+        found: dict[int, Var] = {}
+        for d in reversed(axes[1:]):
+            size = self.size(d)
+            rest = self.b.let(f"{name}q{d}", call("floordiv", flat, size))
+            found[d] = self.b.let(f"{name}{d}", call("sub", flat, call("mul", rest, size)))
+            flat = rest
+        return {axes[0]: flat, **dict(reversed(found.items()))} if axes else {}
+
     def outer_indices(self, flat: Var) -> dict[int, Var]:
         """The indices of the outer axes, of which one counts all rows."""
-        found: dict[int, Var] = {}
-        for d in range(self.outer - 1, 0, -1):
-            size = self.size(d)
-            rest = self.b.let(f"oq{d}", call("floordiv", flat, size))
-            found[d] = self.b.let(f"o{d}", call("sub", flat, call("mul", rest, size)))
-            flat = rest
-        return {0: flat, **dict(reversed(found.items()))}
+        return self.indices(flat, range(self.outer), "o")
 
     def place(self, a: Access, index: Mapping[int, Place]) -> Expr:
         """The index of an access at the indices of some axes."""
@@ -90,6 +101,7 @@ class Statements:
                 whose = id(a) if a.store else (id(a.value), a.strides)
                 name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
                 factor = self.integer(("s", whose, d), name, stride)
+            assert isinstance(i, Var) or all(k == 1 for _, k in i.terms)
             if isinstance(i, Var):
                 terms.append((i, factor))
             elif isinstance(factor, Var):
