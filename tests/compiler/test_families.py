@@ -48,6 +48,7 @@ EXPRESSIONS = {
     "two folds": lambda x, y: ptp(x.reshape(50, 40)) + ptp((x * y).reshape(50, 40)),
     "sum of a part": lambda x, y: (x.reshape(50, 40)[:, 1:] / y[:39]).sum(),
     "var of axes": lambda x, y: x.reshape(5, 10, 40)[:, 2:].var((1, 2)),
+    "maximum of bytes": lambda x, y: (x * 99).astype("int8").reshape(50, 40).max(1),
     "maximum": lambda x, y: x.max(),
     "any": lambda x, y: (x > y).any(),
     "argmax": lambda x, y: x.argmax(),
@@ -85,7 +86,8 @@ def test_the_share_of_text_only_falls():
 @pytest.mark.parametrize(
     "name",
     ["add", "where", "uint8", "stencil", "strided", "broadcast", "sum", "mean of rows", "any",
-     "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes"],
+     "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes",
+     "maximum of bytes"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0

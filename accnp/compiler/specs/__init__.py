@@ -6,8 +6,7 @@ constant only where it is 0 or 1, so one kernel serves all shapes of a layout.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
 one function that adds its loops. What is covered so far, of bools, integers, float32 and float64:
-maps whose operands lie along the rows, and folds, in rows (in several passes) or in chunks, but not
-of integers of 1 or 2 bytes.
+maps and folds whose operands lie along the rows, folds in rows (in several passes) or in chunks.
 """
 
 from __future__ import annotations

@@ -19,10 +19,8 @@ __all__ = ["check_folds", "folded"]
 
 def check_folds(spec: KernelSpec) -> None:
     """Raise Unsupported for folds that the loop IR does not cover yet."""
-    outer, along = len(spec.outer), len(spec.outer) + len(spec.reduced) - 1
-    if any(a.dtype.kind in "iu" and a.dtype.itemsize < 4 for a in spec.accesses):
-        # Rows of int16 take 1.2 of the time of the text.
-        raise Unsupported("folds of integers of 1 or 2 bytes")
+    outer = len(spec.outer)
+    along = outer + len(spec.reduced) - 1
     tiled = spec.form == "row" and len(spec.phases) == 1 and not spec.phases[0].stores
     if tiled and spec.reduced and across(spec, along, range(outer)) is not None:
         raise Unsupported("operands that lie across the rows")
