@@ -248,6 +248,19 @@ def test_indices_whose_factors_move(index: str):
     assert bits(found) == bits(results(None, kernel, 100, 1, {"n": 2}, (0, 20)))
 
 
+@pytest.mark.parametrize(("code", "gathers"), [("f4", True), ("i8", True), ("i2", False)])
+def test_elements_that_are_far_apart_are_gathered(code: str, gathers: bool):
+    text = f"""
+    kernel k(a0: {code}[], a1: {code}[], n) for lo..hi {{
+      for i in lo..hi independent {{ a1[i] = neg(a0[<n*i + 3>]) }}
+    }}
+    """
+    kernel = parse_kernel(text)
+    assert ("gather" in lower(run_passes(kernel, Target(64)), 64, "nounwind")) == gathers
+    found = results(by_llvm, kernel, 700, 1, {"n": 7}, (1, 90))
+    assert bits(found) == bits(results(None, kernel, 700, 1, {"n": 7}, (1, 90)))
+
+
 # Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
 PASSES = """
 kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {

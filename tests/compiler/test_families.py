@@ -34,6 +34,8 @@ EXPRESSIONS = {
     "complex": lambda x, y: jnp.abs(x + 1j * y),
     "uint8": lambda x, y: x.astype("uint8") + 1,
     "strided": lambda x, y: x.reshape(50, 40)[::2, 1:] * 2,
+    "every fifth": lambda x, y: jnp.tanh(x[::5]),
+    "softmax of columns": lambda x, y: jnp.nn.softmax(x.reshape(50, 40).T, 1),
     "transposed": lambda x, y: x.reshape(50, 40).T + 1,
     "broadcast": lambda x, y: x.reshape(50, 40) + y[:40],
     "stencil": lambda x, y: x[1:-1] + x[2:] - 2 * x[:-2],
@@ -87,7 +89,7 @@ def test_the_share_of_text_only_falls():
     "name",
     ["add", "where", "uint8", "stencil", "strided", "broadcast", "sum", "mean of rows", "any",
      "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes",
-     "maximum of bytes"],
+     "maximum of bytes", "every fifth", "softmax of columns"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0

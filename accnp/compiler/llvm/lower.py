@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.llvm.accesses import Mask
+from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.bypassing import until_aligned
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, VECTORS, entry_text
 from accnp.compiler.llvm.functions import (
@@ -399,10 +399,12 @@ class _Vectors(VectorLoop):
             if isinstance(at, Vector):
                 self.fail("a load of computed places")
             return from_memory(of, self.f.b, self.f.b.load(self.f.b.gep(base, [at])))
-        if at.step not in (1, *STRIDES):
-            self.fail("a load of computed places")
         place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)
         kind = memory_type(of)
+        if at.step not in (1, *STRIDES):
+            if of.kind == "bool" or of.size not in SIZES:
+                self.fail("short numbers of places that are far apart")
+            return Vector(kind, self.gather_lanes(kind, place, self.steps(at.step)).name)
         if of.kind == "bool":
             raw = self.load_lanes(kind, place, at.step, mask)
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"

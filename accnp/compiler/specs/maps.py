@@ -9,7 +9,7 @@ from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Statements
-from accnp.ir.kernel import STRIDES, Phase
+from accnp.ir.kernel import Phase
 
 __all__ = ["add_map"]
 
@@ -31,10 +31,8 @@ def add_map(made: Statements) -> None:
                 made.store(a, name, {})
         return
     along = made.outer
-    for a in spec.accesses:
-        stride = a.strides[along]
-        if stride != 1 if a.store else stride not in (0, 1, *STRIDES):
-            raise Unsupported("strides")
+    if any(a.store and a.strides[along] != 1 for a in spec.accesses):
+        raise Unsupported("stores that are apart")
     if not spec.outer:
         made.out.extent, made.out.weight = spec.inner[0], spec.cost
         made.hoist(phase, along, {})
