@@ -95,6 +95,8 @@ def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]
     values = _live(builder.made, wanted)
     if turn(values, wanted):
         values = _live(builder.made, wanted)
+    if any(v.op.name == "dynamic_slice" for v in values):
+        values = imported("accnp.passes.slices").hold_slices(values, wanted, Value)
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i

@@ -1,5 +1,6 @@
 """Gathers of single elements inside of kernels, against NumPy and jax's modes."""
 
+import jax
 import numpy as np
 import pytest
 from passes.support import steps_of
@@ -92,6 +93,55 @@ def test_another_shape_of_a_gather_compiles_nothing():
     before = jnp.counters()["compiles"]
     f(V[:77], I[:3] % 77)
     assert jnp.counters()["compiles"] == before
+
+
+COSINES = np.cos(np.arange(50, dtype=np.float32))
+SLICES = {
+    "sum": (lambda m, x, i: x[i].sum(), ["split"]),
+    "dot": (lambda m, x, i: m.numpy.dot(x[i], COSINES), ["split"]),
+    "square": (lambda m, x, i: m.numpy.dot(x[i], x[i]), ["split"]),
+    "fused": (lambda m, x, i: m.numpy.exp(x[i] * 2 - 1).max(), ["split"]),
+    "two rows": (lambda m, x, i: (x[i] * x[i - 1]).sum(), ["split"]),
+    "a column": (lambda m, x, i: x[:, i].sum(), ["split"]),
+    "a block": (lambda m, x, i: m.lax.dynamic_slice(x, (i, 0), (3, 50)).sum(), ["split"]),
+    "of a view": (lambda m, x, i: x.T[i].sum(), ["split"]),
+    "of all in reverse": (lambda m, x, i: x[::-1, ::-1][i].min(), ["split"]),
+    # Slices with two readers or two coordinates, and those that are outputs, are copied.
+    "two readers": (lambda m, x, i: (x[i].sum(), x[i] * 2), ["dynamic_slice", "split", "map"]),
+    "two axes": (
+        lambda m, x, i: m.lax.dynamic_slice(x, (i, i), (3, 4)).sum(),
+        ["dynamic_slice", "split"],
+    ),
+    "an output": (lambda m, x, i: (x[i].sum(), x[i]), ["dynamic_slice", "split"]),
+}
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_a_reduction_reads_a_slice_where_it_is(name):
+    f, steps = SLICES[name]
+    found = steps_of(lambda x, i: f(jnp, x, i), X, np.int32(3))
+    places = "dynamic_slice" in steps  # these kernels compute where it begins
+    assert (found[found.index("dynamic_slice") :] if places else found) == steps
+    ours, theirs = jnp.jit(lambda x, i: f(jnp, x, i)), jax.jit(lambda x, i: f(jax, x, i))
+    for i in np.array([0, 3, -1, -90, 90], np.int32):
+        want = jax.tree.leaves(theirs(X, i))
+        for a, b in zip(jnp.tree.leaves(ours(X, i)), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_slices_of_what_a_loop_updates_are_read_before_that(size):
+    def run(m, x):
+        def step(i, state):
+            x, total = state
+            return x.at[i].set(2.0), total + (x[i] * x[i - 1]).sum()
+
+        return m.lax.fori_loop(0, size, step, (x, m.numpy.float32(0)))
+
+    x = X[:size, :size]
+    want = jax.jit(lambda x: run(jax, x))(x)
+    for a, b in zip(jnp.jit(lambda x: run(jnp, x))(x), want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 def test_gathers_of_one_value_per_row():
