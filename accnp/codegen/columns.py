@@ -26,7 +26,7 @@ from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
 from accnp.config import default_threads
 from accnp.ir.kernel import BLOCK, ROWS, Access, Fold, KernelSpec, Statement, dtype_code
 
-__all__ = ["column", "row_across", "walkable"]
+__all__ = ["column", "row_across", "tile_width", "walkable"]
 
 TILES = 2  # for each processor: wide tiles read longer pieces of memory
 LEAST = 4  # tiles in all, if the axis is long enough
@@ -44,10 +44,7 @@ def column(e: Any) -> None:
     (inner,) = e.of_inner
     turned = across(spec, inner, e.of_reduced) if len(spec.reduced) == 1 else None
     straight = turned is not None and _straight(spec, turned)
-    most = BLOCK if turned is None else WIDE
-    width = -(-spec.inner[0] * prod(spec.outer) // _tiles())
-    width = min(most, max(64, -(-width // 64) * 64))
-    tiles = -(-spec.inner[0] // width)
+    width, tiles = tile_width(spec, BLOCK if turned is None else WIDE)
     e.out.extent = prod(spec.outer) * tiles
     e.out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
     count = e.integer("tiles", "tiles", tiles)
@@ -146,6 +143,13 @@ def _is_plain(f: Fold, d: int) -> bool:
 def _tiles() -> int:
     """Into how many tiles the inner axis is cut; no bit of a result depends on it."""
     return max(LEAST, TILES * default_threads())
+
+
+def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
+    """The columns of a tile, at most so many, and the tiles of the inner axis."""
+    width = -(-spec.inner[0] * prod(spec.outer) // _tiles())
+    width = min(most, max(64, -(-width // 64) * 64))
+    return width, -(-spec.inner[0] // width)
 
 
 def walkable(spec: KernelSpec, d: int) -> bool:

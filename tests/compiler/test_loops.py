@@ -76,6 +76,9 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
         s[i] = select(a[<2*i + n*lo + -3>], inf:f8, -1e-300:f8)
       }
       for i2 in 0:i8..n independent vector(8, whole) { s[i2] = nan:f8 }
+      for r2 in lo..hi interchangeable {
+        for i3 in 0:i8..n independent { s[i3] = add(s[i3], x[<1*i3 + n*r2 + 0>]) }
+      }
       fold max r: f8 = s[0:i8] extent n
       fold or any: b1 = a[n] extent 7:i8
       reduce j in 0..n {
@@ -160,6 +163,7 @@ def vector(how: Vector, *body: object, step: int = 1) -> Kernel:
         (loop(Let(Q, Call("neg", (STEP,), I8)), Store(X, Index(((STEP, 1), (Q, 1))), ONE)), PLACE),
         (loop(Store(X, Index(((LO, STEP), (STEP, 1))), ONE)), PLACE),
         (loop(If(Const(True, B1), (Store(X, LO, ONE),))), PLACE),
+        (kernel(For(STEP, LO, HI, 1, (), interchangeable=True)), "may change places with"),
         (vector(Vector(16, "tail"), step=2), "vectors, and a step of 2"),
         (vector(Vector(16, "whole")), "whole vectors, and memory without room"),
         (vector(Vector(16, "tail", peel=True)), "peels steps, and bypasses no cache"),

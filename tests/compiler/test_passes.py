@@ -207,6 +207,72 @@ def test_results_that_are_read_again_stay_in_the_caches():
     assert "independent vector(16, tail) {" in print_kernel(vectorize(parse_kernel(text), 64))
 
 
+def test_the_few_results_of_folds_stay_in_the_caches():
+    text = """
+    kernel k(a0: f4[], a1: f4[], n) for lo..hi {
+      stack s: f4[1024]
+      for o in lo..hi {
+        for j in 0:i8..n independent { a1[<1*j + n*o + 0>] = mul(a0[j], s[j]) }
+      }
+    }
+    """
+    assert "independent vector(16, tail) {" in print_kernel(vectorize(parse_kernel(text), 64))
+
+
+COLUMNS = """
+kernel k(a: f4[], b: f4[], y: f4[], z: f4[], n, rows) for lo..hi {
+  stack sums: f4[1024]
+  for j in 0:i8..n independent { sums[j] = 0.0:f4 }
+  for r in lo..rows interchangeable {
+    let t: f4 = b[r]
+    for j_0 in 0:i8..n independent {
+      let u: f4 = a[<1*j_0 + n*r + 0>]
+      STORE
+      sums[j_0] = add(sums[j_0], mul(t, u))
+    }
+  }
+  for j_1 in 0:i8..n independent { y[j_1] = sums[j_1] }
+}
+"""
+
+
+def test_rows_are_joined_four_at_a_time():
+    found = run_passes(parse_kernel(COLUMNS.replace("STORE", "")), TARGET, count=3, check=True)
+    text = print_kernel(found)
+    group = text[text.index("step 4 {") : text.index("for r in rest..rows {")]
+    assert group.count("= b[") == group.count("= a[") == 4
+    assert group.count("sums[j_0_0] = ") == 1
+    assert group.count("add(sums[j_0_0], ") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (" interchangeable", ""),
+        ("let u:", "let v: f4 = sq(t) let w: f4 = sq(v) let x: f4 = sq(w) let u:"),  # long
+        ("0:i8..n independent {\n      let u", "0:i8..r independent {\n      let u"),
+    ],
+)
+def test_other_rows_are_joined_one_after_the_other(old: str, new: str):
+    kernel = parse_kernel(COLUMNS.replace("STORE", "").replace(old, new))
+    assert "step 4" not in print_kernel(run_passes(kernel, TARGET, check=True))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 8, 11])
+def test_joined_rows_have_the_same_bits(rows: int):
+    kernel = parse_kernel(COLUMNS.replace("STORE", "z[<1*j_0 + n*r + 0>] = neg(u)"))
+    assert "step 4" in print_kernel(run_passes(kernel, TARGET, check=True))
+    found = []
+    for count in (0, len(pipeline.PASSES)):
+        rng = np.random.default_rng(0)
+        a, b = (rng.normal(size=n).astype(np.float32) for n in (77, 11))
+        y, z = np.zeros(7, np.float32), np.zeros(77, np.float32)
+        done = run_passes(kernel, TARGET, count)
+        run(done, {"a": a, "b": b, "y": y, "z": z}, {"n": 7, "rows": rows}, 0, 1)
+        found.append(y.tobytes() + z.tobytes())
+    assert found[0] == found[1]
+
+
 def test_division_of_long_integers_has_no_vectors():
     text = MAP.replace("VALUE", "f4(rem(i, 3:i8))")
     assert "vector" not in print_kernel(vectorize(parse_kernel(text), 64))

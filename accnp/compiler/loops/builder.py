@@ -154,15 +154,17 @@ class Builder:
 
     @contextmanager
     def loop(
-        self, name: str, start: Expr, stop: Expr, step: int = 1, independent: bool = False
-    ) -> Iterator[Loop]:
+        self, name: str, start: Expr, stop: Expr, step: int = 1, independent: bool = False,
+        interchangeable: bool = False,
+    ) -> Iterator[Loop]:  # fmt: skip
         """Make a loop of the statements inside."""
         loop = Loop(self, Var(self.fresh(name)))
         self._blocks.append([])
         yield loop
         body = tuple(self._blocks.pop())
         carried = tuple(loop.carried)
-        self.add(For(loop.index, start, stop, step, body, independent, carried))
+        made = For(loop.index, start, stop, step, body, independent, carried)
+        self.add(made._replace(interchangeable=interchangeable))
 
     @contextmanager
     def when(self, test: Expr) -> Iterator[None]:

@@ -136,7 +136,11 @@ class Vector(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop. Steps that are `independent` may be done in any order, and side by side."""
+    """A loop. Steps that are `independent` may be done in any order, and side by side.
+
+    An `interchangeable` loop ends with a loop of independent steps, with which it may change
+    places: all its own steps may be done for one of those inside before the next one of these.
+    """
 
     index: Var
     start: Expr
@@ -146,6 +150,7 @@ class For(NamedTuple):
     independent: bool = False
     carried: tuple[Carried, ...] = ()
     vector: Vector | None = None
+    interchangeable: bool = False
 
 
 class If(NamedTuple):

@@ -11,7 +11,7 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
               | NAME "[" expr "]" "=" expr
               | "prefetch" NAME "[" expr "]"
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
-                ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
+                ["interchangeable"] ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
               | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
               | "reduce" NAME "in" "0" ".." expr "{" statement* (fold "of" expr)* "}"
@@ -252,6 +252,7 @@ class _Parser:
         stop = self.expr()
         step = self.integer() if self.accept("step") else 1
         independent = self.accept("independent")
+        interchangeable = self.accept("interchangeable")
         vector = self.vector() if self.accept("vector") else None
         var = self.new(index)
         heads: list[tuple[Var, Expr, str]] = []
@@ -271,7 +272,7 @@ class _Parser:
             carried.append((carry, initial, self.expr(), result))
         self.expect("}")
         made = tuple([Carried(v, x, y, self.new(r, v.dtype)) for v, x, y, r in carried])
-        return For(var, start, stop, step, body, independent, made, vector)
+        return For(var, start, stop, step, body, independent, made, vector, interchangeable)
 
     def vector(self) -> Vector:
         self.expect("(")

@@ -83,6 +83,7 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
     elif isinstance(s, For):
         words = [f"for {s.index.name} in {print_expr(s.start)}..{print_expr(s.stop)}"]
         words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent
+        words += ["interchangeable"] * s.interchangeable
         if s.vector is not None:
             facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
             words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")

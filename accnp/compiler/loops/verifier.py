@@ -175,6 +175,10 @@ class _Verifier:
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and hand on values")
             self.independent(s.index, s.body)
+        if s.interchangeable:
+            inner = s.body[-1] if s.body else None
+            right = isinstance(inner, For) and inner.independent and not s.carried
+            self.check(right, f"{name} may change places with a loop that there is not")
         if s.vector is not None:
             self.vector(s, s.vector)
 
@@ -196,35 +200,34 @@ class _Verifier:
             )
 
     def independent(self, index: Var, body: Sequence[Stmt]) -> None:
-        """Each buffer that is written is read and written at one place only, which differs from
-        step to step: it is the index, plus what is the same in all steps."""
+        """Each place that is written differs from step to step: it is the index, plus what is the
+        same in all steps. A buffer that is read as well is read there only."""
         name = index.name
-        places: dict[Buffer, set[Expr]] = {}
-        written: dict[Buffer, Store] = {}
+        loads: dict[Buffer, set[Expr]] = {}
+        stores: dict[Buffer, set[Expr]] = {}
         for inner in statements(body):
             for x in expressions(inner):
                 for part in subexpressions(x):
                     if isinstance(part, Load):
-                        places.setdefault(part.buffer, set()).add(part.index)
+                        loads.setdefault(part.buffer, set()).add(part.index)
             if isinstance(inner, Store):
-                places.setdefault(inner.buffer, set()).add(inner.index)
-                written[inner.buffer] = inner
+                stores.setdefault(inner.buffer, set()).add(inner.index)
             elif isinstance(inner, For | Reduce | Fold):
                 return  # loops inside are checked on their own
         inside = {x.var for x in statements(body) if isinstance(x, Let)} | {index}
-        for buffer, store in written.items():
+        for buffer, places in stores.items():
             self.check(
-                len(places[buffer]) == 1,
+                buffer not in loads or len(places | loads[buffer]) == 1,
                 f"steps of {name} read and write {buffer.name} at several places",
             )
-            x = store.index
-            moves = x == index or (
-                isinstance(x, Index)
-                and (index, 1) in x.terms
-                and [v for v in parts(x) if v in inside] == [index]
-            )
-            at = f"{buffer.name}[{print_expr(x)}]"
-            self.check(moves, f"steps of {name} write {at}, which may be one place")
+            for x in places:
+                moves = x == index or (
+                    isinstance(x, Index)
+                    and (index, 1) in x.terms
+                    and [v for v in parts(x) if v in inside] == [index]
+                )
+                at = f"{buffer.name}[{print_expr(x)}]"
+                self.check(moves, f"steps of {name} write {at}, which may be one place")
 
     def reduce(self, s: Reduce) -> None:
         self.typed(s.extent, I8, f"the extent of {s.index.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from accnp.compiler.loops.ir import (
     Buffer,
@@ -24,8 +24,8 @@ from accnp.compiler.loops.ir import (
 )
 
 __all__ = [
-    "accessed", "expressions", "fresh_name", "map_expr", "map_statement", "parts", "replace_loops",
-    "statements", "subexpressions",
+    "accessed", "assigned", "expressions", "fresh_name", "map_expr", "map_statement", "names_of",
+    "parts", "replace_loops", "statements", "subexpressions", "unlike",
 ]  # fmt: skip
 
 
@@ -108,20 +108,34 @@ def accessed(s: Stmt) -> set[Buffer]:
     return found | {x.buffer for x in inner if isinstance(x, Load)}
 
 
-def fresh_name(name: str, kernel: Kernel) -> str:
-    """Return a name, with a number behind it if the kernel has the name already."""
+def names_of(kernel: Kernel) -> set[str]:
+    """Return the names of the arguments, buffers and variables of a kernel."""
     taken = {x.name for x in (kernel.first, kernel.last, *kernel.integers)}
     taken |= {b.name for b in (*kernel.buffers, *kernel.stack)}
     taken |= {b.name for b, _ in kernel.heap}
     for s in statements(kernel.body):
-        if isinstance(s, Let):
-            taken.add(s.var.name)
-        elif isinstance(s, For):
-            taken |= {s.index.name, *[v.name for c in s.carried for v in (c.var, c.result)]}
-        elif isinstance(s, Reduce):
-            taken |= {s.index.name, *[f.result.name for f in s.folds]}
-        elif isinstance(s, Fold):
-            taken.add(s.result.name)
+        taken |= {v.name for v in assigned(s)}
+    return taken
+
+
+def assigned(s: Stmt) -> tuple[Var, ...]:
+    """Return the variables that a statement assigns, without those of statements in it."""
+    if isinstance(s, Let):
+        return (s.var,)
+    if isinstance(s, For):
+        return (s.index, *[v for c in s.carried for v in (c.var, c.result)])
+    if isinstance(s, Reduce):
+        return (s.index, *[f.result for f in s.folds])
+    return (s.result,) if isinstance(s, Fold) else ()
+
+
+def fresh_name(name: str, kernel: Kernel) -> str:
+    """Return a name, with a number behind it if the kernel has the name already."""
+    return unlike(name, names_of(kernel))
+
+
+def unlike(name: str, taken: Set[str]) -> str:
+    """Return a name that is not taken: this one, or with a number behind it."""
     return next(n for n in (name, *[f"{name}_{k}" for k in range(len(taken))]) if n not in taken)
 
 

@@ -94,9 +94,12 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
 
 def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     """Whether a loop stores results only, which no other statement reads or writes: these are
-    better left in the caches."""
+    better left in the caches. So are those of a tile of folds, which are few."""
     stores = [x for x in s.body if isinstance(x, Store)]
     if not stores or (vector_bytes < LINE and len(stores) > 1):
+        return False
+    parts = [p for inner in s.body for x in expressions(inner) for p in subexpressions(x)]
+    if any(isinstance(p, Load) and p.buffer in kernel.stack for p in parts):
         return False
     written = {x.buffer for x in stores}
     return not written & set(kernel.stack) and not any(

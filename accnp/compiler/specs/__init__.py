@@ -6,7 +6,8 @@ constant only where it is 0 or 1, so one kernel serves all shapes of a layout.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
 one function that adds its loops. What is covered so far, of bools, integers, float32 and float64:
-maps and folds whose operands lie along the rows, folds in rows (in several passes) or in chunks.
+maps and folds whose operands lie along the rows, folds in rows (in several passes), in chunks, or
+in columns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from accnp.codegen.short import is_picked, is_short
 from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
+from accnp.compiler.specs.columns import add_columns
 from accnp.compiler.specs.maps import add_map
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.statements import Statements
@@ -23,7 +25,7 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["build"]
 
-_FORMS = {"map": add_map, "row": add_rows, "split": add_chunks}
+_FORMS = {"map": add_map, "row": add_rows, "split": add_chunks, "column": add_columns}
 
 
 def build(spec: KernelSpec) -> tuple[Kernel, Generated]:

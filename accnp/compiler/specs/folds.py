@@ -9,12 +9,12 @@ from accnp.codegen.tiles import across
 from accnp.compiler.formulas import Unsupported, converted, expression
 from accnp.compiler.loops.builder import Loop, affine, call
 from accnp.compiler.loops.functions import identity
-from accnp.compiler.loops.ir import Const, Expr, Index, Var
-from accnp.compiler.loops.types import B1, I8
+from accnp.compiler.loops.ir import Const, Expr, Index, Var, dtype
+from accnp.compiler.loops.types import B1, I8, DType
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.kernel import BLOCK, Fold, KernelSpec, Phase
+from accnp.ir.kernel import BLOCK, KernelSpec, Phase
 
-__all__ = ["check_folds", "folded"]
+__all__ = ["check_folds", "folded", "joined", "start_of"]
 
 
 def check_folds(spec: KernelSpec) -> None:
@@ -43,12 +43,17 @@ def folded(
         holds = expression(text, [made.values.get(a, Const(0, I8)) for a in args])
         stop = b.let("stop", call("select", holds, stop, start))
     with b.loop("b", start, stop, BLOCK) as loop:
-        accs = [loop.carry(f"{f.name}_acc", _identity(f)) for f in phase.folds]
+        accs = [
+            loop.carry(
+                f"{f.name}_acc", start_of(f.combine, covered(accumulator(f.dtype, f.combine)))
+            )
+            for f in phase.folds
+        ]
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
         block = _block if len(made.spec.reduced) == 1 else _block_of_runs
         parts = block(made, phase, index, loop, extent)
         results = [
-            loop.follow(acc, _joined(f.combine, acc, part))
+            loop.follow(acc, joined(f.combine, acc, part))
             for f, acc, part in zip(phase.folds, accs, parts, strict=True)
         ]
     made.values = before
@@ -105,15 +110,14 @@ def _block_of_runs(
     return found
 
 
-def _identity(f: Fold) -> Const:
-    """What a fold starts from."""
-    to = covered(accumulator(f.dtype, f.combine))
-    return Const(identity(f.combine, to), to)
+def start_of(combine: str, to: DType) -> Const:
+    """Return what a fold starts from."""
+    return Const(identity(combine, to), to)
 
 
-def _joined(combine: str, x: Expr, y: Expr) -> Expr:
-    """Two results of a fold as one."""
+def joined(combine: str, x: Expr, y: Expr) -> Expr:
+    """Return two results of a fold as one."""
     functions = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}
-    if isinstance(x, Var) and x.dtype == B1:
+    if dtype(x) == B1:
         functions = {"max": "or", "min": "and", "sum": "or", "prod": "and"}
     return call(functions.get(combine, combine), x, y)

@@ -88,6 +88,15 @@ class Statements:
         """The indices of the outer axes, of which one counts all rows."""
         return self.indices(flat, range(self.outer), "o")
 
+    def reduced_indices(self, flat: Var) -> dict[int, Var]:
+        """The indices of the reduced axes, of which one counts all elements that are folded."""
+        return self.indices(flat, self.of_reduced, "d")
+
+    @property
+    def of_reduced(self) -> range:
+        """The reduced axes."""
+        return range(self.outer, self.outer + len(self.spec.reduced))
+
     def place(self, a: Access, index: Mapping[int, Place]) -> Expr:
         """The index of an access at the indices of some axes."""
         terms: list[tuple[Var, int | Var]] = []

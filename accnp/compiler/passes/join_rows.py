@@ -1,0 +1,151 @@
+"""Do several steps at once of a loop that may change places with the one inside: rows that are
+joined to the same memory in turn load and store it once for some of them.
+
+for r in rb..re interchangeable {       for r in rb..rest step 4 {
+  for j in 0..m independent {             for j in 0..m independent {
+    sums[j] = add(sums[j], a[r, j])         let x: f4 = add(sums[j], a[r, j])
+  }                                         let y: f4 = add(x, a[r + 1, j]) ...
+}                                           sums[j] = ...
+
+Each element of memory is changed in the order of the steps, as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+)
+from accnp.compiler.loops.types import I8
+from accnp.compiler.loops.visiting import (
+    assigned,
+    expressions,
+    map_expr,
+    map_statement,
+    names_of,
+    replace_loops,
+    subexpressions,
+    unlike,
+)
+
+__all__ = ["join_rows"]
+
+GROUP = 4  # steps that are done at once
+SHORT = 12  # assignments of them, above which the text would be too long
+
+
+def join_rows(kernel: Kernel) -> Kernel:
+    """Return a kernel whose loops around a loop of independent steps do several steps at once."""
+    names: set[str] = set()
+
+    def change(s: For | Reduce) -> Sequence[Stmt] | None:
+        if not isinstance(s, For) or not _is_joinable(s):
+            return None
+        if not names:
+            names.update(names_of(kernel))
+        return _joined(s, names)
+
+    return kernel._replace(body=replace_loops(kernel.body, change))
+
+
+def _is_joinable(s: For) -> bool:
+    """Whether a loop may change places with the one inside, and its steps are short enough."""
+    if not s.interchangeable or s.step != 1:
+        return False
+    *before, inner = s.body
+    if not isinstance(inner, For) or inner.step != 1 or not _are_plain(before, inner.body):
+        return False
+    lets = [x for x in inner.body if isinstance(x, Let)]
+    loads = [x for x in before if any(isinstance(p, Load) for p in _parts(x))]
+    if GROUP * (len(lets) + len(loads)) > SHORT:
+        return False
+    limits = [p for x in (inner.start, inner.stop) for p in subexpressions(x)]
+    return not _own(s).intersection(limits)
+
+
+def _are_plain(before: Sequence[Stmt], body: Sequence[Stmt]) -> bool:
+    return all(isinstance(x, Let) for x in before) and all(isinstance(x, Let | Store) for x in body)
+
+
+def _own(s: For) -> set[Expr]:
+    """What differs from step to step of a loop around another one."""
+    return {s.index, *[v for x in s.body[:-1] for v in assigned(x)]}
+
+
+def _parts(s: Stmt) -> list[Expr]:
+    return [p for x in expressions(s) for p in subexpressions(x)]
+
+
+def _joined(s: For, names: set[str]) -> list[Stmt]:
+    """A loop over groups of steps, and one over those that are left."""
+
+    def fresh(v: Var) -> Var:
+        found = v._replace(name=unlike(v.name, names))
+        names.add(found.name)
+        return found
+
+    *before, inner = s.body
+    assert isinstance(inner, For)
+    moving = _own(s) | {v for x in inner.body for v in assigned(x)}
+    rest, r, j = (fresh(v) for v in (Var("rest"), s.index, inner.index))
+    steps = call("sub", s.stop, s.start)
+    whole = call("mul", call("floordiv", steps, Const(GROUP, I8)), Const(GROUP, I8))
+    heads: list[Stmt] = []
+    body: list[Stmt] = []
+    last: dict[tuple[Buffer, Expr], Var] = {}  # what elements of memory are after some steps
+    for k in range(GROUP):
+        known = {s.index: r if k == 0 else fresh(s.index), inner.index: j}
+        if k:
+            heads.append(Let(known[s.index], affine((r, 1), constant=k)))
+        for to, those in ((heads, before), (body, inner.body)):
+            for x in those:
+                new = map_statement(x, lambda e, known=known: _renamed(e, known, last))
+                if isinstance(x, Store) and moving.intersection(subexpressions(x.index)):
+                    to.append(new)
+                elif isinstance(new, Store):
+                    var = fresh(Var(new.buffer.name, new.buffer.dtype))
+                    to.append(Let(var, new.value))
+                    last[new.buffer, new.index] = var
+                elif isinstance(new, Let):
+                    known[new.var] = fresh(new.var)
+                    to.append(new._replace(var=known[new.var]))
+    body += [Store(buffer, index, var) for (buffer, index), var in last.items()]
+    loop = inner._replace(index=j, body=tuple(body))
+    return [
+        Let(rest, call("add", s.start, whole)),
+        For(r, s.start, rest, GROUP, (*heads, loop)),
+        s._replace(start=rest, interchangeable=False),
+    ]
+
+
+def _renamed(x: Expr, known: Mapping[Var, Var], last: Mapping[tuple[Buffer, Expr], Var]) -> Expr:
+    """An expression with other variables, and what was assigned to memory in place of loads."""
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Var):
+            return known.get(part)
+        if isinstance(part, Index):
+            terms = [
+                (known.get(v, v), known.get(k, k) if isinstance(k, Var) else k)
+                for v, k in part.terms
+            ]
+            return Index(tuple(terms), part.constant)
+        if isinstance(part, Load):
+            at = part.buffer, map_expr(part.index, change)
+            return last.get(at, Load(*at))
+        return None
+
+    return map_expr(x, change)

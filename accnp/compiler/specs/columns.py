@@ -1,0 +1,129 @@
+"""Folds of columns: a kernel of which each step folds a tile of columns that lie side by side.
+
+The sums of a tile are memory on the stack, to which the rows are joined in turn, `ROWS` of them to
+one partial result. The order is that of the loops; `passes.join_rows` does several rows in one
+step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+
+from accnp.codegen.columns import tile_width
+from accnp.codegen.cpu import generate
+from accnp.codegen.folds import accumulator, condition
+from accnp.codegen.tiles import across
+from accnp.compiler.formulas import Unsupported, converted, expression
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import Buffer, Const, Index, Load, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.ir.kernel import BLOCK, ROWS, Fold, KernelSpec
+
+__all__ = ["add_columns"]
+
+_ZERO = Const(0, I8)
+
+
+def add_columns(made: Statements) -> None:
+    """Each step folds over all reduced indices for one tile of inner indices."""
+    spec, b, out = made.spec, made.b, made.out
+    inner = made.along
+    _check(spec, inner)
+    width, tiles = tile_width(spec, BLOCK)
+    out.extent = prod(spec.outer) * tiles
+    out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
+    count = made.integer("tiles", "tiles", tiles)
+    wide = made.integer("width", "width", width)
+    out.tiny = partial(generate, spec, tiny=True)
+    (phase,) = spec.phases
+    totals = [
+        b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
+    ]
+    sums = [b.stack("sums", covered(f.dtype), BLOCK) for f in phase.folds]
+    with b.loop("u", b.first, b.last) as loop:
+        o = b.let("o", call("floordiv", loop.index, count))
+        tile = call("sub", loop.index, call("mul", o, count))
+        begin = b.let("j0", call("mul", tile, wide))
+        m = b.let("m", call("fmin", affine((made.size(inner), 1), (begin, -1)), wide))
+        index = made.outer_indices(o) if spec.outer else {}
+        _fill(made, totals, phase.folds, m)
+        rows = made.total()
+        if condition(phase, made.of_reduced) is not None:
+            rows = _wanted(made, index, begin, m, rows)
+        with b.loop("rb", _ZERO, rows, ROWS) as blocks:
+            _fill(made, sums, phase.folds, m)
+            end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
+            _join(made, sums, index, (blocks.index, end), begin, m)
+            with b.loop("j", _ZERO, m, independent=True) as steps:
+                j = steps.index
+                for total, part, f in zip(totals, sums, phase.folds, strict=True):
+                    more = converted(Load(part, j), total.dtype)
+                    b.store(total, j, joined(f.combine, Load(total, j), more))
+        with b.loop("j", _ZERO, m, independent=True) as steps:
+            here = {**index, inner: Index(((begin, 1), (steps.index, 1)))}
+            for total, f in zip(totals, phase.folds, strict=True):
+                value = converted(Load(total, steps.index), covered(f.dtype))
+                made.values[f.name] = b.let(f.name, value)
+            for s in phase.row:
+                made.statement(s, here)
+            made.stores(phase.row_stores, here)
+
+
+def _check(spec: KernelSpec, inner: int) -> None:
+    """Raise Unsupported for what the loop IR does not cover yet."""
+    outer, reduced = len(spec.outer), len(spec.reduced)
+    if reduced == 1 and across(spec, inner, range(outer, outer + 1)) is not None:
+        raise Unsupported("operands that lie across the columns")
+    if any(a.store and a.strides[inner] != 1 for a in spec.accesses):
+        raise Unsupported("strides")
+
+
+def _fill(made: Statements, buffers: Sequence[Buffer], folds: Sequence[Fold], m: Var) -> None:
+    """Assign what folds start from."""
+    with made.b.loop("j", _ZERO, m, independent=True) as steps:
+        for buffer, f in zip(buffers, folds, strict=True):
+            made.b.store(buffer, steps.index, start_of(f.combine, buffer.dtype))
+
+
+def _join(
+    made: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
+    begin: Var, m: Var,
+) -> None:  # fmt: skip
+    """Join rows to the sums in turn."""
+    b, inner = made.b, made.along
+    (phase,) = made.spec.phases
+    before = dict(made.values)
+    with b.loop("r", *rows, interchangeable=True) as loop:
+        row = made.reduced_indices(loop.index)
+        for s in phase.full:  # what is the same in all columns of a row is loaded before
+            if s.access is not None and not s.access.strides[inner]:
+                made.statement(s, {**index, **row})
+        with b.loop("j", _ZERO, m, independent=True) as steps:
+            j = steps.index
+            # Addresses are sums in this order: what is the same in all rows comes first.
+            here: dict[int, Place] = {**index, inner: Index(((begin, 1), (j, 1))), **row}
+            made.body(phase, here)
+            for part, f in zip(sums, phase.folds, strict=True):
+                b.store(part, j, joined(f.combine, Load(part, j), made.values[f.source]))
+    made.values = before
+
+
+def _wanted(made: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
+    """The rows, or none if in no column of a tile anything but zeros is added."""
+    b = made.b
+    found = condition(made.spec.phases[0], made.of_reduced)
+    assert found is not None
+    text, args, loads = found
+    before = dict(made.values)
+    with b.loop("j", _ZERO, m) as steps:
+        some = steps.carry("some", _ZERO)
+        for s in loads:
+            made.statement(s, {**index, made.along: Index(((begin, 1), (steps.index, 1)))})
+        holds = expression(text, [made.values.get(a, _ZERO) for a in args])
+        after = steps.follow(some, call("or", some, converted(holds, I8)))
+    made.values = before
+    return b.let("limit", call("select", call("ne", after, _ZERO), rows, _ZERO))
