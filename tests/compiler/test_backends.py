@@ -261,6 +261,35 @@ def test_elements_that_are_far_apart_are_gathered(code: str, gathers: bool):
     assert bits(found) == bits(results(None, kernel, 700, 1, {"n": 7}, (1, 90)))
 
 
+@pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
+@pytest.mark.parametrize(
+    ("index", "gathers"),
+    [("i8(k)", True), ("add(<1*i + 2>, mul(i8(k), n))", True), ("add(<1*i + 2>, i8(same))", False),
+     ("add(i8(k), add(w, i8(same)))", True), ("w", True), ("i8(same)", False)],
+)  # fmt: skip
+def test_computed_places(code: str, index: str, gathers: bool):
+    text = f"""
+    kernel k(a0: {code}[], a1: {code}[], a2: i4[], a3: i8[], a4: {code}[], n) for lo..hi {{
+      let same: i4 = 5:i4
+      for i in lo..hi independent {{
+        let k: i4 = fmin(fmax(a2[i], 0:i4), 50:i4)
+        let w: i8 = fmin(fmax(a3[i], 0:i8), 50:i8)
+        a4[i] = a0[{index}]
+        a1[i] = a0[i]
+      }}
+    }}
+    """
+    kernel = parse_kernel(text)
+    verify(kernel)
+    short = code in ("i2", "b1")
+    made = run_passes(kernel, Target(64), check=True)
+    assert ("vector(" in print_kernel(made)) == (not (short and gathers))
+    assert ("gather" in lower(made, 64, "nounwind")) == (gathers and not short)
+    found = results(by_llvm, kernel, 300, 1, {"n": 3}, (1, 90))
+    assert bits(found) == bits(results(None, kernel, 300, 1, {"n": 3}, (1, 90)))
+    assert bits(found) == bits(results(by_text, kernel, 300, 1, {"n": 3}, (1, 90)))
+
+
 # Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
 PASSES = """
 kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {

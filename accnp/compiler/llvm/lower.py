@@ -48,8 +48,8 @@ from accnp.compiler.loops.ir import (
     Store,
     Var,
 )
-from accnp.compiler.loops.types import DType
-from accnp.compiler.loops.visiting import expressions, statements, subexpressions
+from accnp.compiler.loops.types import I4, DType
+from accnp.compiler.loops.visiting import addends, expressions, statements, subexpressions
 from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
@@ -393,26 +393,50 @@ class _Vectors(VectorLoop):
         return found
 
     def load(self, x: Load) -> Any:
-        at, of = self.value(x.index), x.buffer.dtype
-        base = self.f.pointers[x.buffer]
-        if not isinstance(at, Index):
-            if isinstance(at, Vector):
-                self.fail("a load of computed places")
-            return from_memory(of, self.f.b, self.f.b.load(self.f.b.gep(base, [at])))
-        place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)
+        of, base = x.buffer.dtype, self.f.pointers[x.buffer]
+        indices: list[Index] = []
+        vectors: list[Vector] = []
+        for term in addends(x.index):
+            # 16 indices of 32 bits are one vector.
+            inner = term.value if isinstance(term, loops.Cast) else term
+            short = loops.dtype(inner) == I4
+            v = self.value(inner if short else term)
+            if isinstance(v, Index):
+                indices.append(v)
+            elif isinstance(v, Vector):
+                vectors.append(v)
+            else:
+                base = self.f.b.gep(base, [self.f.b.sext(v, _I64) if short else v])
         kind = memory_type(of)
-        if at.step not in (1, *STRIDES):
+        if not indices and not vectors:
+            return from_memory(of, self.f.b, self.f.b.load(base))
+        for index in indices:
+            base = self.place(base, index)
+        if vectors or len(indices) > 1 or indices[0].step not in (1, *STRIDES):
             if of.kind == "bool" or of.size not in SIZES:
-                self.fail("short numbers of places that are far apart")
-            return Vector(kind, self.gather_lanes(kind, place, self.steps(at.step)).name)
+                self.fail("short numbers of computed places")
+            terms = [*vectors, *[self.steps(i.step) for i in indices]]
+            places = terms[0] if len(terms) == 1 else self.sum(terms)
+            return Vector(kind, self.gather_lanes(kind, base, places).name)
+        step, mask = indices[0].step, self.mask_at(x.buffer, x.index)
         if of.kind == "bool":
-            raw = self.load_lanes(kind, place, at.step, mask)
+            raw = self.load_lanes(kind, base, step, mask)
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return Vector(ir.IntType(1), self.put(text))
-        self.fetch(x, place, of.size * at.step)
+        self.fetch(x, base, of.size * step)
         if x.buffer in self.f.kernel.buffers:
-            self.read.append((place, of.size * self.n * at.step))
-        return Vector(kind, self.load_lanes(kind, place, at.step, mask))
+            self.read.append((base, of.size * self.n * step))
+        return Vector(kind, self.load_lanes(kind, base, step, mask))
+
+    def sum(self, terms: Sequence[Vector]) -> Vector:
+        """The sum of vectors of integers, in 64 bits."""
+        kind, found = vector("i64", self.n), ""
+        for v in terms:
+            name = v.name
+            if v.type != _I64:
+                name = self.put(f"sext {vector(v.type, self.n)} {name} to {kind}")
+            found = self.put(f"add {kind} {found}, {name}") if found else name
+        return Vector(_I64, found)
 
     def operation(self, name: str, args: Sequence[Expr], to: DType, write: Any) -> Any:
         values = [self.value(a) for a in args]

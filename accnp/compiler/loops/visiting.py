@@ -24,8 +24,8 @@ from accnp.compiler.loops.ir import (
 )
 
 __all__ = [
-    "accessed", "assigned", "expressions", "fresh_name", "map_expr", "map_statement", "names_of",
-    "parts", "replace_loops", "statements", "subexpressions", "unlike",
+    "accessed", "addends", "assigned", "expressions", "fresh_name", "map_expr", "map_statement",
+    "names_of", "parts", "replace_loops", "statements", "subexpressions", "unlike",
 ]  # fmt: skip
 
 
@@ -40,6 +40,13 @@ def parts(x: Expr) -> tuple[Expr, ...]:
     if isinstance(x, Index):
         return tuple([v for term in x.terms for v in term if isinstance(v, Var)])
     return ()
+
+
+def addends(x: Expr) -> list[Expr]:
+    """Return what adds up to an expression."""
+    if isinstance(x, Call) and x.function == "add":
+        return [a for part in x.args for a in addends(part)]
+    return [x]
 
 
 def subexpressions(x: Expr) -> Iterator[Expr]:

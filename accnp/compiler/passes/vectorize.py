@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, has_vector_form
 from accnp.compiler.loops.ir import (
@@ -24,17 +24,20 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.visiting import (
     accessed,
+    addends,
     expressions,
     replace_loops,
     statements,
     subexpressions,
 )
+from accnp.ir.kernel import STRIDES
 
 __all__ = ["vectorize"]
 
 LANES = 64  # at most
 LINE = 64  # bytes of a cache line
 LONG = 16  # instructions of a body of which four vectors go side by side,
+GATHER = 8  # where a load of computed places, which waits for the cache, is so many,
 SEVERAL = 8  # unless it reads and writes so many arrays, and calls no function: memory is slower
 SHORT = 32  # instructions of a body that has a copy without mask, for whole vectors
 
@@ -73,6 +76,9 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     if not all(_has_form(p) for p in parts):
         return None
     loads = [p for p in parts if isinstance(p, Load)]
+    moving = _moving(s)
+    if not all(_is_loaded(x, s, moving, vector_bytes) for x in loads):
+        return None
     stores = [x for x in s.body if isinstance(x, Store)]
     buffers = {x.buffer for x in (*loads, *stores)}
     far = any(isinstance(p, Call) and not FUNCTIONS[p.function].simple for p in parts)
@@ -80,7 +86,8 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     # Vectors side by side where there are 32 registers, and four of them for functions in any
     # case: these are chains of dependent instructions, of which few steps are under way at the
     # same time. With 16 registers short bodies do two, which are a line of memory.
-    many = flat and size >= LONG and (len(buffers) < SEVERAL or far)
+    gathers = sum([isinstance(x.index, Call | Cast | Load) for x in loads])
+    many = flat and size + GATHER * gathers >= LONG and (len(buffers) < SEVERAL or far)
     two = flat if vector_bytes == 64 else size <= SHORT and not far
     side = 4 if many else 2 if two else 1
     lanes = min(LANES, side * vector_bytes // max([b.dtype.size for b in buffers]))
@@ -115,6 +122,30 @@ def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
 
 def _has_form(x: Expr) -> bool:
     return not isinstance(x, Call) or has_vector_form(x.function, dtype(x.args[0]))
+
+
+def _moving(s: For) -> set[Expr]:
+    """The variables that change from step to step."""
+    found: set[Expr] = {s.index}
+    for x in s.body:
+        if isinstance(x, Let) and not found.isdisjoint(subexpressions(x.value)):
+            found.add(x.var)
+    return found
+
+
+def _is_loaded(x: Load, s: For, moving: Set[Expr], vector_bytes: int) -> bool:
+    """Whether vectors of what is loaded need no load for each lane."""
+    size = 1 if x.buffer.dtype.kind == "bool" else x.buffer.dtype.size
+    if size >= 4:
+        return True
+    terms = [t for t in addends(x.index) if not moving.isdisjoint(subexpressions(t))]
+    if not terms or terms == [s.index]:
+        return True
+    if len(terms) > 1 or not isinstance(terms[0], Index):
+        return False
+    steps = [k if v == s.index else v for v, k in terms[0].terms if s.index in (v, k)]
+    shuffled = size == 2 and vector_bytes == LINE
+    return len(steps) == 1 and (steps[0] == 1 or (shuffled and steps[0] in STRIDES))
 
 
 def _weight(x: Expr) -> int:

@@ -36,8 +36,8 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     Unsupported
         If the loop IR does not cover it yet.
     """
-    if spec.fastmath or any(a.terms for a in spec.accesses):
-        raise Unsupported("approximate functions, or computed places")
+    if spec.fastmath:
+        raise Unsupported("approximate functions")
     if is_picked(spec) or is_short(spec):
         raise Unsupported("short axes")
     add = _FORMS.get(spec.form)

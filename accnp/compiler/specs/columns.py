@@ -100,7 +100,7 @@ def _join(
     with b.loop("r", *rows, interchangeable=True) as loop:
         row = made.reduced_indices(loop.index)
         for s in phase.full:  # what is the same in all columns of a row is loaded before
-            if s.access is not None and not s.access.strides[inner]:
+            if s.access is not None and not s.args and not s.access.strides[inner]:
                 made.statement(s, {**index, **row})
         with b.loop("j", _ZERO, m, independent=True) as steps:
             j = steps.index

@@ -9,9 +9,9 @@ import numpy as np
 
 from accnp.codegen.generated import Generated
 from accnp.compiler.formulas import Unsupported, converted, expression
-from accnp.compiler.loops.builder import Builder, affine, call, plus
-from accnp.compiler.loops.ir import Buffer, Expr, Index, Load, Var
-from accnp.compiler.loops.types import DType, dtype_of
+from accnp.compiler.loops.builder import Builder, affine, call, cast, plus
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
+from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["Place", "Statements", "covered"]
@@ -121,6 +121,17 @@ class Statements:
                 constant += factor * i.constant
         return affine(*terms, constant=constant)
 
+    def element(self, s: Statement, a: Access, index: Mapping[int, Place]) -> Expr:
+        """The index of a load, with the terms that are computed."""
+        at = self.place(a, index)
+        for k, (name, (stride, _)) in enumerate(zip(s.args, a.terms, strict=True)):
+            term: Expr = cast(self.values[name], I8)
+            if stride != 1:
+                step = self.integer(("m", id(a), k), f"a{a.number}m{k}", stride)
+                term = call("mul", term, step)
+            at = term if at == Const(0, I8) else call("add", at, term)
+        return at
+
     # --- statements ---
 
     def value(self, s: Statement, index: Mapping[int, Place]) -> Expr:
@@ -129,7 +140,7 @@ class Statements:
         if s.access is not None and id(s.access) in self.kept:
             return Load(self.kept[id(s.access)], index[self.outer])
         if s.access is not None:
-            return Load(self.buffers[id(s.access)], self.place(s.access, index))
+            return Load(self.buffers[id(s.access)], self.element(s, s.access, index))
         if s.index is not None:
             offset = self.integer(("o", id(s.index)), f"x{len(self.known)}o", s.index.offset)
             return converted(plus(self.place(s.index, index), offset), to)
