@@ -19,7 +19,8 @@ from accnp.codegen.folds import accumulator, combined, identity
 from accnp.ir.kernel import ROWS, KernelSpec, Phase, Statement, dtype_code
 
 __all__ = [
-    "LANES", "is_picked", "is_short", "picked_map", "short_column", "short_map", "short_row",
+    "DEAR", "LANES", "in_lanes", "is_picked", "is_short", "picked_map", "short_column", "short_map",
+    "short_row",
 ]  # fmt: skip
 
 # Elements of a folded or an inner axis that are written out, and statements in all.
@@ -281,7 +282,7 @@ def short_column(e: Any) -> None:
     """Column form with a short inner axis: one accumulator for each column, in registers."""
     spec = e.spec
     e.prologue()
-    if (e.tiny or spec.cost >= DEAR) and _in_lanes(spec, e.of_inner[0]):
+    if (e.tiny or spec.cost >= DEAR) and in_lanes(spec, e.of_inner[0]):
         return _lane_column(e)
     w = e.w
     n = spec.inner[0]
@@ -337,7 +338,7 @@ def short_column(e: Any) -> None:
                 w.add(f"a{a.number}[{e.place(a, base, {inner: at})}] = {copy.name(name)}")
 
 
-def _in_lanes(spec: KernelSpec, d: int) -> bool:
+def in_lanes(spec: KernelSpec, d: int) -> bool:
     """Whether the columns, along axis d, can be the lanes of one short vector.
 
     That gains where they call functions (means of exp of 3 columns: 770 -> 360 us) and where a loop

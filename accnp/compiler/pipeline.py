@@ -10,6 +10,7 @@ from accnp.compiler.loops.verifier import verify
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.compiler.passes.unroll import unroll
 from accnp.compiler.passes.vectorize import vectorize
 
 __all__ = ["PASSES", "Target", "bisect", "run_passes"]
@@ -22,6 +23,7 @@ class Target(NamedTuple):
 
 
 PASSES: dict[str, Callable[[Kernel, Target], Kernel]] = {
+    "unroll": lambda kernel, target: unroll(kernel),
     "inline_indices": lambda kernel, target: inline_indices(kernel),
     "lower_reductions": lambda kernel, target: lower_reductions(kernel),
     "join_rows": lambda kernel, target: join_rows(kernel),

@@ -49,6 +49,8 @@ EXPRESSIONS = {
     "sum of columns": lambda x, y: x.reshape(50, 40).sum(0),
     "softmax of the first axis": lambda x, y: jnp.nn.softmax(x.reshape(50, 40), 0),
     "gradient of a bias": lambda x, y: jnp.grad(lambda b: loss(x.reshape(50, 40), b))(y[:40]),
+    "norms of points": lambda x, y: jnp.sqrt((x[:999].reshape(333, 3) ** 2).sum(1)),
+    "centred points": lambda x, y: x[:999].reshape(333, 3) - x[:999].reshape(333, 3).mean(0),
     "folds of axes": lambda x, y: ptp(x.reshape(10, 10, 20)).max((0, 1)),
     "softmax": lambda x, y: jnp.exp(x.reshape(50, 40)) / jnp.exp(x.reshape(50, 40)).sum(1)[:, None],
     "layer norm": lambda x, y: layer_norm(x.reshape(50, 40)) * y[:40],
@@ -97,7 +99,8 @@ def test_the_share_of_text_only_falls():
     ["add", "where", "uint8", "stencil", "strided", "broadcast", "sum", "mean of rows", "any",
      "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes",
      "maximum of bytes", "every fifth", "softmax of columns", "sum of columns",
-     "softmax of the first axis", "gradient of a bias", "folds of axes"],
+     "softmax of the first axis", "gradient of a bias", "folds of axes",
+     "norms of points", "centred points"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0
@@ -116,6 +119,10 @@ print(jnp.abs(y.mean(1)).max() < 1e-5, jnp.abs(y.std(1) - 1).max() < 0.01)
 print(f"{x.sum(0).max():.2f}", x.mean(0).max().round(3), x.max(axis=0).min().round(3))
 print(jnp.grad(lambda b: ((x * b) ** 2).sum())(x[0]).max().round(3))
 print(jnp.nn.softmax(x, 0)[-1].max().round(3))
+p = jnp.arange(999.0).reshape(333, 3) / 999
+print(jnp.sqrt((p ** 2).sum(1)).max().round(3), jnp.abs((p - p.mean(0)).mean(0)).max() < 1e-6)
+print(jnp.nn.softmax(p, 1).max().round(3), (p * p.max(0)).sum(0).round(1))
+print(jnp.exp(p).mean(0).round(3))
 kernel = jnp.inspect(lambda x: jnp.tanh(x) + x)(jnp.arange(5000.0)).kernels[0]
 print("define" in kernel.llvm(), "ret" in kernel.assembly())
 print([m for m in ("numba", "numba.core") if m in sys.modules])
@@ -135,6 +142,9 @@ True True
 127.45 2.549 4.9
 84.941
 0.096
+1.729 True
+0.334 [165.5 166.  166.5]
+[1.716 1.717 1.719]
 True True
 []
 True

@@ -128,7 +128,7 @@ def test_errors_say_where(old: str, new: str, message: str):
 X, Y = Buffer("x", F4), Buffer("y", F4)
 LO, HI, STEP, T = Var("lo"), Var("hi"), Var("i"), Var("t", F4)
 ONE, Q = Const(1.0, F4), Var("q")
-PLACE = "may be one place"
+PLACE, PLACES = "may be one place", "several places"
 
 
 def kernel(*body: object) -> Kernel:
@@ -144,6 +144,12 @@ def vector(how: Vector, *body: object, step: int = 1) -> Kernel:
     return kernel(For(STEP, LO, HI, step, body, True, vector=how))  # type: ignore[arg-type]
 
 
+def test_steps_may_write_several_places_that_no_other_step_does():
+    place = Index(((STEP, 2),))
+    beside = Index(((STEP, 2),), 1)
+    verify(loop(Let(T, Load(X, beside)), Store(X, place, T), Store(Y, beside, T)))
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
@@ -156,8 +162,11 @@ def vector(how: Vector, *body: object, step: int = 1) -> Kernel:
         (kernel(Let(T, Call("add", (Load(X, LO), LO), F4))), "no scalar function"),
         (kernel(Let(T, Call("sqrt", (Load(X, LO),), F8))), r"sqrt\(x\[lo\]\) has another type"),
         (kernel(Let(T, Const(1.0, F8))), "t is f8 instead of f4"),
-        (loop(Let(T, Load(X, STEP)), Store(X, LO, T)), "several places"),
+        (loop(Let(T, Load(X, STEP)), Store(X, LO, T)), PLACE),
         (loop(Store(X, LO, Const(1.0, F4))), "may be one place"),
+        (loop(Let(T, Load(X, Index(((STEP, 2),), 2))), Store(X, Index(((STEP, 2),)), T)), PLACES),
+        (loop(Let(T, Load(X, Index(((STEP, 3),), 1))), Store(X, Index(((STEP, 2),)), T)), PLACES),
+        (loop(Store(X, Index(((STEP, LO),)), ONE)), "may be one place"),
         (loop(Let(T, Load(X, LO)), Store(X, STEP, T)), "several places"),
         (kernel(For(STEP, LO, HI, 0, ())), "the step of i is 0"),
         (loop(Let(Q, Call("neg", (STEP,), I8)), Store(X, Index(((STEP, 1), (Q, 1))), ONE)), PLACE),

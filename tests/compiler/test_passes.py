@@ -15,6 +15,7 @@ from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.loops.visiting import map_expr, map_statement, replace_loops
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.compiler.passes.unroll import unroll
 from accnp.compiler.passes.vectorize import vectorize
 from accnp.compiler.pipeline import Target, bisect, run_passes
 
@@ -96,7 +97,7 @@ def test_several_reductions_share_their_steps():
       y[lo] = add(f4(r), add(s, add(w, z)))
     }
     """
-    found = run_passes(parse_kernel(text), TARGET, count=2, check=True)
+    found = run_passes(parse_kernel(text), TARGET, count=3, check=True)
     text = body_of(print_kernel(found))
     assert "unused" not in text
     assert [b.name for b in found.stack] == ["s_values"]
@@ -237,7 +238,7 @@ kernel k(a: f4[], b: f4[], y: f4[], z: f4[], n, rows) for lo..hi {
 
 
 def test_rows_are_joined_four_at_a_time():
-    found = run_passes(parse_kernel(COLUMNS.replace("STORE", "")), TARGET, count=3, check=True)
+    found = run_passes(parse_kernel(COLUMNS.replace("STORE", "")), TARGET, count=4, check=True)
     text = print_kernel(found)
     group = text[text.index("step 4 {") : text.index("for r in rest..rows {")]
     assert group.count("= b[") == group.count("= a[") == 4
@@ -270,6 +271,75 @@ def test_joined_rows_have_the_same_bits(rows: int):
         done = run_passes(kernel, TARGET, count)
         run(done, {"a": a, "b": b, "y": y, "z": z}, {"n": 7, "rows": rows}, 0, 1)
         found.append(y.tobytes() + z.tobytes())
+    assert found[0] == found[1]
+
+
+SHORT = """
+kernel k(a: f4[], y: f4[], z: f4[], s) for lo..hi {
+  for i in lo..hi independent {
+    for k_0 in 0:i8..3:i8 carry t: f4 = 0.0:f4 then total {
+      let x: f4 = a[<3*i + s*k_0 + 0>]
+      next t = add(t, sq(x))
+    }
+    for j in 0:i8..3:i8 {
+      let x_0: f4 = a[<3*i + s*j + 0>]
+      let w: f4 = add(total, f4(lo))
+      y[<3*i + 1*j + 0>] = mul(x_0, w)
+    }
+    z[i] = total
+  }
+}
+"""
+
+
+def test_short_loops_are_written_out():
+    found = unroll(parse_kernel(SHORT))
+    verify(found)
+    text = body_of(print_kernel(found))
+    assert text.count("for ") == 1
+    assert text.count("= a[") == 3  # both passes read the same
+    assert text.count("add(t_2, f4(lo))") == 1
+    assert "a[<3*i + 0>]" in text
+    assert "a[<3*i + 2*s + 0>]" in text
+    assert text.index("y[<3*i + 0>] = ") > text.rindex(" = a[")
+    assert "vector" not in print_kernel(vectorize(found, 64))  # stores are apart
+
+
+def test_short_loops_that_stay():
+    text = """
+    kernel k(a: f4[], n) for lo..hi {
+      stack s: f4[1024]
+      for i in lo..hi {
+        for j in 0:i8..3:i8 independent { s[j] = add(s[j], exp(a[<3*i + 1*j + 0>])) }
+        for k_0 in 0:i8..17:i8 { a[k_0] = s[k_0] }
+        for q in 0:i8..n { a[q] = s[q] }
+      }
+    }
+    """
+    kernel = parse_kernel(text)
+    assert unroll(kernel) == kernel
+    found = print_kernel(vectorize(kernel, 64))
+    assert "for j in 0:i8..3:i8 independent vector(4, tail) {" in found
+
+
+def test_memory_that_is_written_is_read_again():
+    text = """
+    kernel k(a: f4[], y: f4[]) for lo..hi {
+      for i in lo..hi {
+        for k_0 in 0:i8..2:i8 {
+          let x: f4 = a[<2*i + 0>]
+          a[<2*i + 0>] = add(x, 1.0:f4)
+        }
+        y[i] = a[<2*i + 0>]
+      }
+    }
+    """
+    kernel = parse_kernel(text)
+    found = []
+    for k in (kernel, unroll(kernel)):
+        a, y = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
+        run(k, {"a": a, "y": y}, {}, 0, 4)
+        found.append(a.tobytes() + y.tobytes())
     assert found[0] == found[1]
 
 

@@ -278,6 +278,8 @@ class _Vectors(VectorLoop):
         self.names: dict[Var, Any] = {}
         if s.start == loops.Const(0, s.index.dtype):
             self.padded = frozenset(f.kernel.stack)
+            if isinstance(s.stop, loops.Const) and 0 < s.stop.value <= self.n:
+                self.count = int(s.stop.value)
 
     def first_aligned(self, start: Any, stop: Any) -> Any:
         """The parts of the kernel's range begin with lines, rows do not."""

@@ -200,8 +200,9 @@ class _Verifier:
             )
 
     def independent(self, index: Var, body: Sequence[Stmt]) -> None:
-        """Each place that is written differs from step to step: it is the index, plus what is the
-        same in all steps. A buffer that is read as well is read there only."""
+        """Each place that is written differs from step to step: it is the index times a number,
+        plus what is the same in all steps. Where it is several places in a step, or read as well,
+        all of them are less than this number apart."""
         name = index.name
         loads: dict[Buffer, set[Expr]] = {}
         stores: dict[Buffer, set[Expr]] = {}
@@ -216,18 +217,16 @@ class _Verifier:
                 return  # loops inside are checked on their own
         inside = {x.var for x in statements(body) if isinstance(x, Let)} | {index}
         for buffer, places in stores.items():
+            for x in places:
+                step = _step(x, index)
+                moves = step and [v for v in (x, *parts(x)) if v in inside] == [index]
+                at = f"{buffer.name}[{print_expr(x)}]"
+                self.check(bool(moves), f"steps of {name} write {at}, which may be one place")
+            read = loads.get(buffer, set())
             self.check(
-                buffer not in loads or len(places | loads[buffer]) == 1,
+                not read or _are_apart(places | read, index),
                 f"steps of {name} read and write {buffer.name} at several places",
             )
-            for x in places:
-                moves = x == index or (
-                    isinstance(x, Index)
-                    and (index, 1) in x.terms
-                    and [v for v in parts(x) if v in inside] == [index]
-                )
-                at = f"{buffer.name}[{print_expr(x)}]"
-                self.check(moves, f"steps of {name} write {at}, which may be one place")
 
     def reduce(self, s: Reduce) -> None:
         self.typed(s.extent, I8, f"the extent of {s.index.name}")
@@ -290,6 +289,23 @@ class _Verifier:
             self.check(found is not None, f"no scalar function for {print_expr(x)}")
             self.check(found == x.dtype, f"{print_expr(x)} has another type")
         return dtype(x)
+
+
+def _step(x: Expr, index: Var) -> int:
+    """By how much a place moves with an index; 0 if it does not, or by no known number."""
+    if x == index:
+        return 1
+    found = [k for v, k in x.terms if v == index] if isinstance(x, Index) else []
+    return found[0] if len(found) == 1 and isinstance(found[0], int) else 0
+
+
+def _are_apart(places: set[Expr], index: Var) -> bool:
+    """Whether no place of a step is one of another step: all move alike, by more than they are
+    apart."""
+    rest = {x.terms if isinstance(x, Index) else ((x, 1),) for x in places}
+    offsets = [x.constant if isinstance(x, Index) else 0 for x in places]
+    step = min([abs(_step(x, index)) for x in places])
+    return len(rest) == 1 and max(offsets) - min(offsets) < step
 
 
 def _is_in_range(x: Const) -> bool:

@@ -19,6 +19,7 @@ from accnp.compiler.loops.ir import (
     Reduce,
     Stmt,
     Store,
+    Var,
     Vector,
     dtype,
 )
@@ -80,6 +81,8 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     if not all(_is_loaded(x, s, moving, vector_bytes) for x in loads):
         return None
     stores = [x for x in s.body if isinstance(x, Store)]
+    if not all(_moves_by_one(x.index, s.index) for x in stores):
+        return None
     buffers = {x.buffer for x in (*loads, *stores)}
     far = any(isinstance(p, Call) and not FUNCTIONS[p.function].simple for p in parts)
     size = sum(map(_weight, parts))
@@ -91,6 +94,9 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     two = flat if vector_bytes == 64 else size <= SHORT and not far
     side = 4 if many else 2 if two else 1
     lanes = min(LANES, side * vector_bytes // max([b.dtype.size for b in buffers]))
+    if isinstance(s.start, Const) and isinstance(s.stop, Const):  # no longer than the loop
+        steps = int(s.stop.value) - int(s.start.value)
+        lanes = min(lanes, 1 << max(2, (steps - 1).bit_length()))
     in_order = all(x.index == s.index for x in (*loads, *stores))
     if s.start == Const(0, s.index.dtype) and buffers <= stack and in_order:
         return Vector(lanes, "whole")
@@ -118,6 +124,11 @@ def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
     """The statements that are not in a loop."""
     inside = {id(x) for x in (s, *statements(s.body))}
     return [x for x in statements(body) if id(x) not in inside]
+
+
+def _moves_by_one(x: Expr, index: Var) -> bool:
+    """Whether steps beside each other write elements beside each other."""
+    return x == index or (isinstance(x, Index) and (index, 1) in x.terms)
 
 
 def _has_form(x: Expr) -> bool:

@@ -2,7 +2,8 @@
 
 In: a `KernelSpec`. Out: a kernel, and how it is called: the integer arguments, the extent of its
 range, and the partial results of a fold in chunks. The kernel contains no size: a stride is a
-constant only where it is 0 or 1, so one kernel serves all shapes of a layout.
+constant only where it is 0 or 1, so one kernel serves all shapes of a layout. Short axes are the
+exception: their sizes are part of the kernel.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
 one function that adds its loops. What is covered so far, of bools, integers, float32 and float64:
@@ -17,9 +18,10 @@ from accnp.codegen.short import is_picked, is_short
 from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
-from accnp.compiler.specs.columns import add_columns
+from accnp.compiler.specs.columns import add_columns, add_short_columns
 from accnp.compiler.specs.maps import add_map
 from accnp.compiler.specs.rows import add_rows
+from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.statements import Statements
 from accnp.ir.kernel import KernelSpec
 
@@ -38,11 +40,11 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """
     if spec.fastmath:
         raise Unsupported("approximate functions")
-    if is_picked(spec) or is_short(spec):
-        raise Unsupported("short axes")
-    add = _FORMS.get(spec.form)
-    if add is None:
-        raise Unsupported(f"the form {spec.form}")
+    if is_picked(spec):
+        raise Unsupported("places that are the same in all rows")
+    add = _FORMS[spec.form]
+    if is_short(spec):
+        add = add_short_columns if spec.form == "column" else add_short
     made = Statements(spec)
     made.start()
     add(made)

@@ -14,16 +14,17 @@ from math import prod
 from accnp.codegen.columns import tile_width
 from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator, condition
+from accnp.codegen.short import DEAR, LANES, in_lanes
 from accnp.codegen.tiles import across
 from accnp.compiler.formulas import Unsupported, converted, expression
 from accnp.compiler.loops.builder import affine, call
-from accnp.compiler.loops.ir import Buffer, Const, Index, Load, Var
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.kernel import BLOCK, ROWS, Fold, KernelSpec
+from accnp.ir.kernel import BLOCK, ROWS, KernelSpec
 
-__all__ = ["add_columns"]
+__all__ = ["add_columns", "add_short_columns"]
 
 _ZERO = Const(0, I8)
 
@@ -38,39 +39,67 @@ def add_columns(made: Statements) -> None:
     out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
     count = made.integer("tiles", "tiles", tiles)
     wide = made.integer("width", "width", width)
-    out.tiny = partial(generate, spec, tiny=True)
-    (phase,) = spec.phases
-    totals = [
-        b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
-    ]
-    sums = [b.stack("sums", covered(f.dtype), BLOCK) for f in phase.folds]
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, count))
         tile = call("sub", loop.index, call("mul", o, count))
         begin = b.let("j0", call("mul", tile, wide))
         m = b.let("m", call("fmin", affine((made.size(inner), 1), (begin, -1)), wide))
         index = made.outer_indices(o) if spec.outer else {}
-        _fill(made, totals, phase.folds, m)
         rows = made.total()
-        if condition(phase, made.of_reduced) is not None:
+        if condition(spec.phases[0], made.of_reduced) is not None:
             rows = _wanted(made, index, begin, m, rows)
-        with b.loop("rb", _ZERO, rows, ROWS) as blocks:
-            _fill(made, sums, phase.folds, m)
-            end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
-            _join(made, sums, index, (blocks.index, end), begin, m)
-            with b.loop("j", _ZERO, m, independent=True) as steps:
-                j = steps.index
-                for total, part, f in zip(totals, sums, phase.folds, strict=True):
-                    more = converted(Load(part, j), total.dtype)
-                    b.store(total, j, joined(f.combine, Load(total, j), more))
-        with b.loop("j", _ZERO, m, independent=True) as steps:
-            here = {**index, inner: Index(((begin, 1), (steps.index, 1)))}
-            for total, f in zip(totals, phase.folds, strict=True):
-                value = converted(Load(total, steps.index), covered(f.dtype))
-                made.values[f.name] = b.let(f.name, value)
-            for s in phase.row:
-                made.statement(s, here)
-            made.stores(phase.row_stores, here)
+        _tile(made, index, rows, (begin, m), True)
+
+
+def add_short_columns(made: Statements) -> None:
+    """Each step folds a few columns, whose number is part of the kernel: `passes.unroll` writes out
+    the loops over them, and their sums are in registers. Few that call functions are the lanes of
+    one vector: of three columns LLVM did two in a vector and one apart."""
+    spec, b, out = made.spec, made.b, made.out
+    made.literal = LANES
+    out.extent = prod(spec.outer)
+    out.weight = spec.cost * prod(spec.reduced) * spec.inner[0]
+    with b.loop("u", b.first, b.last) as loop:
+        index = made.outer_indices(loop.index) if spec.outer else {}
+        vector = spec.cost >= DEAR and in_lanes(spec, made.along)
+        _tile(made, index, made.total(), (_ZERO, Const(spec.inner[0], I8)), vector)
+
+
+def _tile(
+    made: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
+    vectors: bool,
+) -> None:  # fmt: skip
+    """Fold some columns from one on; `vectors` says whether they are done side by side."""
+    spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
+    made.out.tiny = partial(generate, spec, tiny=True)
+    (phase,) = spec.phases
+    totals = [
+        b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
+    ]
+    sums = [b.stack("sums", covered(f.dtype), BLOCK) for f in phase.folds]
+    _fill(made, totals, m, vectors)
+    with b.loop("rb", _ZERO, rows, ROWS) as blocks:
+        _fill(made, sums, m, vectors)
+        end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
+        _join(made, sums, index, (blocks.index, end), columns, vectors)
+        with b.loop("j", _ZERO, m, independent=vectors) as steps:
+            j = steps.index
+            for total, part, f in zip(totals, sums, phase.folds, strict=True):
+                more = converted(Load(part, j), total.dtype)
+                b.store(total, j, joined(f.combine, Load(total, j), more))
+    with b.loop("j", _ZERO, m, independent=vectors) as steps:
+        here = {**index, inner: _column(begin, steps.index)}
+        for total, f in zip(totals, phase.folds, strict=True):
+            value = converted(Load(total, steps.index), covered(f.dtype))
+            made.values[f.name] = b.let(f.name, value)
+        for s in phase.row:
+            made.statement(s, here)
+        made.stores(phase.row_stores, here)
+
+
+def _column(begin: Var | Const, j: Var) -> Place:
+    """The index of a column of a tile."""
+    return j if isinstance(begin, Const) else Index(((begin, 1), (j, 1)))
 
 
 def _check(spec: KernelSpec, inner: int) -> None:
@@ -82,30 +111,31 @@ def _check(spec: KernelSpec, inner: int) -> None:
         raise Unsupported("strides")
 
 
-def _fill(made: Statements, buffers: Sequence[Buffer], folds: Sequence[Fold], m: Var) -> None:
+def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
     """Assign what folds start from."""
-    with made.b.loop("j", _ZERO, m, independent=True) as steps:
-        for buffer, f in zip(buffers, folds, strict=True):
+    with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
+        for buffer, f in zip(buffers, made.spec.phases[0].folds, strict=True):
             made.b.store(buffer, steps.index, start_of(f.combine, buffer.dtype))
 
 
 def _join(
     made: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
-    begin: Var, m: Var,
+    columns: tuple[Var | Const, Expr], vectors: bool,
 ) -> None:  # fmt: skip
     """Join rows to the sums in turn."""
-    b, inner = made.b, made.along
+    b, inner, (begin, m) = made.b, made.along, columns
     (phase,) = made.spec.phases
+    long = vectors and not isinstance(m, Const)
     before = dict(made.values)
-    with b.loop("r", *rows, interchangeable=True) as loop:
+    with b.loop("r", *rows, interchangeable=long) as loop:
         row = made.reduced_indices(loop.index)
         for s in phase.full:  # what is the same in all columns of a row is loaded before
             if s.access is not None and not s.args and not s.access.strides[inner]:
                 made.statement(s, {**index, **row})
-        with b.loop("j", _ZERO, m, independent=True) as steps:
+        with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             # Addresses are sums in this order: what is the same in all rows comes first.
-            here: dict[int, Place] = {**index, inner: Index(((begin, 1), (j, 1))), **row}
+            here: dict[int, Place] = {**index, inner: _column(begin, j), **row}
             made.body(phase, here)
             for part, f in zip(sums, phase.folds, strict=True):
                 b.store(part, j, joined(f.combine, Load(part, j), made.values[f.source]))

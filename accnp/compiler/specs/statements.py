@@ -41,6 +41,7 @@ class Statements:
         # The memory in which rows of results wait for later passes, and whether stores go there.
         self.kept: dict[int, Buffer] = {}
         self.keeps = False
+        self.literal = 1  # strides up to this one are constants
         # Axes are numbered from the outer ones: (outer, reduced, inner).
         self.outer = len(spec.outer)
         axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
@@ -103,7 +104,8 @@ class Statements:
         constant = 0
         for d, i in index.items():
             stride = a.strides[d]
-            if stride in (0, 1) or (d == self.along and stride in STRIDES and not a.store):
+            along = d == self.along and stride in STRIDES and not a.store
+            if 0 <= stride <= self.literal or along:
                 factor: int | Var = stride
             else:
                 # Loads of one array under the same strides share them.

@@ -1,0 +1,158 @@
+"""Write out loops of a few steps, whose number is known, so that the loops around them can become
+vector code.
+
+Loops of independent steps stay: these are one vector. Stores come last, behind the loads of all
+steps, and what several steps compute is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from accnp.compiler.loops.builder import affine
+from accnp.compiler.loops.ir import (
+    Const,
+    Expr,
+    For,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+)
+from accnp.compiler.loops.types import I8
+from accnp.compiler.loops.visiting import (
+    expressions,
+    map_expr,
+    map_statement,
+    names_of,
+    replace_loops,
+    statements,
+    subexpressions,
+    unlike,
+)
+
+__all__ = ["unroll"]
+
+MOST = 16  # steps
+
+
+def unroll(kernel: Kernel) -> Kernel:
+    """Return a kernel without loops of a known, small number of steps."""
+    if not any(isinstance(s, For) and _count(s) for s in statements(kernel.body)):
+        return kernel
+    names = names_of(kernel)
+
+    def change(s: For | Reduce) -> Sequence[Stmt] | None:
+        if not isinstance(s, For) or not all(isinstance(x, Let | Store) for x in s.body):
+            return None
+        if not _count(s):
+            return [s._replace(body=_reused(s))]
+        return _written_out(s, names)
+
+    return kernel._replace(body=replace_loops(kernel.body, change))
+
+
+def _count(s: For) -> int:
+    """The steps of a loop that is to be written out, else 0."""
+    if not isinstance(s.start, Const) or not isinstance(s.stop, Const) or s.vector is not None:
+        return 0
+    count = len(range(int(s.start.value), int(s.stop.value), s.step))
+    return count if count <= MOST and not s.independent else 0
+
+
+def _written_out(s: For, names: set[str]) -> list[Stmt]:
+    assert isinstance(s.start, Const)
+    assert isinstance(s.stop, Const)
+
+    def fresh(v: Var) -> Var:
+        found = v._replace(name=unlike(v.name, names))
+        names.add(found.name)
+        return found
+
+    found: list[Stmt] = []
+    carried = [c.start for c in s.carried]
+    for k in range(int(s.start.value), int(s.stop.value), s.step):
+        known: dict[Var, Expr] = {s.index: Const(k, I8)}
+        known |= {c.var: x for c, x in zip(s.carried, carried, strict=True)}
+        for x in s.body:
+            new = map_statement(x, lambda e, known=known: _replaced(e, known))
+            if isinstance(new, Let):
+                known[new.var] = fresh(new.var)
+                new = new._replace(var=known[new.var])
+            found.append(new)
+        carried = []
+        for c in s.carried:
+            var = fresh(c.var)
+            found.append(Let(var, _replaced(c.following, known)))
+            carried.append(var)
+    found += [Let(c.result, x) for c, x in zip(s.carried, carried, strict=True)]
+    return _stores_last(found)
+
+
+def _stores_last(body: list[Stmt]) -> list[Stmt]:
+    """Statements with the stores to memory that is not read in them at the end."""
+    read = {p.buffer for s in body for p in _parts(s) if isinstance(p, Load)}
+    late = [s for s in body if isinstance(s, Store) and s.buffer not in read]
+    return [s for s in body if not (isinstance(s, Store) and s.buffer not in read)] + late
+
+
+def _parts(s: Stmt) -> list[Expr]:
+    return [p for x in expressions(s) for p in subexpressions(x)]
+
+
+def _reused(s: For) -> tuple[Stmt, ...]:
+    """The statements of a loop, which compute nothing twice."""
+    known: dict[Var, Expr] = {}
+    computed: dict[Expr, Var] = {}
+    found: list[Stmt] = []
+    for x in s.body:
+        new = map_statement(x, lambda e: _replaced(e, known))
+        if isinstance(new, Let):
+            before = new.value if isinstance(new.value, Var) else computed.get(new.value)
+            if before is not None:
+                known[new.var] = before
+                continue
+            computed[new.value] = new.var
+        elif isinstance(new, Store):
+            computed = {e: v for e, v in computed.items() if not _reads(e, new)}
+        found.append(new)
+    return tuple(found)
+
+
+def _reads(x: Expr, s: Store) -> bool:
+    return any(isinstance(p, Load) and p.buffer == s.buffer for p in subexpressions(x))
+
+
+def _replaced(x: Expr, known: Mapping[Var, Expr]) -> Expr:
+    """An expression with other variables, or constants in their place."""
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Var):
+            return known.get(part)
+        return _sum(part, known) if isinstance(part, Index) else None
+
+    return map_expr(x, change)
+
+
+def _sum(x: Index, known: Mapping[Var, Expr]) -> Expr:
+    terms: list[tuple[Var, int | Var]] = []
+    constant = x.constant
+    for v, k in x.terms:
+        to = known.get(v, v)
+        factor = known.get(k, k) if isinstance(k, Var) else k
+        if isinstance(factor, Const):
+            factor = int(factor.value)
+        if isinstance(to, Const) and isinstance(factor, int):
+            constant += int(to.value) * factor
+        elif isinstance(to, Const):
+            assert isinstance(factor, Var)
+            terms.append((factor, int(to.value)))
+        else:
+            assert isinstance(to, Var)
+            assert isinstance(factor, int | Var)
+            terms.append((to, factor))
+    return affine(*terms, constant=constant)

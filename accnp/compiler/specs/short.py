@@ -1,0 +1,98 @@
+"""Maps and folds along short axes: each step does one whole row.
+
+A row is a loop of known length, which `passes.unroll` writes out, so that the steps around it are
+those that become vectors. This is the one place where a size is part of a kernel: a loop of three
+steps costs more in control than in work, and the fold of three numbers by lanes thirty times their
+sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from math import prod
+
+from accnp.codegen.cpu import generate
+from accnp.codegen.short import LANES
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import Const, Expr, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.statements import Statements, covered
+from accnp.ir.kernel import Phase
+
+__all__ = ["add_short"]
+
+_ZERO = Const(0, I8)
+
+
+def add_short(made: Statements) -> None:
+    """Each step is one row."""
+    spec = made.spec
+    made.literal = LANES
+    made.out.tiny = partial(generate, spec, tiny=True)
+    made.out.extent = prod(spec.outer)
+    made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
+    short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
+    with _rows(made) as index:
+        for s in spec.row_head:
+            made.statement(s, index)
+        for phase in spec.phases:
+            starts = [start_of(f.combine, covered(f.dtype)) for f in phase.folds]
+            before = dict(made.values)
+            found = _pass(made, phase, index, short, starts)
+            made.values = before
+            for f, value in zip(phase.folds, found, strict=True):
+                made.values[f.name] = value
+            for s in phase.row:
+                made.statement(s, index)
+            made.stores(phase.row_stores, index)
+
+
+@contextmanager
+def _rows(made: Statements) -> Iterator[dict[int, Var]]:
+    """The loop over the rows; gives the indices of the outer axes.
+
+    Several outer axes are done in runs along the last one: with a division for each row, they would
+    be no vectors.
+    """
+    b = made.b
+    *others, along = range(made.outer)
+    if not others:
+        with b.loop("o", b.first, b.last, independent=True) as loop:
+            yield {along: loop.index}
+        return
+    size = made.size(along)
+    last = b.let("last", call("floordiv", affine((b.last, 1), constant=-1), size))
+    with b.loop("run", call("floordiv", b.first, size), affine((last, 1), constant=1)) as runs:
+        run = b.let("run", call("mul", runs.index, size))
+        begin = b.let("begin", call("fmax", run, b.first))
+        end = b.let("end", call("fmin", affine((run, 1), (size, 1)), b.last))
+        index = made.indices(runs.index, others, "o")
+        first, stop = (affine((x, 1), (run, -1)) for x in (begin, end))
+        with b.loop("o", first, stop, independent=True) as loop:
+            yield {**index, along: loop.index}
+
+
+def _pass(
+    made: Statements,
+    phase: Phase,
+    index: dict[int, Var],
+    axes: Sequence[int],
+    starts: Sequence[Expr],
+) -> list[Expr]:
+    """The statements of a pass for each index of the short axes; folds start from values."""
+    if not axes:
+        made.body(phase, index)
+        pairs = zip(phase.folds, starts, strict=True)
+        return [joined(f.combine, x, made.values[f.source]) for f, x in pairs]
+    b, spec, (axis, *others) = made.b, made.spec, axes
+    sizes = (*spec.outer, *spec.reduced, *spec.inner)
+    before = dict(made.values)
+    with b.loop("k", _ZERO, Const(sizes[axis], I8)) as loop:
+        accs = [loop.carry(f.name, x) for f, x in zip(phase.folds, starts, strict=True)]
+        found = _pass(made, phase, {**index, axis: loop.index}, others, accs)
+        results = [loop.follow(acc, x) for acc, x in zip(accs, found, strict=True)]
+    made.values = before
+    return list(results)
