@@ -290,6 +290,30 @@ def test_computed_places(code: str, index: str, gathers: bool):
     assert bits(found) == bits(results(by_text, kernel, 300, 1, {"n": 3}, (1, 90)))
 
 
+@pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
+def test_tiles(code: str):
+    text = f"""
+    kernel k(a0: {code}[], a1: {code}[], n, m) for lo..hi {{
+      stack tile: {code}[4096]
+      for u in lo..hi {{
+        transpose tile[256] = a0[<16*u + 3>] step n shape 13:i8 by m
+        for r in 0:i8..13:i8 {{
+          for q in 0:i8..m independent {{ a1[<n*r + 1*q + 0>] = tile[<256*r + 1*q + 0>] }}
+        }}
+      }}
+    }}
+    """
+    kernel = parse_kernel(text)
+    verify(kernel)
+    size, integers = 3000, {"n": 70, "m": 40}
+    found = [
+        bits(results(way, kernel, size, 1, integers, (1, 2)))
+        for way in (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
+    ]
+    assert all(x == found[0] for x in found)
+    assert "bypass, peel" in print_kernel(run_passes(kernel, Target(64), check=True))
+
+
 # Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
 PASSES = """
 kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {

@@ -22,6 +22,7 @@ from accnp.compiler.loops.ir import (
     Reduce,
     Reduction,
     Store,
+    Transpose,
     Var,
     Vector,
 )
@@ -72,6 +73,7 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
       stack s: f8[1024]
       heap h: f8[n]
       prefetch x[<1*lo + 5000>]
+      transpose s[64] = x[lo] step n shape 7:i8 by <1*n + 2>
       for i in 0:i8..n independent vector(32, masked, bypass, peel) {
         s[i] = select(a[<2*i + n*lo + -3>], inf:f8, -1e-300:f8)
       }
@@ -185,6 +187,7 @@ def test_steps_may_write_several_places_that_no_other_step_does():
         (kernel(Let(Var("class"), LO)), "the name class has a meaning"),
         (kernel()._replace(stack=(Buffer("s", F4, 1 << 20),)), "on the stack have 4194304 bytes"),
         (kernel()._replace(heap=(Heap(Buffer("h", F4), STEP),)), "the length of h is no argument"),
+        (kernel(Transpose(X, 4, Y, LO, LO, LO, HI)), "x has no room for squares"),
         (kernel(Prefetch(X, Const(1.0, F4))), "an index of x is f4"),
         (kernel(Reduce(STEP, HI, (Store(X, LO, ONE),), ())), PLACE),
         (kernel(Reduce(STEP, HI, (For(Q, LO, HI, 1, ()),), ())), "have statements inside"),

@@ -13,11 +13,15 @@ from llvmlite import binding, ir
 
 from accnp.compiler.loops.types import DType
 from accnp.kernels import mathlib
+from accnp.kernels.library import PREFIX
 from accnp.kernels.math import basic, block, cold, integer
-from accnp.kernels.math.ir import V, fma, where
+from accnp.kernels.math.heap import external
+from accnp.kernels.math.ir import I64, V, fma, where
+from accnp.kernels.math.transpose import transpose
 
 __all__ = [
     "from_memory", "memory_type", "register_type", "write_call", "write_cast", "write_fold",
+    "write_library_call", "write_transpose",
 ]  # fmt: skip
 
 _features = binding.get_host_cpu_features()
@@ -121,6 +125,26 @@ def write_cast(of: DType, to: DType, b: Any, value: Any) -> Any:
     if of.kind == "float" and to.kind != "float":
         return basic.to_int(x, register_type(to), to.signed).v
     return x.to(register_type(to), signed=of.signed).v
+
+
+def write_transpose(b: Any, of: DType, values: Sequence[Any]) -> None:
+    """Write the transposition of a tile: the arguments are those of `math.transpose`."""
+    kind = memory_type(of)
+    to, width, source, *rest = values
+    transpose(b, kind, of.size, [to, width, source, *rest])
+
+
+def write_library_call(b: Any, name: str, words: Sequence[Any]) -> None:
+    """Write a call of a kernel of the library, whose arguments are integers of 64 bits, through the
+    entry that every kernel has."""
+    pointer = I64.as_pointer()
+    callee = external(b, PREFIX + name, ir.VoidType(), [pointer, pointer, I64, I64])
+    with b.goto_entry_block():
+        block = b.alloca(I64, size=ir.Constant(I64, len(words)))
+    for k, word in enumerate(words):
+        b.store(word, b.gep(block, [ir.Constant(I64, k)]))
+    # Without a counter, the entry does the steps from 0 on.
+    b.call(callee, [block, ir.Constant(pointer, None), ir.Constant(I64, 1), ir.Constant(I64, 0)])
 
 
 def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:

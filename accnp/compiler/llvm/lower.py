@@ -21,6 +21,7 @@ from accnp.compiler.llvm.functions import (
     write_call,
     write_cast,
     write_fold,
+    write_library_call,
 )
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import (
@@ -46,6 +47,7 @@ from accnp.compiler.loops.ir import (
     Prefetch,
     Stmt,
     Store,
+    Transpose,
     Var,
 )
 from accnp.compiler.loops.types import I4, DType
@@ -154,6 +156,8 @@ class _Function:
             self.b.store(v, self.place(s.buffer, s.index))
         elif isinstance(s, Prefetch):
             fetch(self.b, self.place(s.buffer, s.index))
+        elif isinstance(s, Transpose):
+            self.transpose(s)
         elif isinstance(s, For):
             if s.vector is not None and self.vector_bytes:
                 self.vectors(s)
@@ -202,6 +206,13 @@ class _Function:
         self.bypasses |= s.vector.bypass
         loop = _Vectors(self, s)
         go_over(loop, self.value(s.start), self.value(s.stop))
+
+    def transpose(self, s: Transpose) -> None:
+        """By a kernel of the library: the code for a square is long to compile."""
+        b = self.b
+        places = [b.ptrtoint(self.pointers[s.to], _I64), ir.Constant(_I64, s.width)]
+        places += [b.ptrtoint(self.place(s.buffer, s.start), _I64), self.value(s.step)]
+        write_library_call(b, f"transpose_{s.to.dtype.size}", [*places, *map(self.value, s[5:])])
 
     def choice(self, s: If) -> None:
         test = self.value(s.test)
@@ -259,7 +270,7 @@ def _for_vectorizer(s: For) -> bool:
     """Whether LLVM's vectorizer may make something of a loop: not where another loop or a fold is
     in it, nor where each step does the same."""
     inner = list(statements(s.body))
-    if any(isinstance(x, For | Fold | Prefetch) for x in inner):
+    if any(isinstance(x, For | Fold | Prefetch | Transpose) for x in inner):
         return False
     return any(s.index in subexpressions(e) for x in inner for e in expressions(x))
 

@@ -30,6 +30,7 @@ from accnp.compiler.loops.ir import (
     Reduction,
     Stmt,
     Store,
+    Transpose,
     Var,
 )
 from accnp.compiler.loops.printer import print_expr
@@ -136,6 +137,8 @@ class _Machine:
             self.memory[s.buffer][at] = self.expr(s.value)
         elif isinstance(s, Prefetch):
             self.expr(s.index)
+        elif isinstance(s, Transpose):
+            self.transpose(s)
         elif isinstance(s, For):
             self.loop(s)
         elif isinstance(s, If):
@@ -147,6 +150,15 @@ class _Machine:
             for at in (start, start + count - 1) if count else ():
                 self.check(s.buffer, at)
             self.values[s.result] = self.folded(s, self.memory[s.buffer][start : start + count])
+
+    def transpose(self, s: Transpose) -> None:
+        start, step = int(self.expr(s.start)), int(self.expr(s.step))
+        to, source = self.memory[s.to], self.memory[s.buffer]
+        for r in range(int(self.expr(s.rows))):
+            for c in range(int(self.expr(s.columns))):
+                at = start + r + step * c
+                self.check(s.buffer, at)
+                to[s.width * r + c] = source[at]
 
     def reduce(self, s: Reduce) -> None:
         found: list[list[Any]] = [[] for _ in s.folds]

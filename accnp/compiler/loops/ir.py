@@ -13,8 +13,8 @@ from accnp.compiler.loops.types import I8, DType
 
 __all__ = [
     "COMBINES", "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "Heap", "If",
-    "Index", "Kernel", "Let", "Load", "Prefetch", "Reduce", "Reduction", "Stmt", "Store", "Var",
-    "Vector", "dtype",
+    "Index", "Kernel", "Let", "Load", "Prefetch", "Reduce", "Reduction", "Stmt", "Store",
+    "Transpose", "Var", "Vector", "dtype",
 ]  # fmt: skip
 
 
@@ -112,6 +112,22 @@ class Prefetch(NamedTuple):
     index: Expr
 
 
+class Transpose(NamedTuple):
+    """Lay a tile of a buffer transposed into another one, whose rows are `width` elements apart.
+
+    `to[width * r + c] = buffer[start + r + step * c]`, for r below `rows` and c below `columns`.
+    What lies behind these rows and columns of `to`, which has room for squares of 16, is lost.
+    """
+
+    to: Buffer
+    width: int
+    buffer: Buffer
+    start: Expr
+    step: Expr
+    rows: Expr
+    columns: Expr
+
+
 class Carried(NamedTuple):
     """A value that a loop hands from step to step: `var` in a step, `following` in the next one.
 
@@ -201,7 +217,7 @@ class Fold(NamedTuple):
     wide: bool = False
 
 
-Stmt = Let | Store | Prefetch | For | If | Reduce | Fold
+Stmt = Let | Store | Prefetch | Transpose | For | If | Reduce | Fold
 
 
 class Kernel(NamedTuple):

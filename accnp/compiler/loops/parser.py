@@ -10,6 +10,8 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
               | "prefetch" NAME "[" expr "]"
+              | "transpose" NAME "[" INT "]" "=" NAME "[" expr "]" "step" expr
+                "shape" expr "by" expr
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
                 ["interchangeable"] ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
@@ -51,6 +53,7 @@ from accnp.compiler.loops.ir import (
     Reduction,
     Stmt,
     Store,
+    Transpose,
     Var,
     Vector,
 )
@@ -240,9 +243,24 @@ class _Parser:
             return Fold(result, combine, buffer, start, self.expr(), wide)
         if self.accept("prefetch"):
             return Prefetch(*self.element())
+        if self.accept("transpose"):
+            return self.transpose()
         buffer, index = self.element()
         self.expect("=")
         return Store(buffer, index, self.expr())
+
+    def transpose(self) -> Transpose:
+        to = self.memory()
+        self.expect("[")
+        width = self.integer()
+        self.expect("]", "=")
+        buffer, start = self.element()
+        self.expect("step")
+        step = self.expr()
+        self.expect("shape")
+        rows = self.expr()
+        self.expect("by")
+        return Transpose(to, width, buffer, start, step, rows, self.expr())
 
     def loop(self) -> For:
         index = self.name()
@@ -314,10 +332,13 @@ class _Parser:
 
     # --- expressions ---
 
-    def element(self) -> tuple[Buffer, Expr]:
+    def memory(self) -> Buffer:
         if self.token not in self.buffers:
             self.fail("a buffer")
-        buffer = self.buffers[self.advance()]
+        return self.buffers[self.advance()]
+
+    def element(self) -> tuple[Buffer, Expr]:
+        buffer = self.memory()
         self.expect("[")
         index = self.expr()
         self.expect("]")

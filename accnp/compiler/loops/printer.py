@@ -26,6 +26,7 @@ from accnp.compiler.loops.ir import (
     Reduce,
     Stmt,
     Store,
+    Transpose,
     Var,
 )
 
@@ -80,6 +81,10 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         lines.append(f"{pad}{s.buffer.name}[{print_expr(s.index)}] = {print_expr(s.value)}")
     elif isinstance(s, Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{print_expr(s.index)}]")
+    elif isinstance(s, Transpose):
+        start, step, *shape = map(print_expr, (s.start, s.step, s.rows, s.columns))
+        tile = f"{s.to.name}[{s.width}] = {s.buffer.name}[{start}]"
+        lines.append(f"{pad}transpose {tile} step {step} shape {' by '.join(shape)}")
     elif isinstance(s, For):
         words = [f"for {s.index.name} in {print_expr(s.start)}..{print_expr(s.stop)}"]
         words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent

@@ -31,6 +31,7 @@ from accnp.compiler.loops.ir import (
     Reduction,
     Stmt,
     Store,
+    Transpose,
     Var,
     Vector,
     dtype,
@@ -45,11 +46,14 @@ STACK = 1 << 20  # bytes of buffers on the stack, at most; threads have a few me
 # Words of the text of kernels, and names that the source printed for Numba uses.
 RESERVED = frozenset({
     *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
-    "release",
+    "release", "transpose",
     *FUNCTIONS, *DTYPES, "range", "at", "block_wide_sum",
+    *[f"transpose_{k}" for k in (1, 2, 4, 8)], *[f"tile_{t}" for t in DTYPES],
+    *[f"slab_{t}" for t in DTYPES],
     *[f"block_{c}" for c in COMBINES], *[f"stack_{t}" for t in DTYPES],
     *[f"heap_{t}" for t in DTYPES],
 })  # fmt: skip
+SIDE = 16  # rows of a tile, at most
 _WORD = np.iinfo(np.int64)
 
 
@@ -138,6 +142,8 @@ class _Verifier:
         elif isinstance(s, Prefetch):
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
+        elif isinstance(s, Transpose):
+            self.transpose(s)
         elif isinstance(s, For):
             self.loop(s)
         elif isinstance(s, If):
@@ -151,6 +157,14 @@ class _Verifier:
             self.buffer(s.buffer)
             self.typed(s.start, I8, f"the start of {s.result.name}")
             self.fold(s, s.buffer.dtype)
+
+    def transpose(self, s: Transpose) -> None:
+        self.buffer(s.to)
+        self.buffer(s.buffer)
+        self.check(s.to.length >= SIDE * s.width > 0, f"{s.to.name} has no room for squares")
+        self.check(s.to.dtype == s.buffer.dtype, f"{s.to.name} has another type than its source")
+        for x in (s.start, s.step, s.rows, s.columns):
+            self.typed(x, I8, f"a number of the tile {s.to.name}")
 
     def loop(self, s: For) -> None:
         name = s.index.name

@@ -20,6 +20,7 @@ from accnp.compiler.loops.ir import (
     Reduce,
     Stmt,
     Store,
+    Transpose,
     Var,
 )
 
@@ -81,6 +82,9 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
         return s._replace(index=change(s.index), value=change(s.value))
     if isinstance(s, Prefetch):
         return s._replace(index=change(s.index))
+    if isinstance(s, Transpose):
+        shape = {"rows": change(s.rows), "columns": change(s.columns)}
+        return s._replace(start=change(s.start), step=change(s.step), **shape)
     if isinstance(s, For):
         carried = tuple([c._replace(start=change(c.start)) for c in s.carried])
         return s._replace(start=change(s.start), stop=change(s.stop), carried=carried)
@@ -99,6 +103,8 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
         return (s.index, s.value)
     if isinstance(s, Prefetch):
         return (s.index,)
+    if isinstance(s, Transpose):
+        return (s.start, s.step, s.rows, s.columns)
     if isinstance(s, For):
         return (s.start, s.stop, *[x for c in s.carried for x in (c.start, c.following)])
     if isinstance(s, If):
@@ -110,7 +116,9 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
 
 def accessed(s: Stmt) -> set[Buffer]:
     """Return the buffers that a statement reads or writes, without those of statements in it."""
-    found = {s.buffer} if isinstance(s, Store | Fold) else set()
+    found = {s.buffer} if isinstance(s, Store | Fold | Transpose) else set()
+    if isinstance(s, Transpose):
+        found.add(s.to)
     inner = [x for e in expressions(s) for x in subexpressions(e)]
     return found | {x.buffer for x in inner if isinstance(x, Load)}
 

@@ -22,11 +22,12 @@ from accnp.compiler.llvm.functions import (
     write_call,
     write_cast,
     write_fold,
+    write_transpose,
 )
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType
-from accnp.ir.kernel import BLOCK
+from accnp.compiler.numba.source import STACKS
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
 from accnp.kernels.math.ir import fetch
@@ -94,17 +95,17 @@ def _element(p: Any) -> DType | None:
     return _dtype(p.dtype) if isinstance(p, types.CPointer) else None
 
 
-def _stack(of: DType) -> None:
-    """A buffer on the stack of `BLOCK` elements."""
+def _stack(kind: str, count: int, of: DType) -> None:
+    """A buffer on the stack."""
     pointer = types.CPointer(NUMBA_TYPES[of.token])
 
     def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
         with b.goto_entry_block():
-            place = b.alloca(ir.ArrayType(memory_type(of), BLOCK))
+            place = b.alloca(ir.ArrayType(memory_type(of), count))
             place.align = 64
             return b.bitcast(place, memory_type(of).as_pointer())
 
-    _define(f"stack_{of.token}", 0, lambda: (pointer(), code))
+    _define(f"{kind}_{of.token}", 0, lambda: (pointer(), code))
 
 
 def _heap(of: DType) -> None:
@@ -136,6 +137,24 @@ def _prefetch(p: Any) -> Any:
         return context.get_dummy_value()
 
     return None if _element(p) is None else (types.void(p), code)
+
+
+def _transpose(size: int) -> None:
+    """Lay a tile of elements of some bytes transposed."""
+
+    def typed(to: Any, width: Any, source: Any, step: Any, rows: Any, columns: Any) -> Any:
+        of = _element(to)
+        if of is None or of.size != size or source != to:
+            return None
+
+        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            write_transpose(b, of, values)
+            return context.get_dummy_value()
+
+        i = types.int64
+        return types.void(to, i, to, i, i, i), code
+
+    _define(f"transpose_{size}", 6, typed)
 
 
 def _at(p: Any, k: Any) -> Any:
@@ -189,10 +208,13 @@ for _name, _function in FUNCTIONS.items():
         _scalar(_name, _function.arity)
 for _to in DTYPES.values():
     _conversion(_to)
-    _stack(_to)
+    for _kind, _count in STACKS.items():
+        _stack(_kind, _count, _to)
     _heap(_to)
 for _combine in COMBINES:
     _fold(_combine)
+for _size in (1, 2, 4, 8):
+    _transpose(_size)
 _define("at", 2, _at)
 _define("release", 1, _release)
 _define("prefetch", 1, _prefetch)

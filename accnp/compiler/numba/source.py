@@ -25,14 +25,19 @@ from accnp.compiler.loops.ir import (
     Prefetch,
     Stmt,
     Store,
+    Transpose,
     Var,
     dtype,
 )
 from accnp.compiler.loops.visiting import fresh_name
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.ir.kernel import BLOCK
 
-__all__ = ["numba_source"]
+__all__ = ["STACKS", "numba_source"]
+
+# Elements of buffers on the stack, by the names of the functions that give them.
+STACKS = {"stack": BLOCK, "tile": 4 * BLOCK, "slab": 16 * BLOCK}
 
 
 def numba_source(kernel: Kernel) -> str:
@@ -51,7 +56,8 @@ class _Printer:
         arguments = [k.first, k.last, *k.buffers, *k.integers]
         self.lines.append(f"def {k.name}({', '.join([a.name for a in arguments])}):")
         for b in k.stack:
-            self.lines.append(f"    {b.name} = stack_{b.dtype.token}()")
+            kind = next(name for name, most in STACKS.items() if b.length <= most)
+            self.lines.append(f"    {b.name} = {kind}_{b.dtype.token}()")
         for b, n in k.heap:
             self.lines.append(f"    {b.name} = heap_{b.dtype.token}({n.name})")
         self.block(k.body, "    ")
@@ -74,6 +80,10 @@ class _Printer:
             add(f"{pad}{s.buffer.name}[{self.expr(s.index)}] = {self.expr(s.value)}")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
+        elif isinstance(s, Transpose):
+            step, rows, columns = map(self.expr, (s.step, s.rows, s.columns))
+            to, source = f"{s.to.name}, {s.width}", f"{self.at(s.buffer, s.start)}, {step}"
+            add(f"{pad}transpose_{s.to.dtype.size}({to}, {source}, {rows}, {columns})")
         elif isinstance(s, If):
             add(f"{pad}if {self.expr(s.test)}:")
             self.block(s.then, inner)

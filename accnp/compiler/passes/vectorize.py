@@ -19,6 +19,7 @@ from accnp.compiler.loops.ir import (
     Reduce,
     Stmt,
     Store,
+    Transpose,
     Var,
     Vector,
     dtype,
@@ -65,9 +66,11 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
             return None
         if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
             # More copies of the body would be long to compile where there are more loops.
-            found = found._replace(bypass=True, peel=loops == 2)
+            # Tiles have no folds.
+            found = found._replace(bypass=True, peel=loops == 2 or tiled)
         return [s._replace(vector=found)]
 
+    tiled = any(isinstance(s, Transpose) for s in statements(kernel.body))
     loops = sum([isinstance(s, For) for s in statements(kernel.body)])
     return kernel._replace(body=replace_loops(kernel.body, change))
 
@@ -112,7 +115,9 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     if not stores or (vector_bytes < LINE and len(stores) > 1):
         return False
     parts = [p for inner in s.body for x in expressions(inner) for p in subexpressions(x)]
-    if any(isinstance(p, Load) and p.buffer in kernel.stack for p in parts):
+    tiles = {x.to for x in statements(kernel.body) if isinstance(x, Transpose)}
+    kept = {b for b in kernel.stack if b not in tiles}
+    if any(isinstance(p, Load) and p.buffer in kept for p in parts):
         return False
     written = {x.buffer for x in stores}
     return not written & set(kernel.stack) and not any(

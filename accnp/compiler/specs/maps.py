@@ -9,6 +9,7 @@ from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Statements
+from accnp.compiler.specs.tiles import add_tiles
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_map"]
@@ -39,8 +40,10 @@ def add_map(made: Statements) -> None:
         with b.loop("i", b.first, b.last, independent=True) as loop:
             made.body(phase, {along: loop.index})
         return
-    if across(spec, along, range(made.outer)) is not None:
-        raise Unsupported("operands that lie across the rows")
+    turned = across(spec, along, range(made.outer))
+    if turned is not None:
+        add_tiles(made, turned)
+        return
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * spec.inner[0]
     with b.loop("o", b.first, b.last) as rows:

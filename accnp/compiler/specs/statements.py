@@ -42,6 +42,9 @@ class Statements:
         self.kept: dict[int, Buffer] = {}
         self.keeps = False
         self.literal = 1  # strides up to this one are constants
+        # The tile in which an operand lies transposed, and the index in it that an index of 0 along
+        # the rows has.
+        self.turned: dict[int, tuple[Buffer, Var]] = {}
         # Axes are numbered from the outer ones: (outer, reduced, inner).
         self.outer = len(spec.outer)
         axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
@@ -103,15 +106,7 @@ class Statements:
         terms: list[tuple[Var, int | Var]] = []
         constant = 0
         for d, i in index.items():
-            stride = a.strides[d]
-            along = d == self.along and stride in STRIDES and not a.store
-            if 0 <= stride <= self.literal or along:
-                factor: int | Var = stride
-            else:
-                # Loads of one array under the same strides share them.
-                whose = id(a) if a.store else (id(a.value), a.strides)
-                name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
-                factor = self.integer(("s", whose, d), name, stride)
+            factor = self.stride(a, d)
             assert isinstance(i, Var) or all(k == 1 for _, k in i.terms)
             if isinstance(i, Var):
                 terms.append((i, factor))
@@ -122,6 +117,17 @@ class Statements:
                 terms += [(v, factor) for v, _ in i.terms]
                 constant += factor * i.constant
         return affine(*terms, constant=constant)
+
+    def stride(self, a: Access, d: int) -> int | Var:
+        """How far apart elements are along an axis: known if it is small, or an argument."""
+        stride = a.strides[d]
+        along = d == self.along and stride in STRIDES and not a.store
+        if 0 <= stride <= self.literal or along:
+            return stride
+        # Loads of one array under the same strides share them.
+        whose = id(a) if a.store else (id(a.value), a.strides)
+        name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
+        return self.integer(("s", whose, d), name, stride)
 
     def element(self, s: Statement, a: Access, index: Mapping[int, Place]) -> Expr:
         """The index of a load, with the terms that are computed."""
@@ -139,6 +145,9 @@ class Statements:
     def value(self, s: Statement, index: Mapping[int, Place]) -> Expr:
         """What a statement assigns."""
         to = covered(s.dtype)
+        if s.access is not None and id(s.access) in self.turned:
+            tile, begin = self.turned[id(s.access)]
+            return Load(tile, plus(begin, index[self.along]))
         if s.access is not None and id(s.access) in self.kept:
             return Load(self.kept[id(s.access)], index[self.outer])
         if s.access is not None:

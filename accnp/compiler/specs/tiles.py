@@ -1,0 +1,111 @@
+"""Operands that lie across the loops: their memory runs along an axis other than the innermost one.
+
+The loops go over tiles of `DEEP` indices of that axis and `WIDE` of the innermost one, and each
+such operand is transposed into memory on the stack, tile by tile: read element by element it would
+cost a cache line for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from accnp.codegen.tiles import DEEP, GROUP, WIDE, crossing
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Prefetch, Transpose, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.ir.kernel import Access
+
+__all__ = ["add_tiles"]
+
+_ZERO = Const(0, I8)
+
+
+def _number(k: int) -> Const:
+    return Const(k, I8)
+
+
+def add_tiles(made: Statements, d: int) -> None:
+    """Each step is a tile of a map along axis d and the inner one."""
+    spec, b, out = made.spec, made.b, made.out
+    (phase,) = spec.phases
+    inner = made.along
+    others = [k for k in range(made.outer) if k != d]
+    n_deep, n_wide = -(-spec.outer[d] // DEEP), -(-spec.inner[0] // WIDE)
+    deep, wide = made.integer("deep", "deep", n_deep), made.integer("broad", "broad", n_wide)
+    out.extent = prod([spec.outer[k] for k in others]) * n_deep * n_wide
+    out.weight = spec.cost * min(spec.outer[d], DEEP) * min(spec.inner[0], WIDE)
+    out.tiles = True
+    those = crossing(spec, inner, d)
+    tiles = [b.stack("tile", covered(a.dtype), DEEP * WIDE) for a in those]
+    every = b.let("every", call("mul", deep, wide))
+    with b.loop("u", b.first, b.last) as loop:
+        o = b.let("o", call("floordiv", loop.index, every))
+        tile = b.let("v", call("sub", loop.index, call("mul", o, every)))
+        (c, j), following = _walk(made, tile, deep, wide)
+        rows = b.let("rows", _part(made, d, c, DEEP))
+        m = b.let("m", _part(made, inner, j, WIDE))
+        index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
+        for a in those:
+            _ask(made, a, {**index, d: following[0], inner: following[1]}, m)
+        for a, to in zip(those, tiles, strict=True):
+            _lay(made, a, to, {**index, d: c, inner: j}, (rows, m))
+        end = b.let("end", affine((j, 1), (m, 1)))
+        before = dict(made.values)
+        with b.loop("r", _ZERO, rows) as loop:
+            turn = b.let("turn", affine((loop.index, WIDE), (j, -1)))
+            made.turned |= {id(a): (to, turn) for a, to in zip(those, tiles, strict=True)}
+            row: dict[int, Place] = {**index, d: Index(((c, 1), (loop.index, 1)))}
+            made.hoist(phase, inner, row)
+            with b.loop("q", j, end, independent=True) as steps:
+                made.body(phase, {**row, inner: steps.index})
+        made.values = before
+
+
+def _walk(
+    made: Statements, tile: Var, deep: Var, wide: Var
+) -> tuple[tuple[Var, Var], tuple[Var, Var]]:
+    """Where a tile begins along both axes, and where the following one does: tiles below each other
+    come one after the other, `GROUP` of them before those beside them."""
+    b, group = made.b, _number(GROUP)
+    full = b.let("full", call("mul", deep, group))
+    g = b.let("g", call("floordiv", tile, full))
+    rest = b.let("v", call("sub", tile, call("mul", g, full)))
+    first = b.let("first", call("mul", g, group))
+    near = b.let("near", call("fmin", affine((wide, 1), (first, -1)), group))
+    x = b.let("x", call("floordiv", rest, near))
+    y = b.let("y", call("sub", rest, call("mul", x, near)))
+    here = b.let("c0", affine((x, DEEP))), b.let("j0", affine((first, WIDE), (y, WIDE)))
+    # The tile after this one: below it, or beside the first of the group.
+    more = b.let("more", call("lt", affine((y, 1), constant=1), near))
+    c = call("select", more, here[0], affine((here[0], 1), constant=DEEP))
+    j = call("select", more, affine((here[1], 1), constant=WIDE), affine((first, WIDE)))
+    return here, (b.let("c1", c), b.let("j1", j))
+
+
+def _part(made: Statements, d: int, start: Var, most: int) -> Expr:
+    """How many indices of an axis are in a tile from one on."""
+    return call("fmin", affine((made.size(d), 1), (start, -1)), _number(most))
+
+
+def _ask(made: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
+    """Ask for the tile of an operand at an index."""
+    b, inner = made.b, made.along
+    with b.loop("k", _ZERO, m) as loop:
+        begin = index[inner]
+        assert isinstance(begin, Var)
+        line = made.place(a, {**index, inner: Index(((begin, 1), (loop.index, 1)))})
+        at = b.let("line", line)
+        for k in (0, DEEP - 1):
+            b.add(Prefetch(made.buffers[id(a)], affine((at, 1), constant=k)))
+
+
+def _lay(
+    made: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var]
+) -> None:
+    """Lay the tile of an operand at an index transposed."""
+    step = made.stride(a, made.along)
+    factor = step if isinstance(step, Var) else _number(step)
+    tile = Transpose(to, WIDE, made.buffers[id(a)], made.place(a, index), factor, *shape)
+    made.b.add(tile)
