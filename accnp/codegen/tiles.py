@@ -28,7 +28,7 @@ __all__ = [
     "tiled_row",
 ]
 
-DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are kernels.blocks.TILE
+DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are compiler.intrinsics.memory.TILE
 LEAST = LANES + 1  # shorter axes are left as they are
 GROUP = 8  # tiles below each other before those beside them: pages of so many rows are at hand
 AHEAD = 8192  # elements of the next row that are asked for

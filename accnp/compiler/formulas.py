@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype
+from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
 
 __all__ = ["Unsupported", "converted", "expression"]
@@ -104,7 +104,7 @@ def _call(name: str, *args: Expr) -> Call:
 
 
 def _operator(name: str, args: Sequence[Expr]) -> Expr:
-    of = _common(name, [dtype(a) for a in args])
+    of = _common(name, [number_type(a) for a in args])
     return _call(name, *[converted(a, of) for a in args])
 
 
@@ -141,7 +141,7 @@ def _alike(args: Sequence[Expr]) -> list[Expr]:
     """Operands that differ where one is a literal, as the widest of the highest kind."""
     kinds = ("bool", "uint", "int", "float")
     best = max(kinds.index(dtype(a).kind) for a in args)
-    same = [dtype(a) for a in args if kinds.index(dtype(a).kind) == best]
+    same = [number_type(a) for a in args if kinds.index(dtype(a).kind) == best]
     to = max(same, key=lambda d: d.size)
     return [converted(a, to) for a in args]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.loops.verifier import verify
+from accnp.compiler.passes.find_independent import find_independent
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
@@ -25,6 +26,7 @@ class Target(NamedTuple):
 PASSES: dict[str, Callable[[Kernel, Target], Kernel]] = {
     "unroll": lambda kernel, target: unroll(kernel),
     "inline_indices": lambda kernel, target: inline_indices(kernel),
+    "find_independent": lambda kernel, target: find_independent(kernel),
     "lower_reductions": lambda kernel, target: lower_reductions(kernel),
     "join_rows": lambda kernel, target: join_rows(kernel),
     "vectorize": lambda kernel, target: vectorize(kernel, target.vector_bytes),

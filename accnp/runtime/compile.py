@@ -195,9 +195,9 @@ def get_kernel(
 ) -> Kernel:
     """The kernel of a source text, from the process, the disk or the compiler.
 
-    `namespace` replaces the globals of `accnp.kernels.intrinsics`; such kernels stay off the disk.
-    `callees` are other kernels in the source that this one calls, with their signatures. One that
-    is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled. With a
+    `namespace` replaces the globals of `accnp.compiler.numba.namespace`; such kernels stay off the
+    disk. `callees` are other kernels in the source that this one calls, with their signatures. One
+    that is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled. With a
     `program`, a kernel of the loop IR, the source is a print of it, and LLVM gets what it is
     lowered to without Numba.
     """
@@ -385,9 +385,13 @@ def _lower(
             return _lowered_program(program), [], []
         except Exception as error:
             raise _failed(source, name, signature, error) from error
+    if namespace is None and not fastmath:
+        found = _lowered_source(source, name, signature, callees)
+        if found is not None:
+            return found
     frontend = imported("accnp.runtime.frontend")
     if namespace is None:
-        namespace = imported("accnp.kernels.intrinsics").NAMESPACE
+        namespace = imported("accnp.compiler.numba.namespace").NAMESPACE
     try:
         objects = _objects()
         return frontend.lower(
@@ -411,6 +415,21 @@ def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception
         f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
         f"signature: {', '.join(signature)}\nsource:\n{source}"
     )
+
+
+def _lowered_source(
+    source: str, name: str, signature: tuple[str, ...], callees: Callees
+) -> tuple[str, list[str], list[str]] | None:
+    """The LLVM texts of a source in restricted Python; None for what only Numba can type."""
+    program = imported("accnp.compiler.frontend.program")
+    objects = _objects()
+    target = imported("accnp.compiler.pipeline").Target(objects.LANE_BYTES)
+    try:
+        return program.lower_source(
+            source, name, signature, callees, target, objects.ENTRY_ATTRIBUTES, config.enable_checks
+        )
+    except program.Unsupported:
+        return None
 
 
 def _lowered_program(program: LoopKernel) -> str:

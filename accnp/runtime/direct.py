@@ -20,7 +20,7 @@ from numba.core import types
 from numba.core.errors import NumbaError
 
 from accnp.compiler.llvm.templates import Functions
-from accnp.kernels.halves import Half, loaded, stored
+from accnp.compiler.numba.halves import Half, loaded, stored
 from accnp.runtime.independent import memory_of, mentions, sizes_of
 from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
 from accnp.runtime.lanes import NotVector, write_loop

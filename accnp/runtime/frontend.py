@@ -34,7 +34,7 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
-from accnp.compiler.llvm.entry import ENTRY, VECTORS, entry_text
+from accnp.compiler.llvm.entry import DRIVER, ENTRY, LIBRARY, SIZED, VECTORS, entry_text
 from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
@@ -42,9 +42,6 @@ from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED
 from accnp.runtime.syntax import functions_of, walk
 
-LIBRARY = "accnp.library"  # of kernels that many others call
-SIZED = "accnp.sized"  # and of those whose text has its sizes
-DRIVER = "accnp.driver"  # of a kernel whose work is done by those that it calls
 # Characters of LLVM text that a kernel inlines of those that it calls. A physics step (a loop over
 # 4,800 operations, 2.6 million characters) compiled for 25 s when all was inlined, 6 s when called
 # (x86-64 with AVX-512, 2 threads, 2026-11-28).
@@ -174,7 +171,7 @@ def _flags(fastmath: bool) -> Any:
 
 def argument_type(token: str) -> Any:
     """The Numba type of a token of a signature."""
-    scalars = imported("accnp.kernels.intrinsics").SCALARS
+    scalars = imported("accnp.compiler.numba.namespace").SCALARS
     try:
         kind = scalars[token.removesuffix("*")]
     except KeyError:
@@ -380,7 +377,7 @@ def _run(
 def context_of(fastmath: bool) -> Any:
     """What types and lowers, with the flags of such kernels."""
     # Makes what was registered since known to both; the intrinsics must be registered before.
-    imported("accnp.kernels.intrinsics")
+    imported("accnp.compiler.numba.namespace")
     tell()
     return compiler._make_subtarget(TARGET, _flags(fastmath))
 

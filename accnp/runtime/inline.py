@@ -22,7 +22,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
-from accnp.kernels.factory import NAMESPACE
+from accnp.compiler.numba.namespace import NAMESPACE
 from accnp.runtime.syntax import walk
 
 __all__ = ["BINARY", "COMPARE", "Body", "NoForm", "Typed", "inlined"]

@@ -21,8 +21,8 @@ from accnp.compiler.llvm.bypassing import LINE, until_aligned
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import Index, Template, Vector, byte_size, make_template, vector
 from accnp.compiler.llvm.vector_loop import MOST, NotVector, VectorLoop
+from accnp.compiler.numba.halves import Half, loaded, register_type, stored
 from accnp.ir.kernel import STRIDES
-from accnp.kernels.halves import Half, loaded, register_type, stored
 from accnp.runtime.independent import (
     LOOP,
     SMALL,

@@ -62,7 +62,8 @@ def ptx_of(
             0..n, each by itself. The arguments are then the pointers, n, and the ints.
         threads: the most threads of a block.
         callees: other functions of the source that this one calls, with their signatures.
-        namespace: replaces the globals of `accnp.kernels.grid`; such texts stay off the disk.
+        namespace: replaces the globals of `accnp.compiler.numba.grid`; such texts stay off the
+            disk.
         guard: the type of a number ("b1", "i4", "i8"): the kernel does nothing unless that is one
             of first..last; its place, first and last are then the last arguments.
 
@@ -96,7 +97,7 @@ def ptx_of(
         counters.disk_hits += 1
         text = data.decode()
     else:
-        space = namespace or importlib.import_module("accnp.kernels.grid").NAMESPACE
+        space = namespace or importlib.import_module("accnp.compiler.numba.grid").NAMESPACE
         module = importlib.import_module("accnp.runtime.ptx_text")
         try:
             text = module.write(

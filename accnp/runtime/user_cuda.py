@@ -26,8 +26,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError, TypingError
 from numba.np.numpy_support import from_dtype
 
+from accnp.compiler.numba.namespace import NAMESPACE
 from accnp.forks import renewed
-from accnp.kernels.intrinsics import NAMESPACE
 from accnp.runtime import frontend, user_device
 from accnp.runtime.compile import counters, disk_cache
 from accnp.runtime.ptx import NEWEST, Ptx

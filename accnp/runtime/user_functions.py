@@ -21,7 +21,7 @@ from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from accnp.codegen.definitions import with_definitions
-from accnp.kernels.intrinsics import NAMESPACE
+from accnp.compiler.numba.namespace import NAMESPACE
 from accnp.runtime import frontend
 from accnp.runtime.direct import Function, Unsupported
 

@@ -14,7 +14,7 @@ import pytest
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.builder import Builder, affine, call, cast
 from accnp.compiler.loops.functions import FUNCTIONS, result_of
-from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, Var, dtype
+from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, Var, dtype, number_type
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8, DType
@@ -175,7 +175,8 @@ def bits(arrays: list[np.ndarray]) -> list[bytes]:
 
 
 def not_exact() -> list[str]:
-    return [n for n in FUNCTIONS if n not in ("floordiv",)]
+    # Shifts beyond the width have no meaning, and there are no complex numbers yet.
+    return [n for n in FUNCTIONS if n not in ("floordiv", "shl", "shr", "real", "imag", "conj")]
 
 
 @pytest.mark.parametrize("seed", range(14))
@@ -416,7 +417,7 @@ def test_functions_of_the_closed_set_have_code_and_a_reference():
                 v = b.let("v", Load(x, loop.index))
                 args = [Const(True, B1), v, v] if name == "select" else [v] * function.arity
                 value = call(name, *args)
-                y = b.buffer("y", value.dtype)
+                y = b.buffer("y", number_type(value))
                 b.store(y, loop.index, value)
             kernel = b.kernel()
             verify(kernel)

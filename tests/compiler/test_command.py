@@ -44,7 +44,7 @@ def test_commands(words, expected, file, capsys):
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        (TEXT.replace("b[o]", "c[o]"), ["check"], "k.ir: line 5, column 5: expected a buffer"),
+        (TEXT.replace("b[o]", "c[o]"), ["check"], "k.ir: line 5, column 5: expected a statement"),
         (TEXT.replace("= r", "= 1.0:f8"), ["check"], "an element of b is f8 instead of f4"),
         (TEXT, ["run", "--range", "0", "4"], "--integers must give n"),
         (TEXT, [*RUN, "n=8", "m=8"], "--integers: the kernel has no m"),

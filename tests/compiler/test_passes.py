@@ -38,6 +38,11 @@ kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
 TARGET = Target(64)
 
 
+def upto(name: str) -> int:
+    """How many passes there are up to one."""
+    return [*pipeline.PASSES].index(name) + 1
+
+
 def body_of(text: str) -> str:
     return " ".join(text.split("{", 1)[1].split())
 
@@ -97,7 +102,7 @@ def test_several_reductions_share_their_steps():
       y[lo] = add(f4(r), add(s, add(w, z)))
     }
     """
-    found = run_passes(parse_kernel(text), TARGET, count=3, check=True)
+    found = run_passes(parse_kernel(text), TARGET, upto("lower_reductions"), check=True)
     text = body_of(print_kernel(found))
     assert "unused" not in text
     assert [b.name for b in found.stack] == ["s_values"]
@@ -238,7 +243,9 @@ kernel k(a: f4[], b: f4[], y: f4[], z: f4[], n, rows) for lo..hi {
 
 
 def test_rows_are_joined_four_at_a_time():
-    found = run_passes(parse_kernel(COLUMNS.replace("STORE", "")), TARGET, count=4, check=True)
+    found = run_passes(
+        parse_kernel(COLUMNS.replace("STORE", "")), TARGET, upto("join_rows"), check=True
+    )
     text = print_kernel(found)
     group = text[text.index("step 4 {") : text.index("for r in rest..rows {")]
     assert group.count("= b[") == group.count("= a[") == 4

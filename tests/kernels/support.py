@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.kernels.intrinsics import NAMESPACE
+from accnp.compiler.numba.namespace import NAMESPACE
 from accnp.runtime import compile as compiling
 
 NAMES = {

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["ATTRIBUTES", "ENTRY", "VECTORS", "entry_text"]
+__all__ = ["ATTRIBUTES", "DRIVER", "ENTRY", "LIBRARY", "SIZED", "VECTORS", "entry_text"]
 
 ENTRY = "accnp_entry"
-VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
+# Named metadata of modules: all loops are vectors, it is a kernel that many others call, it knows
+# its sizes, its work is done by the kernels that it calls.
+VECTORS, LIBRARY, SIZED, DRIVER = "accnp.vectors", "accnp.library", "accnp.sized", "accnp.driver"
 ATTRIBUTES = 770  # the number of the group of attributes of entries
 # How an entry takes its share of 0..n, between a jump to `claim` and the labels `work`, where
 # `%first`..`%end` are to be done, and `out`, where all are taken.

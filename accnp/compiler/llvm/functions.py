@@ -9,43 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 
-from accnp.compiler.loops.types import DType
+from accnp.compiler.intrinsics.all import resolve
+from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, split_parts
+from accnp.compiler.loops.functions import FUNCTIONS
+from accnp.compiler.loops.types import I8, DType, Type
 from accnp.kernels import mathlib
 from accnp.kernels.library import PREFIX
-from accnp.kernels.math import basic, block, cold, integer
+from accnp.kernels.math import basic, block, integer
 from accnp.kernels.math.heap import external
 from accnp.kernels.math.ir import I64, V, fma, where
 from accnp.kernels.math.transpose import transpose
 
-__all__ = [
-    "from_memory", "memory_type", "register_type", "write_call", "write_cast", "write_fold",
-    "write_library_call", "write_transpose",
-]  # fmt: skip
-
-_features = binding.get_host_cpu_features()
-cold.permutes = bool(_features.get("avx2"))
-cold.halves = bool(_features.get("f16c"))
-if _features.get("avx512f"):
-    cold.vector_bytes = 64
-
-
-def register_type(d: DType) -> Any:
-    """Return the LLVM type of a number in a register."""
-    if d.kind == "float":
-        return ir.FloatType() if d.size == 4 else ir.DoubleType()
-    return ir.IntType(1 if d.kind == "bool" else 8 * d.size)
-
-
-def memory_type(d: DType) -> Any:
-    """Return the LLVM type of a number in memory: a bool is a byte."""
-    return ir.IntType(8) if d.kind == "bool" else register_type(d)
-
-
-def from_memory(of: DType, b: Any, v: Any) -> Any:
-    """Return a number in a register that was loaded from memory."""
-    return b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0)) if of.kind == "bool" else v
+__all__ = ["write_call", "write_fold", "write_library_call", "write_transpose"]
 
 
 # What folds of bools are, whose elements are bytes of 0 and 1.
@@ -55,8 +32,15 @@ _WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", 
 _TESTS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
-def write_call(name: str, of: DType, b: Any, args: Sequence[Any]) -> Any:
-    """Write a function of operands whose last one has a type; returns the result."""
+def write_call(name: str, kinds: Sequence[Type], b: Any, args: Sequence[Any]) -> Any:
+    """Write a function of operands of some types; returns the result."""
+    of = kinds[-1] if kinds else I8
+    if not isinstance(of, DType) or name not in FUNCTIONS:
+        return _intrinsic(name, kinds, b, args)
+    if of.kind == "half":  # a float32 in registers
+        return b.fneg(*args) if name == "neg" else _intrinsic(name, kinds, b, args)
+    if of.kind == "complex":
+        return _complex(name, kinds, b, args)
     if name in _TESTS:
         return _test(_TESTS[name], of, b, *args)
     if of.kind == "float" and name in _FLOAT:
@@ -65,6 +49,32 @@ def write_call(name: str, of: DType, b: Any, args: Sequence[Any]) -> Any:
         return getattr(b, _WHOLE[name])(*args)
     found = _special(name, of)
     return found(*[V(b, a) for a in args]).v
+
+
+def _intrinsic(name: str, kinds: Sequence[Type], b: Any, args: Sequence[Any]) -> Any:
+    found = resolve(name, tuple(kinds))
+    assert found is not None, name
+    return found[2](b, *args)
+
+
+def _complex(name: str, kinds: Sequence[Type], b: Any, args: Sequence[Any]) -> Any:
+    """An operator, or a part, of complex numbers."""
+    if name not in ("real", "imag", "conj", "neg", "add", "sub", "eq", "ne"):
+        return _intrinsic(name, kinds, b, args)
+    pairs = [split_parts(b, a) for a in args]
+    if name in ("real", "imag"):
+        return pairs[0][name == "imag"]
+    if name in ("neg", "conj"):
+        real, imag = pairs[0]
+        return join_parts(b, b.fneg(real) if name == "neg" else real, b.fneg(imag))
+    if name in ("add", "sub"):
+        (xr, xi), (yr, yi) = pairs
+        write = b.fadd if name == "add" else b.fsub
+        return join_parts(b, write(xr, yr), write(xi, yi))
+    (xr, xi), (yr, yi) = pairs
+    if name == "eq":
+        return b.and_(b.fcmp_ordered("==", xr, yr), b.fcmp_ordered("==", xi, yi))
+    return b.or_(b.fcmp_unordered("!=", xr, yr), b.fcmp_unordered("!=", xi, yi))
 
 
 def _test(op: str, of: DType, b: Any, x: Any, y: Any) -> Any:
@@ -92,6 +102,10 @@ def _special(name: str, of: DType) -> Callable[..., V]:
         "rem": lambda x, y: integer.irem(x, y, signed),
         "idiv": lambda x, y: integer.idiv(x, y, signed),
         "floordiv": _floor,
+        "shl": V.__lshift__,
+        "shr": V.__rshift__ if signed else V.lshr,
+        "floor_quotient": lambda x, y: _floored(x, y, signed)[0],
+        "floor_remainder": lambda x, y: _floored(x, y, signed)[1],
     }[name]
 
 
@@ -109,22 +123,30 @@ def _floor(x: V, y: V) -> V:
     return q + ((x - q * y) >> 63)
 
 
+def _floored(x: V, y: V, signed: bool) -> tuple[V, V]:
+    """The quotient rounded down and the remainder; 0 and 0 for a divisor of 0, and for the least
+    number divided by -1."""
+    b = x.b
+    if not signed:
+        good = y.ne(0)
+        d = where(good, y, 1)
+        q, r = V(b, b.udiv(x.v, d.v)), V(b, b.urem(x.v, d.v))
+        return where(good, q, q.const(0)), where(good, r, r.const(0))
+    least = -(1 << y.type.width - 1)
+    good = y.ne(0) & ~(y.eq(-1) & x.eq(least))
+    d = where(good, y, 1)
+    q, r = V(b, b.sdiv(x.v, d.v)), V(b, b.srem(x.v, d.v))
+    below = r.ne(0) & (r ^ d).cmp("<", 0)
+    q, r = where(below, q - 1, q), where(below, r + d, r)
+    return where(good, q, q.const(0)), where(good, r, r.const(0))
+
+
 _FLOATS: dict[str, Callable[..., V]] = {
     "neg": lambda x: V(x.b, x.b.fsub(x.const(-0.0).v, x.v)),
     "sq": lambda x: V(x.b, x.b.fmul(x.v, x.v)),
     "fma": fma,
     "is_finite": basic.is_finite,
 }
-
-
-def write_cast(of: DType, to: DType, b: Any, value: Any) -> Any:
-    """Write a conversion; returns the result."""
-    x = V(b, value)
-    if to.kind == "bool":
-        return x.ne(0.0 if of.kind == "float" else 0).v
-    if of.kind == "float" and to.kind != "float":
-        return basic.to_int(x, register_type(to), to.signed).v
-    return x.to(register_type(to), signed=of.signed).v
 
 
 def write_transpose(b: Any, of: DType, values: Sequence[Any]) -> None:

@@ -6,23 +6,19 @@ are values of LLVM, so nothing is left for its passes to find in memory.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
+from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.bypassing import until_aligned
-from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, VECTORS, entry_text
-from accnp.compiler.llvm.functions import (
-    from_memory,
-    memory_type,
-    register_type,
-    write_call,
-    write_cast,
-    write_fold,
-    write_library_call,
-)
+from accnp.compiler.llvm.casts import write_cast
+from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, SIZED, VECTORS, entry_text
+from accnp.compiler.llvm.functions import write_call, write_fold, write_library_call
+from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import (
     INLINED_ATTRIBUTES,
@@ -30,13 +26,17 @@ from accnp.compiler.llvm.templates import (
     Index,
     Template,
     Vector,
+    byte_size,
     make_template,
     vector,
 )
 from accnp.compiler.llvm.vector_loop import NotVector, VectorLoop
 from accnp.compiler.loops import ir as loops
 from accnp.compiler.loops.ir import (
+    Address,
+    Break,
     Buffer,
+    Do,
     Expr,
     Fold,
     For,
@@ -44,24 +44,31 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Prefetch,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
+    While,
+    number_type,
 )
-from accnp.compiler.loops.types import I4, DType
-from accnp.compiler.loops.visiting import addends, expressions, statements, subexpressions
+from accnp.compiler.loops.types import I4, I8, DType, Pointer, Type
+from accnp.compiler.loops.visiting import expressions, replace_loops, statements, subexpressions
 from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
 from accnp.kernels.math.ir import fetch
 
-__all__ = ["lower"]
+__all__ = ["SHARED", "Function", "argument_types", "lower", "write_function"]
+
+SHARED = "_entry"  # what follows the name of a kernel in that of its entry
 
 _I64 = ir.IntType(64)
 _ZERO = ir.Constant(_I64, 0)
-_templates: dict[tuple[str, tuple[DType, ...], DType, int], Template | str] = {}
+_templates: dict[tuple[str, tuple[Type, ...], tuple[str, ...], int], Template | str] = {}
 
 
 def lower(kernel: Kernel, vector_bytes: int, attributes: str) -> str:
@@ -72,45 +79,60 @@ def lower(kernel: Kernel, vector_bytes: int, attributes: str) -> str:
     kernel : Kernel
         A kernel without reductions.
     vector_bytes : int
-        Bytes of a vector register.
+        Bytes of a vector register; 0 if vectors are left to LLVM.
     attributes : str
         The attributes of functions.
     """
-    try:
-        function = _Function(kernel, vector_bytes)
-    except NotVector:  # LLVM's vectorizer does what it can
-        function = _Function(kernel, 0)
-    return function.text(attributes)
+    return write_function(kernel, vector_bytes).text(attributes)
 
 
-class _Function:
+def write_function(kernel: Kernel, vector_bytes: int) -> Function:
+    """Return the function of a kernel without reductions; loops that have no vector code are left
+    to LLVM's vectorizer."""
+    while True:
+        try:
+            return Function(kernel, vector_bytes)
+        except NotVector as error:
+            kernel = kernel._replace(body=_without_vector(kernel.body, error.node))
+
+
+def _without_vector(body: Sequence[Stmt], loop: For) -> tuple[Stmt, ...]:
+    return replace_loops(body, lambda s: [s._replace(vector=None)] if s == loop else None)  # type: ignore[call-arg]
+
+
+class Function:
     """The function of one kernel: the builder, and the values of the variables so far."""
 
     def __init__(self, kernel: Kernel, vector_bytes: int) -> None:
         self.kernel = kernel
         self.vector_bytes = vector_bytes
         self.functions = Functions()
-        self.module = ir.Module("accnp_kernel")
+        self.module = ir.Module(f"accnp_{kernel.name}")
         self.values: dict[Var, Any] = {}
         self.pointers: dict[Buffer, Any] = {}
+        self.ends: list[Any] = []  # blocks behind the loops around
+        self.leaving: list[list[tuple[Any, list[Any]]]] = []  # blocks that leave them, and values
         self.bypasses = False  # whether a loop can bypass the caches
         self.left = False  # whether a loop is left to LLVM's vectorizer
-        pointers = [memory_type(b.dtype).as_pointer() for b in kernel.buffers]
-        kinds = [_I64, _I64, _I64, *pointers, *[_I64] * len(kernel.integers)]
+        # Only entries know what the launch wants, and kernels that are told.
+        self.may_bypass = kernel.name == "kernel" or kernel.past is not None
+        kinds = [_I64, _I64, _I64, *[register_type(t) for t in argument_types(kernel)]]
         kind = ir.FunctionType(ir.VoidType(), kinds)
-        self.made = ir.Function(self.module, kind, "accnp_kernel_body")
+        self.made = ir.Function(self.module, kind, f"accnp_{kernel.name}_body")
         self.made.linkage = "internal"
         self.made.attributes.add("alwaysinline")
         first, last, self.past, *given = self.made.args
         self.values |= {kernel.first: first, kernel.last: last}
-        for b, p in zip(kernel.buffers, given, strict=False):
-            p.add_attribute("noalias")
-            self.pointers[b] = p
-        self.values |= dict(zip(kernel.integers, given[len(pointers) :], strict=True))
+        for a, value in zip(kernel.arguments, given, strict=True):
+            if isinstance(a, Buffer):
+                value.add_attribute("noalias")
+                self.pointers[a] = value
+            else:
+                self.values[a] = value
         self.b: Any = ir.IRBuilder(self.made.append_basic_block("entry"))
         for b in kernel.stack:
             place = self.b.alloca(ir.ArrayType(memory_type(b.dtype), b.length))
-            place.align = 64
+            place.align = min(64, 16 * b.length)
             self.pointers[b] = self.b.bitcast(place, memory_type(b.dtype).as_pointer())
         for b, n in kernel.heap:
             nbytes = self.b.mul(self.values[n], ir.Constant(_I64, b.dtype.size))
@@ -121,24 +143,53 @@ class _Function:
             free_aligned(self.b, self.pointers[b])
         self.b.ret_void()
 
-    def text(self, attributes: str) -> str:
-        """The text of the module."""
-        signature = [f"{b.dtype.token}*" for b in self.kernel.buffers]
-        signature += ["i8"] * len(self.kernel.integers)
-        if not self.left:
-            self.module.add_named_metadata(VECTORS)
-        body = str(self.module)
-        entry = entry_text(
-            ENTRY,
-            signature,
+    def text(self, attributes: str, facts: Sequence[str] = ()) -> str:
+        """The text of the module with the entry; `facts` are names of metadata."""
+        groups = [f"attributes #{n} = {{ {attributes} }}" for n in (ATTRIBUTES, INLINED_ATTRIBUTES)]
+        return "\n".join([self.body(facts), self.entry(ENTRY), *groups, ""])
+
+    def body(self, facts: Sequence[str] = ()) -> str:
+        """The text of the module without an entry."""
+        every = [*[VECTORS] * (not self.left), *[SIZED] * self.kernel.sized, *facts]
+        for fact in every:
+            self.module.add_named_metadata(fact)
+        return f"{self.module}\n{self.functions.text(self.module.globals)}"
+
+    def entry(self, name: str, linkage: str = "") -> str:
+        """The text of an entry of a name."""
+        return entry_text(
+            name,
+            [t.token for t in argument_types(self.kernel)],
             [str(a.type) for a in self.made.args[3:]],
             f"void @{self.made.name}",
             ["i64 %lo", "i64 %hi", "i64 %past"],
             after_counter=["  %past = and i64 %word, 1"],
-            can_bypass=self.bypasses,
+            can_bypass=self.bypasses and self.kernel.past is None,
+            linkage=linkage,
         )
-        groups = [f"attributes #{n} = {{ {attributes} }}" for n in (ATTRIBUTES, INLINED_ATTRIBUTES)]
-        return "\n".join([body, self.functions.text(self.module.globals), entry, *groups, ""])
+
+    def callee(self, attributes: str, inline: bool, shared: bool) -> str:
+        """The text of a module that defines the kernel as a function for others to call; `shared`
+        if threads share its steps, which needs an entry."""
+        name, kernel = self.kernel.name, self.kernel
+        kinds = [str(a.type) for a in self.made.args[3:]]
+        given = [f"{kind} %a{k}" for k, kind in enumerate(kinds)]
+        past = f"%a{kernel.arguments.index(kernel.past)}" if kernel.past is not None else "0"
+        linkage = "linkonce_odr " if inline else ""
+        head = ", ".join(["i64 %lo", "i64 %hi", *given])
+        passed = ", ".join(["i64 %lo", "i64 %hi", f"i64 {past}", *given])
+        lines = [
+            f"define {linkage}void @{name}({head}) #771 {{",
+            f"  call void @{self.made.name}({passed})",
+            "  ret void",
+            "}",
+            f"attributes #771 = {{ {attributes} {'alwaysinline' if inline else 'noinline'} }}",
+            f"attributes #{INLINED_ATTRIBUTES} = {{ {attributes} }}",
+        ]
+        if shared:
+            lines.append(self.entry(name + SHARED, linkage))
+            lines.append(f"attributes #{ATTRIBUTES} = {{ {attributes} }}")
+        return "\n".join([self.body(), *lines, ""])
 
     # --- statements ---
 
@@ -150,19 +201,31 @@ class _Function:
         if isinstance(s, Let):
             self.values[s.var] = self.value(s.value)
         elif isinstance(s, Store):
-            v = self.value(s.value)
-            if s.buffer.dtype.kind == "bool":
-                v = self.b.zext(v, ir.IntType(8))
+            v = to_memory(s.buffer.element, self.b, self.value(s.value))
             self.b.store(v, self.place(s.buffer, s.index))
         elif isinstance(s, Prefetch):
             fetch(self.b, self.place(s.buffer, s.index))
         elif isinstance(s, Transpose):
             self.transpose(s)
+        elif isinstance(s, Do):
+            self.do(s)
+        elif isinstance(s, Run):
+            args = [self.value(x) for x in (s.first, s.last, *s.args)]
+            kind = ir.FunctionType(ir.VoidType(), [a.type for a in args])
+            self.b.call(self.declared(s.kernel, kind), args)
+        elif isinstance(s, Share):
+            self.share(s)
+        elif isinstance(s, Break):
+            values = [self.value(v) for v in s.values]
+            self.leaving[-1].append((self.b.block, values))
+            self.b.branch(self.ends[-1])
         elif isinstance(s, For):
             if s.vector is not None and self.vector_bytes:
                 self.vectors(s)
             else:
                 self.loop(s)
+        elif isinstance(s, While):
+            self.condition_loop(s)
         elif isinstance(s, If):
             self.choice(s)
         elif isinstance(s, Fold):
@@ -186,6 +249,7 @@ class _Function:
         b.cbranch(b.icmp_signed("<", now, stop), body, end)
         b.position_at_end(body)
         self.values[s.index] = now
+        self.enter_loop(end)
         for c, phi, value in zip(s.carried, phis, initial, strict=True):
             phi.add_incoming(value, before)
             self.values[c.var] = phi
@@ -196,14 +260,81 @@ class _Function:
         for phi, value in zip(phis, following, strict=True):
             phi.add_incoming(value, b.block)
         b.branch(head)
-        b.position_at_end(end)
-        for c, phi in zip(s.carried, phis, strict=True):
-            self.values[c.result] = phi
+        self.left_loop(s, head, phis)
+
+    def enter_loop(self, end: Any) -> None:
+        self.ends.append(end)
+        self.leaving.append([])
+
+    def left_loop(self, s: For | While, head: Any, phis: Sequence[Any]) -> None:
+        """What a loop hands on is known behind it: at its head, and where it is left."""
+        end, ways = self.ends.pop(), self.leaving.pop()
+        self.b.position_at_end(end)
+        for k, (c, phi) in enumerate(zip(s.carried, phis, strict=True)):
+            found = phi
+            if ways:
+                found = self.b.phi(phi.type)
+                found.add_incoming(phi, head)
+                for block, values in ways:
+                    found.add_incoming(values[k], block)
+            self.values[c.result] = found
+
+    def condition_loop(self, s: While) -> None:
+        """A loop that goes on as long as a condition holds."""
+        self.left |= not any(_is_apart(x) for x in statements(s.body))
+        b = self.b
+        initial = [self.value(c.start) for c in s.carried]
+        before = b.block
+        head, body, end = (b.append_basic_block(n) for n in ("while", "body", "end"))
+        b.branch(head)
+        b.position_at_end(head)
+        phis = [b.phi(register_type(c.var.dtype)) for c in s.carried]
+        for c, phi, value in zip(s.carried, phis, initial, strict=True):
+            phi.add_incoming(value, before)
+            self.values[c.var] = phi
+        b.cbranch(self.value(s.test), body, end)
+        head_end = b.block
+        b.position_at_end(body)
+        self.enter_loop(end)
+        self.block(s.body)
+        following = [self.value(c.following) for c in s.carried]
+        for phi, value in zip(phis, following, strict=True):
+            phi.add_incoming(value, b.block)
+        b.branch(head)
+        self.left_loop(s, head_end, phis)
+
+    def do(self, s: Do) -> None:
+        """A procedure."""
+        found = resolve(s.function, tuple([loops.dtype(a) for a in s.args]))
+        assert found is not None, s.function
+        made = found[2](self.b, *[self.value(a) for a in s.args])
+        if s.result is not None:
+            self.values[s.result] = made
+
+    def declared(self, name: str, kind: Any) -> Any:
+        """A function of another module."""
+        return self.module.globals.get(name) or ir.Function(self.module, kind, name)
+
+    def share(self, s: Share) -> None:
+        """Pack the arguments, and call what shares the steps (`_native/team.c`)."""
+        b, words = self.b, _I64.as_pointer()
+        entry_kind = ir.FunctionType(ir.VoidType(), [words, words, _I64, _I64])
+        entry = self.declared(s.kernel + SHARED, entry_kind)
+        args = [self.value(a) for a in s.args]
+        with b.goto_entry_block():
+            room = b.alloca(_I64, len(args))
+        for k, a in enumerate(args):
+            word = b.ptrtoint(a, _I64) if isinstance(a.type, ir.PointerType) else a
+            b.store(word, b.gep(room, [_I64(k)]))
+        kind = ir.FunctionType(ir.VoidType(), [_I64, words, _I64, _I64, _I64, _I64])
+        sharer = b.inttoptr(self.value(s.sharer), kind.as_pointer())
+        count, chunk, team, helpers = [self.value(x) for x in (s.count, s.chunk, s.team, s.helpers)]
+        b.call(sharer, [b.ptrtoint(entry, _I64), room, count, chunk, team, helpers])
 
     def vectors(self, s: For) -> None:
         """A loop over vectors."""
         assert s.vector is not None
-        self.bypasses |= s.vector.bypass
+        self.bypasses |= s.vector.bypass and self.may_bypass
         loop = _Vectors(self, s)
         go_over(loop, self.value(s.start), self.value(s.stop))
 
@@ -215,22 +346,27 @@ class _Function:
         write_library_call(b, f"transpose_{s.to.dtype.size}", [*places, *map(self.value, s[5:])])
 
     def choice(self, s: If) -> None:
-        test = self.value(s.test)
-        if s.orelse:
-            with self.b.if_else(test) as (then, otherwise):
-                with then:
-                    self.block(s.then)
-                with otherwise:
-                    self.block(s.orelse)
-        else:
-            with self.b.if_then(test):
-                self.block(s.then)
+        b, test = self.b, self.value(s.test)
+        then, orelse, end = (b.append_basic_block(n) for n in ("then", "else", "end"))
+        b.cbranch(test, then, orelse)
+        ways = []
+        for start, body, side in ((then, s.then, 1), (orelse, s.orelse, 2)):
+            b.position_at_end(start)
+            self.block(body)
+            if not b.block.is_terminated:  # by a way out of the loop
+                ways.append((b.block, [self.value(j[side]) for j in s.joined]))  # type: ignore[arg-type]
+                b.branch(end)
+        b.position_at_end(end)
+        for k, j in enumerate(s.joined):
+            phi = self.values[j.result] = b.phi(register_type(j.result.dtype))
+            for before, values in ways:
+                phi.add_incoming(values[k], before)
 
     def fold(self, s: Fold) -> Any:
         place, extent = self.place(s.buffer, s.start), self.value(s.extent)
         if s.wide:
             return block.block_wide_sum(self.b, place, extent)
-        return write_fold(s.combine, s.buffer.dtype, self.b, place, extent)
+        return write_fold(s.combine, s.buffer.element, self.b, place, extent)
 
     # --- expressions ---
 
@@ -238,16 +374,22 @@ class _Function:
         if isinstance(x, Var):
             return self.values[x]
         if isinstance(x, loops.Const):
-            return ir.Constant(register_type(x.dtype), x.value)
+            nothing = isinstance(x.dtype, Pointer)
+            return ir.Constant(register_type(x.dtype), None if nothing else x.value)
         if isinstance(x, loops.Index):
             return self.index(x)
         if isinstance(x, Load):
             v = self.b.load(self.place(x.buffer, x.index))
-            return from_memory(x.buffer.dtype, self.b, v)
+            return from_memory(x.buffer.element, self.b, v)
+        if isinstance(x, Address):
+            return self.place(x.buffer, x.index)
         if isinstance(x, loops.Cast):
-            return write_cast(loops.dtype(x.value), x.dtype, self.b, self.value(x.value))
+            return write_cast(number_type(x.value), x.dtype, self.b, self.value(x.value))
+        if x.function == "asked":
+            self.bypasses = True
+            return self.past
         args = [self.value(a) for a in x.args]
-        return write_call(x.function, loops.dtype(x.args[-1]), self.b, args)
+        return write_call(x.function, [loops.dtype(a) for a in x.args], self.b, args)
 
     def index(self, x: loops.Index) -> Any:
         b, found = self.b, None
@@ -262,15 +404,33 @@ class _Function:
             found = b.add(found, ir.Constant(_I64, x.constant), flags=("nsw",))
         return found
 
-    def place(self, buffer: Buffer, index: Expr) -> Any:
-        return self.b.gep(self.pointers[buffer], [self.value(index)])
+    def base(self, buffer: Memory) -> Any:
+        """The address of the first element."""
+        return self.values[buffer] if isinstance(buffer, Var) else self.pointers[buffer]
+
+    def place(self, buffer: Memory, index: Expr) -> Any:
+        return self.b.gep(self.base(buffer), [self.value(index)])
+
+
+def argument_types(kernel: Kernel) -> list[Type]:
+    """Return the types of the arguments of a kernel, behind the first and the last step."""
+    return [Pointer(a.dtype) if isinstance(a, Buffer) else a.dtype for a in kernel.arguments]
+
+
+def _is_apart(s: Stmt) -> bool:
+    """Whether a loop with this statement in it is nothing for LLVM's vectorizer: another loop, a
+    fold, or a call that reads or writes memory."""
+    if isinstance(s, For | While | Fold | Do | Run | Share | Prefetch | Transpose):
+        return True
+    calls = [x for e in expressions(s) for x in subexpressions(e) if isinstance(x, loops.Call)]
+    return any(isinstance(loops.dtype(a), Pointer) for x in calls for a in x.args)
 
 
 def _for_vectorizer(s: For) -> bool:
     """Whether LLVM's vectorizer may make something of a loop: not where another loop or a fold is
     in it, nor where each step does the same."""
     inner = list(statements(s.body))
-    if any(isinstance(x, For | Fold | Prefetch | Transpose) for x in inner):
+    if any(_is_apart(x) for x in inner):
         return False
     return any(s.index in subexpressions(e) for x in inner for e in expressions(x))
 
@@ -279,7 +439,7 @@ class _Vectors(VectorLoop):
     """The body of a loop for several steps at a time. A value is a `Vector`, an `Index` that grows
     from step to step, or a value of LLVM that is the same in all steps."""
 
-    def __init__(self, f: _Function, s: For) -> None:
+    def __init__(self, f: Function, s: For) -> None:
         assert s.vector is not None
         super().__init__(f, s, s.vector.lanes)
         self.s = s
@@ -287,22 +447,23 @@ class _Vectors(VectorLoop):
         self.flat = (s.start, s.stop) == (f.kernel.first, f.kernel.last)
         self.outer = {id(v) for v in f.values.values()}
         self.names: dict[Var, Any] = {}
-        if s.start == loops.Const(0, s.index.dtype):
-            self.padded = frozenset(f.kernel.stack)
+        self.narrow: dict[str, Vector] = {}  # lanes of 32 bits, by the name of those of 64
+        if s.start == loops.Const(0, I8):
+            self.padded = frozenset([b for b in f.kernel.stack if not b.exact])
             if isinstance(s.stop, loops.Const) and 0 < s.stop.value <= self.n:
                 self.count = int(s.stop.value)
 
     def first_aligned(self, start: Any, stop: Any) -> Any:
         """The parts of the kernel's range begin with lines, rows do not."""
         assert self.s.vector is not None
-        self.asked = self.f.past if self.s.vector.bypass else None
-        if not self.s.vector.peel:
+        self.asked = self.f.past if self.s.vector.bypass and self.f.may_bypass else None
+        if not self.s.vector.peel or self.asked is None:
             return None
         # The rows of other results mostly begin as their lines do, too.
         store = next(x for x in self.s.body if isinstance(x, Store))
         self.f.values[self.s.index] = start
         place = self.f.place(store.buffer, store.index)
-        size = store.buffer.dtype.size
+        size = store.buffer.element.size
         return until_aligned(self.f.b, self.asked, self.n, size, place, start, stop)
 
     def same(self, value: Any) -> bool:
@@ -324,24 +485,23 @@ class _Vectors(VectorLoop):
                 assert isinstance(s, Store)
                 self.store(s)
 
-    def mask_at(self, buffer: Buffer, index: Expr) -> Mask:
+    def mask_at(self, buffer: Memory, index: Expr) -> Mask:
         """The mask of an access: memory with room for whole vectors needs none."""
         return None if buffer in self.padded and index == self.s.index else self.mask
 
     def store(self, s: Store) -> None:
+        of = s.buffer.element
         place = self.address(s.buffer, s.index)
         v = self.lanes(self.value(s.value))
-        name, code = v.name, v.type
-        if s.buffer.dtype.kind == "bool":
-            code = ir.IntType(8)
-            name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
-        self.store_lanes(code, place, name, self.mask_at(s.buffer, s.index))
+        if of.kind in ("bool", "half"):
+            v = self.apply("to_memory", [of], [v], lambda b, args: to_memory(of, b, args[0]))
+        self.store_lanes(v.type, place, v.name, self.mask_at(s.buffer, s.index))
 
-    def address(self, buffer: Buffer, index: Expr) -> Any:
+    def address(self, buffer: Memory, index: Expr) -> Any:
         at = self.value(index)
         if not isinstance(at, Index) or at.step != 1:
             self.fail("an access that does not move by one element each step")
-        return self.place(self.f.pointers[buffer], at)
+        return self.place(self.f.base(buffer), at)
 
     # --- expressions ---
 
@@ -354,113 +514,199 @@ class _Vectors(VectorLoop):
             return self.index(x)
         if isinstance(x, Load):
             return self.load(x)
+        if isinstance(x, Address):
+            self.fail("an address")
         if isinstance(x, loops.Cast):
-            of = loops.dtype(x.value)
+            of, to = number_type(x.value), x.dtype
 
             def convert(b: Any, args: Sequence[Any]) -> Any:
-                return write_cast(of, x.dtype, b, args[0])
+                return write_cast(of, to, b, args[0])
 
-            return self.operation("cast", [x.value], x.dtype, convert)
-        of = loops.dtype(x.args[-1])
-        return self.operation(
-            x.function, x.args, x.dtype, lambda b, args: write_call(x.function, of, b, args)
+            return self.apply("cast", [of, to], [self.value(x.value)], convert)
+        of_args = [loops.dtype(a) for a in x.args]
+        if any(isinstance(t, Pointer) for t in of_args):
+            self.fail(f"{x.function} of memory")
+        values = [self.value(a) for a in x.args]
+        if x.dtype == I8 and x.function in ("add", "sub", "mul"):
+            found = self.moved(x.function, *values)
+            if found is not None:
+                return found
+        return self.apply(
+            x.function,
+            [*of_args, x.dtype],
+            values,
+            lambda b, args: write_call(x.function, of_args, b, args),
         )
 
+    def moved(self, name: str, x: Any, y: Any) -> Any:
+        """A sum, a difference or a product of which one operand grows with the loop, and the other
+        does not depend on the lane; None for others. Indices do not overflow."""
+        if name != "sub" and isinstance(y, Index):
+            x, y = y, x
+        if not isinstance(x, Index) or isinstance(y, Index | Vector):
+            return None
+        if name == "mul":
+            fixed = isinstance(y, ir.Constant) and isinstance(x.step, int)
+            if not fixed and x.step != 1:
+                return None
+            now = self.f.b.mul(self.first(x), y, flags=("nsw",))
+            return Index(now, x.step * y.constant if fixed else y)
+        if not self.same(y):
+            now = getattr(self.f.b, name)(x.now, y, flags=("nsw",))
+            return Index(now, x.step, x.offset)
+        if x.offset is not None:
+            return Index(x.now, x.step, self.early(name, x.offset, y))
+        return Index(x.now, x.step, y if name == "add" else self.early("neg", y))
+
     def index(self, x: loops.Index) -> Any:
-        """What is the same in all steps is added before the loop."""
-        moving, offset = None, None
+        """An index; what is the same in all steps is added before the loop."""
+        moving, offset, computed = self.terms(x)
+        for term in computed:
+            if isinstance(term, Vector) or moving is None:
+                return self.lanes_of_index(x)
+            now = self.f.b.add(moving.now, term, flags=("nsw",))
+            moving = Index(now, moving.step, moving.offset)
+        if moving is None:
+            return _ZERO if offset is None else offset
+        return self.shifted(moving, offset)
+
+    def shifted(self, index: Index, offset: Any) -> Index:
+        """An index plus what is the same in all steps."""
+        if offset is None or index.offset is None:
+            return Index(index.now, index.step, index.offset if offset is None else offset)
+        return Index(index.now, index.step, self.early("add", index.offset, offset))
+
+    def terms(self, x: loops.Index) -> tuple[Index | None, Any, list[Any]]:
+        """The part of an index that moves with the loop, the sum of what is the same in all steps,
+        and what is computed in each step, numbers and vectors."""
+        moving, offset, computed = None, None, []
         for v, k in x.terms:
             if k == self.s.index and isinstance(k, Var):
                 v, k = k, v
-            if v == self.s.index:
-                if moving is not None:
-                    self.fail("an index that is added twice")
-                moving = self.times(self.names[v], k)
-                continue
             term = self.value(v)
-            if not self.same(term):
-                self.fail("an index that is computed")
+            if isinstance(term, Index) and moving is None:
+                moving = self.times(term, k)
+                continue
+            factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
+            if not self.same(term) or not self.same(factor):
+                if k != 1:
+                    term = self.apply("mul", [I8, I8, I8], [term, factor], _product)
+                computed.append(term)
+                continue
             if k != 1:
-                term = self.early("mul", term, self.factor(k))
+                term = self.early("mul", term, factor)
             offset = term if offset is None else self.early("add", offset, term)
         if x.constant:
             constant = ir.Constant(_I64, x.constant)
             offset = constant if offset is None else self.early("add", offset, constant)
-        if moving is None:
-            return _ZERO if offset is None else offset
-        return Index(moving.now, moving.step, offset)
+        return moving, offset, computed
+
+    def addends(self, x: Expr) -> tuple[Index | None, Any, list[Any]]:
+        """The same of a sum that is no affine index."""
+        if isinstance(x, loops.Index):
+            return self.terms(x)
+        if not isinstance(x, loops.Call) or x.function != "add":
+            v = self.value(x)
+            return (v, None, []) if isinstance(v, Index) else (None, None, [v])
+        (moving, offset, computed), (other, more, rest) = [self.addends(a) for a in x.args]
+        if moving is not None and other is not None:
+            return moving, offset, [*computed, self.lanes(other), *rest]
+        both = offset is not None and more is not None
+        same = self.early("add", offset, more) if both else more if offset is None else offset
+        return moving or other, same, [*computed, *rest]
+
+    def lanes_of_index(self, x: loops.Index) -> Any:
+        """An index whose lanes are computed."""
+        moving, offset, computed = self.terms(x)
+        parts = [*computed, *[p for p in (offset, moving) if p is not None]]
+        return functools.reduce(lambda p, q: self.apply("add", [I8, I8, I8], [p, q], _sum), parts)
 
     def times(self, index: Index, k: int | Var) -> Index:
         """The index of the loop times an integer that is the same in all steps."""
         if k == 1:
             return index
-        factor = self.factor(k)
-        now = self.f.b.mul(index.now, factor, flags=("nsw",))
-        return Index(now, factor if isinstance(k, Var) else k)
-
-    def factor(self, k: int | Var) -> Any:
-        """A factor of an index, which is the same in all steps."""
-        found = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
-        if not self.same(found):
+        factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
+        if not self.same(factor):
             self.fail("a multiple that is computed")
-        return found
+        if index.step != 1 and not (isinstance(k, int) and isinstance(index.step, int)):
+            self.fail("a product of strides")
+        now = self.f.b.mul(self.first(index), factor, flags=("nsw",))
+        return Index(now, index.step * k if isinstance(k, int) else factor)
 
     def load(self, x: Load) -> Any:
-        of, base = x.buffer.dtype, self.f.pointers[x.buffer]
-        indices: list[Index] = []
-        vectors: list[Vector] = []
-        for term in addends(x.index):
-            # 16 indices of 32 bits are one vector.
-            inner = term.value if isinstance(term, loops.Cast) else term
-            short = loops.dtype(inner) == I4
-            v = self.value(inner if short else term)
-            if isinstance(v, Index):
-                indices.append(v)
-            elif isinstance(v, Vector):
-                vectors.append(v)
-            else:
-                base = self.f.b.gep(base, [self.f.b.sext(v, _I64) if short else v])
+        of, base = x.buffer.element, self.f.base(x.buffer)
+        at = self.value(x.index)
+        if isinstance(at, Vector):
+            return self.gathered(x, *self.addends(x.index))
+        if not isinstance(at, Index):
+            return from_memory(of, self.f.b, self.f.b.load(self.f.b.gep(base, [at])))
+        if at.step not in (1, *STRIDES):
+            return self.gathered(x, at, None, [])
+        place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)
         kind = memory_type(of)
-        if not indices and not vectors:
-            return from_memory(of, self.f.b, self.f.b.load(base))
-        for index in indices:
-            base = self.place(base, index)
-        if vectors or len(indices) > 1 or indices[0].step not in (1, *STRIDES):
-            if of.kind == "bool" or of.size not in SIZES:
-                self.fail("short numbers of computed places")
-            terms = [*vectors, *[self.steps(i.step) for i in indices]]
-            places = terms[0] if len(terms) == 1 else self.sum(terms)
-            return Vector(kind, self.gather_lanes(kind, base, places).name)
-        step, mask = indices[0].step, self.mask_at(x.buffer, x.index)
         if of.kind == "bool":
-            raw = self.load_lanes(kind, base, step, mask)
-            text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
-            return Vector(ir.IntType(1), self.put(text))
-        self.fetch(x, base, of.size * step)
+            raw = Vector(kind, self.load_lanes(kind, place, at.step, mask))
+            return self.loaded(of, raw)
+        if of.kind == "complex":
+            self.fail("complex numbers")
+        self.fetch(x, place, of.size * at.step)
         if x.buffer in self.f.kernel.buffers:
-            self.read.append((base, of.size * self.n * step))
-        return Vector(kind, self.load_lanes(kind, base, step, mask))
+            self.read.append((place, of.size * self.n * at.step))
+        return self.loaded(of, Vector(kind, self.load_lanes(kind, place, at.step, mask)))
 
-    def sum(self, terms: Sequence[Vector]) -> Vector:
-        """The sum of vectors of integers, in 64 bits."""
-        kind, found = vector("i64", self.n), ""
-        for v in terms:
-            name = v.name
-            if v.type != _I64:
-                name = self.put(f"sext {vector(v.type, self.n)} {name} to {kind}")
-            found = self.put(f"add {kind} {found}, {name}") if found else name
-        return Vector(_I64, found)
+    def loaded(self, of: DType, v: Vector) -> Vector:
+        """What memory holds as numbers in registers."""
+        if of.kind == "bool":
+            text = f"icmp ne {vector('i8', self.n)} {v.name}, zeroinitializer"
+            return Vector(ir.IntType(1), self.put(text))
+        if of.kind != "half":
+            return v
+        return self.apply("from_memory", [of], [v], lambda b, args: from_memory(of, b, args[0]))
 
-    def operation(self, name: str, args: Sequence[Expr], to: DType, write: Any) -> Any:
-        values = [self.value(a) for a in args]
+    def gathered(self, x: Load, moving: Index | None, offset: Any, computed: list[Any]) -> Vector:
+        """Lanes of computed places."""
+        of, base, b = x.buffer.element, self.f.base(x.buffer), self.f.b
+        kind = memory_type(of)
+        if of.kind in ("bool", "complex") or byte_size(kind) not in SIZES:
+            self.fail("short numbers of computed places")
+        lanes: list[Vector] = []
+        if moving is not None:
+            base = self.place(base, self.shifted(moving, offset))
+            lanes.append(self.steps(moving.step))
+        elif offset is not None:
+            base = b.gep(base, [offset])
+        for v in computed:
+            if isinstance(v, Vector):
+                lanes.append(v)
+            else:
+                base = b.gep(base, [v])
+        if len(lanes) == 1:  # 16 of 32 bits are one vector
+            return self.gather_lanes(kind, base, self.narrow.get(lanes[0].name, lanes[0]))
+        places: Any = lanes[0]
+        for v in lanes[1:]:
+            places = self.apply("add", [I8, I8, I8], [places, v], _sum)
+        return self.gather_lanes(kind, base, places)
+
+    def apply(self, name: str, of: Sequence[Type], values: Sequence[Any], write: Any) -> Any:
+        """An operation on values, some of which are lanes."""
         if not any(isinstance(v, Vector | Index) for v in values):
             return write(self.f.b, values)
-        kinds = tuple([loops.dtype(a) for a in args])
-        key = name, kinds, to, self.n
+        given = [v if isinstance(v, Vector) else self.lanes(v) for v in values]
+        key = name, tuple(of), tuple([str(v.type) for v in given]), self.n
         found = _templates.get(key)
         if found is None:
-            found = make_template([register_type(k) for k in kinds], write, self.n)
-            _templates[key] = found
+            found = _templates[key] = make_template([v.type for v in given], write, self.n)
         if isinstance(found, str):
             self.fail(found)
-        return self.write_template(name, found, [self.lanes(v).name for v in values])
+        made = self.write_template(name, found, [v.name for v in given])
+        if name == "cast" and [*of] == [I4, I8]:
+            self.narrow[made.name] = given[0]
+        return made
+
+
+def _product(b: Any, args: Sequence[Any]) -> Any:
+    return b.mul(*args)
+
+
+def _sum(b: Any, args: Sequence[Any]) -> Any:
+    return b.add(*args)

@@ -33,6 +33,7 @@ from accnp.compiler.loops.ir import (
     Store,
     Var,
     dtype,
+    number_type,
 )
 from accnp.compiler.loops.types import F8, I8, DType
 
@@ -47,7 +48,7 @@ def call(function: str, *args: Expr) -> Call:
     TypeError
         If there is no such function of operands of these types.
     """
-    of = [dtype(x) for x in args]
+    of = [number_type(x) for x in args]
     found = result_of(function, of)
     if found is None:
         got = ", ".join([d.token for d in of])

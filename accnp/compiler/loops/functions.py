@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.compiler.loops.types import B1, I8, DType
+from accnp.compiler.loops.types import B1, DTYPES, I8, DType, part_of
 
-__all__ = ["FUNCTIONS", "INFIX", "Function", "has_vector_form", "identity", "result_of"]
+__all__ = ["ALLOCATE", "FUNCTIONS", "INFIX", "Function", "has_vector_form", "identity", "result_of"]
 
 Rule = Callable[[Sequence[DType]], DType | None]
 Reference = Callable[..., Any]
@@ -52,16 +52,25 @@ def _index(of: Sequence[DType]) -> DType | None:
     return I8 if all(d == I8 for d in of) else None
 
 
+def _part(of: Sequence[DType]) -> DType | None:
+    return part_of(of[0]) if of[0].kind == "complex" else None
+
+
 _floats = _same("float")
 _NUMBER = ("int", "uint", "float")
+_SUMS = ("int", "uint", "float", "complex")
 _WHOLE = ("int", "uint")
 _BITS = ("bool", "int", "uint")
 _ANY = ("bool", "int", "uint", "float")
+
+# Procedures that give memory of the heap.
+ALLOCATE = frozenset([f"heap_{t}" for t in DTYPES])
 
 # The operator of a function in Python.
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "lt": "<", "le": "<=",
     "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^",
+    "shl": "<<", "shr": ">>", "floor_quotient": "//", "floor_remainder": "%",
 }  # fmt: skip
 
 
@@ -77,29 +86,47 @@ def _quotient(x: Any, y: Any) -> Any:
     return np.array(whole if (x < 0) == (y < 0) else -whole).astype(x.dtype)[()]
 
 
+def _floor_quotient(x: Any, y: Any) -> Any:
+    """The quotient rounded down; 0 for a divisor of 0, and for one that is too large."""
+    largest = y == -1 and x == np.iinfo(x.dtype).min
+    return x.dtype.type(0) if y == 0 or largest else x // y
+
+
+def _floor_remainder(x: Any, y: Any) -> Any:
+    """The remainder with the sign of y; 0 for a divisor of 0."""
+    return x.dtype.type(0) if y == 0 else x % y
+
+
 def _remainder(x: Any, y: Any) -> Any:
     """The remainder with the sign of x, which for integers is x for a divisor of 0."""
     return x if x.dtype.kind in "iu" and y == 0 else np.fmod(x, y)
 
 
 FUNCTIONS: dict[str, Function] = {
-    "add": Function(2, _same(*_NUMBER), np.add),
-    "sub": Function(2, _same(*_NUMBER), np.subtract),
+    "add": Function(2, _same(*_SUMS), np.add),
+    "sub": Function(2, _same(*_SUMS), np.subtract),
     "mul": Function(2, _same(*_NUMBER), np.multiply),
     "div": Function(2, _floats, np.divide),
-    "neg": Function(1, _same(*_NUMBER), np.negative),
+    "neg": Function(1, _same("half", *_SUMS), np.negative),
     "floordiv": Function(2, _index, np.floor_divide),
     "lt": Function(2, _test(*_ANY), np.less),
     "le": Function(2, _test(*_ANY), np.less_equal),
     "gt": Function(2, _test(*_ANY), np.greater),
     "ge": Function(2, _test(*_ANY), np.greater_equal),
-    "eq": Function(2, _test(*_ANY), np.equal),
-    "ne": Function(2, _test(*_ANY), np.not_equal),
+    "eq": Function(2, _test(*_ANY, "complex"), np.equal),
+    "ne": Function(2, _test(*_ANY, "complex"), np.not_equal),
     "and": Function(2, _same(*_BITS), np.bitwise_and),
     "or": Function(2, _same(*_BITS), np.bitwise_or),
     "xor": Function(2, _same(*_BITS), np.bitwise_xor),
     "not": Function(1, _same(*_BITS), np.invert),
     "select": Function(3, _select, np.where),
+    "shl": Function(2, _same(*_WHOLE), np.left_shift),
+    "shr": Function(2, _same(*_WHOLE), np.right_shift),
+    "floor_quotient": Function(2, _same(*_WHOLE), _floor_quotient, simple=False),
+    "floor_remainder": Function(2, _same(*_WHOLE), _floor_remainder, simple=False),
+    "real": Function(1, _part, np.real),
+    "imag": Function(1, _part, np.imag),
+    "conj": Function(1, _same("complex"), np.conj),
     "sq": Function(1, _same(*_NUMBER), np.square),
     "abs": Function(1, _same(*_NUMBER), np.abs),
     "sign": Function(1, _same(*_NUMBER), np.sign),
@@ -171,7 +198,8 @@ def result_of(name: str, of: Sequence[DType]) -> DType | None:
 
 def has_vector_form(name: str, of: DType) -> bool:
     """Whether processors compute a function of operands of a type for several numbers at once."""
-    return not (of.size == 8 and of.kind in ("int", "uint") and name in ("idiv", "rem", "floordiv"))
+    divides = name in ("idiv", "rem", "floordiv", "floor_quotient", "floor_remainder")
+    return not (of.size == 8 and of.kind in ("int", "uint") and divides)
 
 
 def identity(combine: str, of: DType) -> bool | int | float:

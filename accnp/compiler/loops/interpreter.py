@@ -7,16 +7,19 @@ run backwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.compiler.loops.functions import FUNCTIONS, identity
 from accnp.compiler.loops.ir import (
+    Address,
+    Break,
     Buffer,
     Call,
     Cast,
     Const,
+    Do,
     Expr,
     Fold,
     For,
@@ -25,16 +28,24 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Prefetch,
     Reduce,
     Reduction,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
+    While,
+    dtype,
 )
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.types import DType, dtype_of
+from accnp.compiler.loops.types import DType, Pointer, dtype_of
+from accnp.kernels import plain
+
+_LEFT = Var("values of a loop that is left")  # no name of a variable
 
 __all__ = ["BoundsError", "fold", "lanes_of", "run"]
 
@@ -49,6 +60,7 @@ def run(
     integers: Mapping[str, int],
     first: int,
     last: int,
+    kernels: Mapping[str, Kernel] | None = None,
 ) -> None:
     """Do the steps first..last of a kernel.
 
@@ -62,6 +74,8 @@ def run(
         The integers that are arguments, by name.
     first, last : int
         The steps.
+    kernels : mapping of str to Kernel, optional
+        The kernels that it calls, by name.
 
     Raises
     ------
@@ -76,7 +90,7 @@ def run(
     memory |= {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
     memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
     with np.errstate(all="ignore"):
-        _Machine(memory, values).block(kernel.body)
+        _Machine(memory, values, kernels or {}).block(kernel.body)
 
 
 def lanes_of(combine: str) -> int:
@@ -120,10 +134,27 @@ def _cast(x: Any, to: DType) -> Any:
     return x.astype(of)[()]
 
 
+class _Left(Exception):
+    """The innermost loop is left."""
+
+
+class _Place(NamedTuple):
+    """An address: an array, and the number of an element."""
+
+    array: np.ndarray
+    at: int
+
+
 class _Machine:
-    def __init__(self, memory: dict[Buffer, np.ndarray], values: dict[Var, Any]) -> None:
+    def __init__(
+        self,
+        memory: dict[Buffer, np.ndarray],
+        values: dict[Var, Any],
+        kernels: Mapping[str, Kernel],
+    ) -> None:
         self.memory = memory
         self.values = values
+        self.kernels = kernels
 
     def block(self, body: Sequence[Stmt]) -> None:
         for s in body:
@@ -133,23 +164,61 @@ class _Machine:
         if isinstance(s, Let):
             self.values[s.var] = self.expr(s.value)
         elif isinstance(s, Store):
-            at = self.place(s.buffer, s.index)
-            self.memory[s.buffer][at] = self.expr(s.value)
+            place = self.place(s.buffer, s.index)
+            place.array[place.at] = self.expr(s.value)
         elif isinstance(s, Prefetch):
             self.expr(s.index)
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, For):
             self.loop(s)
+        elif isinstance(s, While):
+            self.condition_loop(s)
+        elif isinstance(s, Do):
+            found = plain.NAMESPACE[s.function](*[self.passed(a) for a in s.args])
+            if s.result is not None:
+                is_address = isinstance(s.result.dtype, Pointer)
+                self.values[s.result] = _Place(found, 0) if is_address else found
+        elif isinstance(s, Run | Share):
+            self.run(s)
+        elif isinstance(s, Break):
+            self.values[_LEFT] = [self.expr(v) for v in s.values]
+            raise _Left
         elif isinstance(s, If):
-            self.block(s.then if self.expr(s.test) else s.orelse)
+            test = bool(self.expr(s.test))
+            self.block(s.then if test else s.orelse)
+            joined = [self.expr(j.then if test else j.orelse) for j in s.joined]
+            for j, value in zip(s.joined, joined, strict=True):
+                self.values[j.result] = value
         elif isinstance(s, Reduce):
             self.reduce(s)
         elif isinstance(s, Fold):
             start, count = int(self.expr(s.start)), int(self.expr(s.extent))
+            base = self.base(s.buffer)
             for at in (start, start + count - 1) if count else ():
-                self.check(s.buffer, at)
-            self.values[s.result] = self.folded(s, self.memory[s.buffer][start : start + count])
+                self.check(s.buffer, base, at)
+            at = base.at + start
+            self.values[s.result] = self.folded(s, base.array[at : at + count])
+
+    def run(self, s: Run | Share) -> None:
+        """Another kernel, whose steps are done one after the other."""
+        kernel = self.kernels[s.kernel]
+        first, last = (0, s.count) if isinstance(s, Share) else (s.first, s.last)
+        limits = [int(self.expr(x)) if not isinstance(x, int) else x for x in (first, last)]
+        values: dict[Var, Any] = {kernel.first: limits[0], kernel.last: limits[1]}
+        memory = {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
+        for a, x in zip(kernel.arguments, s.args, strict=True):
+            if isinstance(a, Buffer):
+                memory[a] = self.passed(x)
+            else:
+                values[a] = int(self.expr(x))
+        memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
+        _Machine(memory, values, self.kernels).block(kernel.body)
+
+    def passed(self, x: Expr) -> Any:
+        """An argument of a procedure: an address is the array from there on."""
+        found = self.expr(x)
+        return found.array[found.at :] if isinstance(found, _Place) else found
 
     def transpose(self, s: Transpose) -> None:
         start, step = int(self.expr(s.start)), int(self.expr(s.step))
@@ -157,7 +226,7 @@ class _Machine:
         for r in range(int(self.expr(s.rows))):
             for c in range(int(self.expr(s.columns))):
                 at = start + r + step * c
-                self.check(s.buffer, at)
+                self.check(s.buffer, _Place(source, 0), at)
                 to[s.width * r + c] = source[at]
 
     def reduce(self, s: Reduce) -> None:
@@ -171,38 +240,75 @@ class _Machine:
             self.values[f.result] = self.folded(f, np.array(values[::-1]))
 
     def folded(self, s: Reduction | Fold, found: np.ndarray) -> Any:
+        assert isinstance(s.result.dtype, DType)
         return fold(s.combine, found.astype(s.result.dtype.numpy))
 
-    def loop(self, s: For) -> None:
-        for c in s.carried:
-            self.values[c.var] = self.expr(c.start)
-        steps = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
-        for i in reversed(steps) if s.independent else steps:
-            self.values[s.index] = i
-            self.block(s.body)
-            following = [self.expr(c.following) for c in s.carried]
-            for c, value in zip(s.carried, following, strict=True):
-                self.values[c.var] = value
+    def condition_loop(self, s: While) -> None:
+        self.begin(s)
+        try:
+            while self.expr(s.test):
+                self.step(s)
+        except _Left:
+            self.leave(s)
+            return
+        self.end(s)
+
+    def begin(self, s: For | While) -> None:
+        start = [self.expr(c.start) for c in s.carried]
+        for c, value in zip(s.carried, start, strict=True):
+            self.values[c.var] = value
+
+    def step(self, s: For | While) -> None:
+        self.block(s.body)
+        following = [self.expr(c.following) for c in s.carried]
+        for c, value in zip(s.carried, following, strict=True):
+            self.values[c.var] = value
+
+    def end(self, s: For | While) -> None:
         for c in s.carried:
             self.values[c.result] = self.values[c.var]
 
-    def place(self, buffer: Buffer, index: Expr) -> int:
-        at = int(self.expr(index))
-        self.check(buffer, at)
-        return at
+    def leave(self, s: For | While) -> None:
+        for c, value in zip(s.carried, self.values[_LEFT], strict=True):
+            self.values[c.result] = value
 
-    def check(self, buffer: Buffer, at: int) -> None:
-        size = len(self.memory[buffer])
-        if not 0 <= at < size:
-            raise BoundsError(f"run: {buffer.name}[{at}] of {size} elements")
+    def loop(self, s: For) -> None:
+        self.begin(s)
+        steps = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
+        try:
+            for i in reversed(steps) if s.independent else steps:
+                self.values[s.index] = i
+                self.step(s)
+        except _Left:
+            self.leave(s)
+            return
+        self.end(s)
+
+    def base(self, memory: Memory) -> _Place:
+        return self.values[memory] if isinstance(memory, Var) else _Place(self.memory[memory], 0)
+
+    def place(self, memory: Memory, index: Expr) -> _Place:
+        base, at = self.base(memory), int(self.expr(index))
+        self.check(memory, base, at)
+        return _Place(base.array, base.at + at)
+
+    def check(self, memory: Memory, base: _Place, at: int) -> None:
+        size = len(base.array) - base.at
+        if not -base.at <= at < size:
+            raise BoundsError(f"run: {memory.name}[{at}] of {size} elements")
 
     def expr(self, x: Expr) -> Any:
         if isinstance(x, Const):
-            return x.dtype.numpy.type(x.value)
+            return x.dtype.numpy.type(x.value) if isinstance(x.dtype, DType) else None
         if isinstance(x, Var):
-            return x.dtype.numpy.type(self.values[x])
+            value = self.values[x]
+            return x.dtype.numpy.type(value) if isinstance(x.dtype, DType) else value
         if isinstance(x, Load):
-            return self.memory[x.buffer][self.place(x.buffer, x.index)]
+            place = self.place(x.buffer, x.index)
+            return place.array[place.at]
+        if isinstance(x, Address):
+            base = self.base(x.buffer)
+            return _Place(base.array, base.at + int(self.expr(x.index)))
         if isinstance(x, Index):
             terms = [int(self.values[v]) * int(self.values.get(k, k)) for v, k in x.terms]  # type: ignore[arg-type]
             found = sum(terms) + x.constant
@@ -212,5 +318,11 @@ class _Machine:
         if isinstance(x, Cast):
             return _cast(self.expr(x.value), x.dtype)
         assert isinstance(x, Call)
-        found = FUNCTIONS[x.function].reference(*[self.expr(a) for a in x.args])
+        if x.function == "asked":
+            return np.int64(0)
+        function = FUNCTIONS.get(x.function)
+        takes = function is not None and function.rule([dtype(a) for a in x.args]) is not None  # type: ignore[misc]
+        reference = function.reference if function and takes else plain.NAMESPACE[x.function]
+        found = reference(*[self.passed(a) for a in x.args])
+        assert isinstance(x.dtype, DType)
         return np.asarray(found).astype(x.dtype.numpy)[()]

@@ -9,42 +9,60 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from accnp.compiler.loops.types import I8, DType
+from accnp.compiler.loops.types import I8, DType, Pointer, Type
 
 __all__ = [
-    "COMBINES", "Buffer", "Call", "Carried", "Cast", "Const", "Expr", "Fold", "For", "Heap", "If",
-    "Index", "Kernel", "Let", "Load", "Prefetch", "Reduce", "Reduction", "Stmt", "Store",
-    "Transpose", "Var", "Vector", "dtype",
+    "COMBINES", "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do",
+    "Expr", "Fold", "For", "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load", "Memory",
+    "Prefetch", "Reduce", "Reduction", "Run", "Share", "Stmt", "Store", "Transpose", "Var",
+    "Vector", "While", "dtype", "number_type",
 ]  # fmt: skip
 
 
 class Buffer(NamedTuple):
     """Memory for numbers of one type. No two buffers of a kernel overlap.
 
-    `length` is the number of elements of a buffer on the stack, which has room for whole vectors
-    behind the last one used; 0 for a parameter, and for a buffer on the heap.
+    `length` is the number of elements of a buffer on the stack; 0 for a parameter, and for a buffer
+    on the heap. Behind the last element used, a buffer on the stack has room for whole vectors,
+    unless it is `exact`.
     """
 
     name: str
     dtype: DType
     length: int = 0
+    exact: bool = False
+
+    @property
+    def element(self) -> DType:
+        """The type of an element."""
+        return self.dtype
 
 
 # --- expressions ---
 
 
 class Const(NamedTuple):
-    """A number."""
+    """A number; 0 of type `Pointer` is the address of nothing."""
 
     value: bool | int | float
-    dtype: DType
+    dtype: Type
 
 
 class Var(NamedTuple):
     """A variable. Its name is unique in the kernel and has no meaning."""
 
     name: str
-    dtype: DType = I8
+    dtype: Type = I8
+
+    @property
+    def element(self) -> DType:
+        """The type of the element whose address it is."""
+        assert isinstance(self.dtype, Pointer)
+        return self.dtype.of
+
+
+# A variable that is an address may point into any memory, unless a buffer says otherwise.
+Memory = Buffer | Var
 
 
 class Index(NamedTuple):
@@ -63,18 +81,25 @@ class Heap(NamedTuple):
 
 
 class Load(NamedTuple):
-    """The element of a buffer at an index."""
+    """The element of a buffer at an index, or behind an address."""
 
-    buffer: Buffer
+    buffer: Memory
+    index: Expr
+
+
+class Address(NamedTuple):
+    """The address of the element at an index."""
+
+    buffer: Memory
     index: Expr
 
 
 class Call(NamedTuple):
-    """A scalar function of the closed set in `functions`."""
+    """A function without side effects of the closed set in `functions` and `intrinsics`."""
 
     function: str
     args: tuple[Expr, ...]
-    dtype: DType
+    dtype: Type
 
 
 class Cast(NamedTuple):
@@ -84,7 +109,7 @@ class Cast(NamedTuple):
     dtype: DType
 
 
-Expr = Const | Var | Index | Load | Call | Cast
+Expr = Const | Var | Index | Load | Address | Call | Cast
 
 
 # --- statements ---
@@ -97,10 +122,42 @@ class Let(NamedTuple):
     value: Expr
 
 
+class Do(NamedTuple):
+    """Call a procedure of the closed set in `intrinsics`, which may read and write memory."""
+
+    function: str
+    args: tuple[Expr, ...]
+    result: Var | None = None
+
+
+class Run(NamedTuple):
+    """Do the steps first..last of another kernel, whose arguments follow."""
+
+    kernel: str
+    first: Expr
+    last: Expr
+    args: tuple[Expr, ...]
+
+
+class Share(NamedTuple):
+    """Share `count` steps of another kernel among threads, in parts of `chunk`.
+
+    `sharer` is the address of the function that does so, `team` and `helpers` are its arguments.
+    """
+
+    kernel: str
+    sharer: Expr
+    team: Expr
+    helpers: Expr
+    count: Expr
+    chunk: Expr
+    args: tuple[Expr, ...]
+
+
 class Store(NamedTuple):
     """Write an element of a buffer."""
 
-    buffer: Buffer
+    buffer: Memory
     index: Expr
     value: Expr
 
@@ -108,7 +165,7 @@ class Store(NamedTuple):
 class Prefetch(NamedTuple):
     """Bring the cache line of an element of a buffer into the caches; it may be beyond the end."""
 
-    buffer: Buffer
+    buffer: Memory
     index: Expr
 
 
@@ -169,12 +226,35 @@ class For(NamedTuple):
     interchangeable: bool = False
 
 
+class Break(NamedTuple):
+    """Leave the innermost loop, whose results are `values`, in the order of what it carries."""
+
+    values: tuple[Expr, ...] = ()
+
+
+class While(NamedTuple):
+    """A loop that goes on as long as a condition holds, which is computed before each step."""
+
+    test: Expr
+    body: tuple[Stmt, ...]
+    carried: tuple[Carried, ...] = ()
+
+
+class Joined(NamedTuple):
+    """A variable that has one of two values after an `If`."""
+
+    result: Var
+    then: Expr
+    orelse: Expr
+
+
 class If(NamedTuple):
     """Statements that are done if a condition holds, and others if it does not."""
 
     test: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
+    joined: tuple[Joined, ...] = ()
 
 
 COMBINES = ("sum", "prod", "max", "min", "and", "or")
@@ -211,20 +291,31 @@ class Fold(NamedTuple):
 
     result: Var
     combine: str
-    buffer: Buffer
+    buffer: Memory
     start: Expr
     extent: Expr
     wide: bool = False
 
 
-Stmt = Let | Store | Prefetch | Transpose | For | If | Reduce | Fold
+Stmt = (
+    Let | Do | Break | Run | Share | Store | Prefetch | Transpose | For | While | If | Reduce | Fold
+)
+
+
+class Callee(NamedTuple):
+    """Another kernel that a kernel calls: its name, and the types of its arguments behind the
+    first and the last step."""
+
+    name: str
+    arguments: tuple[Type, ...]
 
 
 class Kernel(NamedTuple):
     """Statements for the steps `first`..`last` of the kernel's range.
 
-    The arguments are `first`, `last`, `buffers` and `integers`, in this order; `stack` and `heap`
-    list the buffers that exist during a call.
+    The arguments are `first`, `last`, `buffers` and `integers`, in this order, unless `order` gives
+    another one of the buffers and integers. `stack` and `heap` list the buffers that exist during a
+    call.
     """
 
     first: Var
@@ -235,10 +326,29 @@ class Kernel(NamedTuple):
     body: tuple[Stmt, ...]
     name: str = "kernel"
     heap: tuple[Heap, ...] = ()
+    order: tuple[Memory, ...] = ()
+    callees: tuple[Callee, ...] = ()
+    # What says whether results bypass the caches: an integer argument; None for the launch.
+    past: Var | None = None
+    sized: bool = False  # whether all sizes are known
+
+    @property
+    def arguments(self) -> tuple[Memory, ...]:
+        """The arguments behind the first and the last step, in order."""
+        return self.order or (*self.buffers, *self.integers)
 
 
-def dtype(x: Expr) -> DType:
+def number_type(x: Expr) -> DType:
+    """Return the type of an expression that is a number."""
+    found = dtype(x)
+    assert isinstance(found, DType)
+    return found
+
+
+def dtype(x: Expr) -> Type:
     """Return the type of an expression."""
     if isinstance(x, Index):
         return I8
-    return x.buffer.dtype if isinstance(x, Load) else x.dtype
+    if isinstance(x, Address):
+        return Pointer(x.buffer.element)
+    return x.buffer.element if isinstance(x, Load) else x.dtype

@@ -29,45 +29,57 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import (
+    Address,
+    Break,
     Buffer,
+    Call,
+    Callee,
     Carried,
     Cast,
     Const,
+    Do,
     Expr,
     Fold,
     For,
     Heap,
     If,
     Index,
+    Joined,
     Kernel,
     Let,
     Load,
+    Memory,
     Prefetch,
     Reduce,
     Reduction,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
     Vector,
+    While,
+    dtype,
 )
-from accnp.compiler.loops.types import B1, DTYPES, I8, DType
+from accnp.compiler.loops.signatures import type_of_call
+from accnp.compiler.loops.types import B1, DTYPES, I8, DType, Pointer, Type
 
 __all__ = ["ParseError", "parse_kernel"]
 
 _TOKEN = re.compile(
     r"\s*(?:#[^\n]*\s*)*(?:(?P<number>-?(?:\d+\.(?!\.)\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+|inf\b)|nan\b)"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+])|(?P<end>\Z))",
+    r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+&])|(?P<end>\Z))",
     re.ASCII,
 )
 NESTED = 100  # statements and expressions inside of each other, at most; passes are recursive
 DIGITS = 400  # of a number, at most; the largest float has 309
+_Item = TypeVar("_Item")
 _RESTS = ("tail", "masked", "whole")
 
 
@@ -141,6 +153,10 @@ class _Parser:
         yield
         self.depth -= 1
 
+    def type(self) -> Type:
+        of = self.dtype()
+        return Pointer(of) if self.accept("*") else of
+
     def dtype(self) -> DType:
         if self.token not in DTYPES:
             self.fail("a type")
@@ -152,45 +168,67 @@ class _Parser:
         self.expect("kernel")
         name = self.name()
         buffers, integers, stack, heap = [], [], [], []
+        order: list[Memory] = []
         self.expect("(")
         while not self.accept(")"):
             argument = self.name()
             if self.accept(":"):
                 buffers.append(self.new_buffer(argument))
                 self.expect("[", "]")
+                order.append(buffers[-1])
             else:
                 integers.append(self.new(argument))
+                order.append(integers[-1])
             if self.token != ")":
                 self.expect(",")
         self.expect("for")
         first = self.new(self.name())
         self.expect("..")
         last = self.new(self.name())
+        past = self.variable() if self.accept("past") else None
+        sized = self.accept("sized")
         self.expect("{")
         while self.accept("stack"):
             made = self.typed_buffer()
             self.expect("[")
-            stack.append(made._replace(length=self.integer()))
-            self.buffers[made.name] = stack[-1]
+            length = self.integer()
             self.expect("]")
+            stack.append(made._replace(length=length, exact=self.accept("exact")))
+            self.buffers[made.name] = stack[-1]
         while self.accept("heap"):
             made = self.typed_buffer()
             self.expect("[")
             heap.append(Heap(made, self.variable()))
             self.expect("]")
+        callees = []
+        while self.accept("calls"):
+            callees.append(Callee(self.name(), tuple(self.listed(self.type))))
         body = self.block()
         self.expect("}")
         if self.kind != "end":
             self.fail("the end")
-        arguments = tuple(buffers), tuple(integers)
-        return Kernel(first, last, *arguments, tuple(stack), body, name, tuple(heap))
+        in_order = () if order == [*buffers, *integers] else tuple(order)
+        return Kernel(
+            first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
+            in_order, tuple(callees), past, sized,
+        )  # fmt: skip
 
     def typed_buffer(self) -> Buffer:
         name = self.name()
         self.expect(":")
         return self.new_buffer(name)
 
-    def new(self, name: str, of: DType = I8) -> Var:
+    def listed(self, item: Callable[[], _Item]) -> list[_Item]:
+        """What stands between parentheses."""
+        found: list[_Item] = []
+        self.expect("(")
+        while not self.accept(")"):
+            found.append(item())
+            if self.token != ")":
+                self.expect(",")
+        return found
+
+    def new(self, name: str, of: Type = I8) -> Var:
         self.variables[name] = Var(name, of)
         return self.variables[name]
 
@@ -201,7 +239,7 @@ class _Parser:
     def typed(self) -> Var:
         name = self.name()
         self.expect(":")
-        return self.new(name, self.dtype())
+        return self.new(name, self.type())
 
     # --- statements ---
 
@@ -214,15 +252,38 @@ class _Parser:
         return tuple(found)
 
     def statement(self) -> Stmt:
+        if self.token in self.buffers or self.token in self.variables:
+            buffer, index = self.element()
+            self.expect("=")
+            return Store(buffer, index, self.expr())
         if self.accept("let"):
             name = self.name()
             self.expect(":")
-            of = self.dtype()
+            of = self.type()
             self.expect("=")
             value = self.expr()
             return Let(self.new(name, of), value)
         if self.accept("for"):
             return self.loop()
+        if self.accept("loop"):
+            return self.condition_loop()
+        if self.accept("do"):
+            return self.do()
+        if self.accept("break"):
+            return Break(tuple(self.listed(self.expr)))
+        if self.accept("run"):
+            kernel, args = self.name(), tuple(self.listed(self.expr))
+            self.expect("for")
+            first = self.expr()
+            self.expect("..")
+            return Run(kernel, first, self.expr(), args)
+        if self.accept("share"):
+            kernel, args = self.name(), tuple(self.listed(self.expr))
+            self.expect("by")
+            how = self.listed(self.expr)
+            if len(how) != 5:
+                self.fail("five arguments")
+            return Share(kernel, *how, args)  # type: ignore[call-arg]
         if self.accept("if"):
             test = self.expr()
             self.expect("{")
@@ -232,7 +293,16 @@ class _Parser:
                 self.expect("{")
                 orelse = self.block()
                 self.expect("}")
-            return If(test, then, orelse)
+            joined = []
+            while self.accept("join"):
+                name = self.name()
+                self.expect(":")
+                of = self.type()
+                self.expect("=")
+                value = self.expr()
+                self.expect("else")
+                joined.append(Joined(self.new(name, of), value, self.expr()))
+            return If(test, then, orelse, tuple(joined))
         if self.accept("reduce"):
             return self.reduction()
         if self.accept("fold"):
@@ -245,17 +315,55 @@ class _Parser:
             return Prefetch(*self.element())
         if self.accept("transpose"):
             return self.transpose()
-        buffer, index = self.element()
+        self.fail("a statement")
+
+    def do(self) -> Do:
+        name = self.name()
+        if not self.accept(":"):
+            return Do(name, tuple(self.listed(self.expr)))
+        of = self.type()
         self.expect("=")
-        return Store(buffer, index, self.expr())
+        function, args = self.name(), tuple(self.listed(self.expr))
+        return Do(function, args, self.new(name, of))
+
+    def condition_loop(self) -> While:
+        heads = self.carries()
+        self.expect("while")
+        test = self.expr()
+        self.expect("{")
+        body = self.block()
+        return While(test, body, self.following(heads))
+
+    def carries(self) -> list[tuple[Var, Expr, str]]:
+        heads: list[tuple[Var, Expr, str]] = []
+        while self.accept("carry"):
+            name = self.name()
+            self.expect(":")
+            of = self.type()
+            self.expect("=")
+            initial = self.expr()
+            self.expect("then")
+            heads.append((self.new(name, of), initial, self.name()))
+        return heads
+
+    def following(self, heads: Sequence[tuple[Var, Expr, str]]) -> tuple[Carried, ...]:
+        """What a loop hands on, and the end of it."""
+        carried = []
+        for carry, initial, result in heads:
+            self.expect("next", carry.name, "=")
+            carried.append((carry, initial, self.expr(), result))
+        self.expect("}")
+        return tuple([Carried(v, x, y, self.new(r, v.dtype)) for v, x, y, r in carried])
 
     def transpose(self) -> Transpose:
         to = self.memory()
         self.expect("[")
         width = self.integer()
         self.expect("]", "=")
-        buffer, start = self.element()
-        self.expect("step")
+        buffer = self.memory()
+        self.expect("[")
+        start = self.expr()
+        self.expect("]", "step")
         step = self.expr()
         self.expect("shape")
         rows = self.expr()
@@ -273,24 +381,11 @@ class _Parser:
         interchangeable = self.accept("interchangeable")
         vector = self.vector() if self.accept("vector") else None
         var = self.new(index)
-        heads: list[tuple[Var, Expr, str]] = []
-        while self.accept("carry"):
-            name = self.name()
-            self.expect(":")
-            of = self.dtype()
-            self.expect("=")
-            initial = self.expr()
-            self.expect("then")
-            heads.append((self.new(name, of), initial, self.name()))
+        heads = self.carries()
         self.expect("{")
         body = self.block()
-        carried = []
-        for carry, initial, result in heads:
-            self.expect("next", carry.name, "=")
-            carried.append((carry, initial, self.expr(), result))
-        self.expect("}")
-        made = tuple([Carried(v, x, y, self.new(r, v.dtype)) for v, x, y, r in carried])
-        return For(var, start, stop, step, body, independent, made, vector, interchangeable)
+        following = self.following(heads)
+        return For(var, start, stop, step, body, independent, following, vector, interchangeable)
 
     def vector(self) -> Vector:
         self.expect("(")
@@ -337,8 +432,13 @@ class _Parser:
             self.fail("a buffer")
         return self.buffers[self.advance()]
 
-    def element(self) -> tuple[Buffer, Expr]:
-        buffer = self.memory()
+    def element(self) -> tuple[Memory, Expr]:
+        if self.token not in self.buffers and self.token not in self.variables:
+            self.fail("a buffer")
+        name = self.advance()
+        buffer = self.buffers.get(name) or self.variables[name]
+        if isinstance(buffer, Var) and not isinstance(buffer.dtype, Pointer):
+            self.fail("an address")
         self.expect("[")
         index = self.expr()
         self.expect("]")
@@ -360,8 +460,16 @@ class _Parser:
             return self.index()
         if self.token in self.buffers:
             return Load(*self.element())
+        if self.accept("&"):
+            return Address(*self.element())
         if self.token in self.variables:
-            return self.variable()
+            found = self.variable()
+            if self.token != "[" or not isinstance(found.dtype, Pointer):
+                return found
+            self.advance()
+            load = Load(found, self.expr())
+            self.expect("]")
+            return load
         at = self.begin
         name = self.name()
         if not self.accept("("):
@@ -374,16 +482,19 @@ class _Parser:
                 self.expect(",")
         if name in DTYPES and len(args) == 1:
             return Cast(args[0], DTYPES[name])
-        try:
-            return call(name, *args)
-        except TypeError as error:
+        found = type_of_call(name, [dtype(a) for a in args])
+        if found is None:
             self.begin, self.token = at, name
-            self.fail(f"a scalar function ({error})")
+            got = ", ".join([dtype(a).token for a in args])
+            self.fail(f"a scalar function ({name}: no scalar function of ({got}))")
+        return Call(name, tuple(args), found)
 
     def constant(self) -> Const:
         at, text = self.begin, self.number()
         self.expect(":")
-        of = self.dtype()
+        of = self.type()
+        if isinstance(of, Pointer):
+            return Const(int(text), of)
         is_bool = text in ("True", "False")
         if is_bool and of == B1:
             return Const(text == "True", of)

@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accnp.compiler.loops.ir import (
+    Address,
+    Break,
+    Buffer,
     Call,
+    Carried,
     Cast,
     Const,
+    Do,
     Expr,
     For,
     If,
@@ -24,10 +29,13 @@ from accnp.compiler.loops.ir import (
     Load,
     Prefetch,
     Reduce,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
+    While,
 )
 
 __all__ = ["print_expr", "print_kernel"]
@@ -41,6 +49,8 @@ def print_expr(x: Expr) -> str:
         return x.name
     if isinstance(x, Load):
         return f"{x.buffer.name}[{print_expr(x.index)}]"
+    if isinstance(x, Address):
+        return f"&{x.buffer.name}[{print_expr(x.index)}]"
     if isinstance(x, Cast):
         return f"{x.dtype.token}({print_expr(x.value)})"
     if isinstance(x, Call):
@@ -55,11 +65,17 @@ def _factor(k: int | Var) -> str:
 
 def print_kernel(k: Kernel) -> str:
     """Return the text of a kernel."""
-    arguments = [f"{b.name}: {b.dtype.token}[]" for b in k.buffers]
-    arguments += [v.name for v in k.integers]
-    head = f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name} {{"
-    lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]" for b in k.stack]
+    arguments = [
+        f"{a.name}: {a.dtype.token}[]" if isinstance(a, Buffer) else a.name for a in k.arguments
+    ]
+    words = [f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name}"]
+    words += [f"past {k.past.name}"] if k.past is not None else []
+    words += ["sized"] * k.sized
+    head = f"{' '.join(words)} {{"
+    lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]{' exact' * b.exact}" for b in k.stack]
     lines += [f"  heap {b.name}: {b.dtype.token}[{n.name}]" for b, n in k.heap]
+    for c in k.callees:
+        lines.append(f"  calls {c.name}({', '.join([t.token for t in c.arguments])})")
     _statements(k.body, "  ", lines)
     return "\n".join([head, *lines, "}", ""])
 
@@ -71,6 +87,14 @@ def _statements(body: Sequence[Stmt], pad: str, lines: list[str]) -> None:
 
 def _typed(v: Var) -> str:
     return f"{v.name}: {v.dtype.token}"
+
+
+def _listed(*xs: Expr) -> str:
+    return ", ".join(map(print_expr, xs))
+
+
+def _carry(carried: Sequence[Carried]) -> list[str]:
+    return [f"carry {_typed(c.var)} = {print_expr(c.start)} then {c.result.name}" for c in carried]
 
 
 def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
@@ -92,12 +116,20 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         if s.vector is not None:
             facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
             words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")
-        for c in s.carried:
-            words.append(f"carry {_typed(c.var)} = {print_expr(c.start)} then {c.result.name}")
-        lines.append(f"{pad}{' '.join(words)} {{")
-        _statements(s.body, inner, lines)
-        lines += [f"{inner}next {c.var.name} = {print_expr(c.following)}" for c in s.carried]
-        lines.append(f"{pad}}}")
+        _loop([*words, *_carry(s.carried)], s, pad, lines)
+    elif isinstance(s, While):
+        _loop(["loop", *_carry(s.carried), "while", print_expr(s.test)], s, pad, lines)
+    elif isinstance(s, Do):
+        result = "" if s.result is None else f"{_typed(s.result)} = "
+        lines.append(f"{pad}do {result}{s.function}({_listed(*s.args)})")
+    elif isinstance(s, Break):
+        lines.append(f"{pad}break({_listed(*s.values)})")
+    elif isinstance(s, Run):
+        steps = f"{print_expr(s.first)}..{print_expr(s.last)}"
+        lines.append(f"{pad}run {s.kernel}({_listed(*s.args)}) for {steps}")
+    elif isinstance(s, Share):
+        how = _listed(s.sharer, s.team, s.helpers, s.count, s.chunk)
+        lines.append(f"{pad}share {s.kernel}({_listed(*s.args)}) by ({how})")
     elif isinstance(s, If):
         lines.append(f"{pad}if {print_expr(s.test)} {{")
         _statements(s.then, inner, lines)
@@ -105,6 +137,9 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
             lines.append(f"{pad}}} else {{")
             _statements(s.orelse, inner, lines)
         lines.append(f"{pad}}}")
+        for j in s.joined:
+            values = f"{print_expr(j.then)} else {print_expr(j.orelse)}"
+            lines.append(f"{pad}join {_typed(j.result)} = {values}")
     elif isinstance(s, Reduce):
         lines.append(f"{pad}reduce {s.index.name} in 0..{print_expr(s.extent)} {{")
         _statements(s.body, inner, lines)
@@ -115,3 +150,11 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
     else:
         memory = f"{s.buffer.name}[{print_expr(s.start)}] extent {print_expr(s.extent)}"
         lines.append(f"{pad}fold {s.combine}{' wide' * s.wide} {_typed(s.result)} = {memory}")
+
+
+def _loop(words: Sequence[str], s: For | While, pad: str, lines: list[str]) -> None:
+    inner = pad + "  "
+    lines.append(f"{pad}{' '.join(words)} {{")
+    _statements(s.body, inner, lines)
+    lines += [f"{inner}next {c.var.name} = {print_expr(c.following)}" for c in s.carried]
+    lines.append(f"{pad}}}")

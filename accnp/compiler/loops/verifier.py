@@ -11,13 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accnp.compiler.loops.functions import FUNCTIONS, result_of
+from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
     COMBINES,
+    Address,
+    Break,
     Buffer,
     Call,
+    Carried,
     Cast,
     Const,
+    Do,
     Expr,
     Fold,
     For,
@@ -26,18 +30,23 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Prefetch,
     Reduce,
     Reduction,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
     Vector,
+    While,
     dtype,
 )
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
+from accnp.compiler.loops.signatures import procedure, type_of_call
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Pointer, Type
 from accnp.compiler.loops.visiting import accessed, expressions, parts, statements, subexpressions
 
 __all__ = ["VerificationError", "verify"]
@@ -78,10 +87,13 @@ class _Verifier:
         self.names: set[str] = set()  # all names so far
         self.scope: set[Var] = set()
         self.buffers: set[Buffer] = set()
+        self.callees = {c.name: c for c in kernel.callees}
+        self.carried: list[tuple[Carried, ...]] = []  # of the loops around
 
     def run(self) -> None:
         k = self.kernel
-        self.usable(k.name)
+        named = k.name.isascii() and k.name.isidentifier() and not keyword.iskeyword(k.name)
+        self.check(named, f"{k.name!r} is no name")
         for v in (k.first, k.last, *k.integers):
             self.check(v.dtype == I8, f"argument {v.name} is no index")
             self.define(v)
@@ -96,6 +108,9 @@ class _Verifier:
         for b, n in k.heap:
             self.check(b.length == 0, f"{b.name} on the heap has a known length")
             self.check(n in k.integers, f"the length of {b.name} is no argument")
+        same = not k.order or {*k.order} == {*k.buffers, *k.integers}
+        self.check(same, "the order has other arguments")
+        self.check(k.past is None or k.past in k.integers, "what says past is no argument")
         self.check(size <= STACK, f"buffers on the stack have {size} bytes; {STACK} are allowed")
         self.block(k.body)
 
@@ -124,12 +139,13 @@ class _Verifier:
 
     # --- statements ---
 
-    def block(self, body: Sequence[Stmt]) -> None:
-        """Statements, whose variables are unknown after them."""
+    def block(self, body: Sequence[Stmt], ends: bool = True) -> None:
+        """Statements, whose variables are unknown after them if that `ends` their block."""
         before = set(self.scope)
         for s in body:
             self.statement(s)
-        self.scope = before
+        if ends:
+            self.scope = before
 
     def statement(self, s: Stmt) -> None:
         if isinstance(s, Let):
@@ -138,7 +154,15 @@ class _Verifier:
         elif isinstance(s, Store):
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
-            self.typed(s.value, s.buffer.dtype, f"an element of {s.buffer.name}")
+            self.typed(s.value, s.buffer.element, f"an element of {s.buffer.name}")
+        elif isinstance(s, Do):
+            self.do(s)
+        elif isinstance(s, Run | Share):
+            self.call_of_kernel(s)
+        elif isinstance(s, Break):
+            self.leave(s)
+        elif isinstance(s, While):
+            self.condition_loop(s)
         elif isinstance(s, Prefetch):
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
@@ -147,16 +171,77 @@ class _Verifier:
         elif isinstance(s, For):
             self.loop(s)
         elif isinstance(s, If):
-            self.typed(s.test, B1, "a condition")
-            self.block(s.then)
-            self.block(s.orelse)
+            self.choice(s)
         elif isinstance(s, Reduce):
             self.reduce(s)
         else:
             self.typed(s.extent, I8, f"the extent of {s.result.name}")
             self.buffer(s.buffer)
             self.typed(s.start, I8, f"the start of {s.result.name}")
-            self.fold(s, s.buffer.dtype)
+            self.fold(s, s.buffer.element)
+
+    def choice(self, s: If) -> None:
+        self.typed(s.test, B1, "a condition")
+        for body, side in ((s.then, 1), (s.orelse, 2)):
+            before = set(self.scope)
+            self.block(body, ends=False)
+            if not (body and isinstance(body[-1], Break)):
+                for j in s.joined:
+                    self.typed((j.then, j.orelse)[side - 1], j.result.dtype, j.result.name)
+            self.scope = before
+        for j in s.joined:
+            self.define(j.result)
+
+    def do(self, s: Do) -> None:
+        result, takes = procedure(s.function, [self.expr(a) for a in s.args])
+        self.check(takes, f"no procedure {s.function} of these arguments")
+        if s.result is not None:
+            self.check(s.result.dtype == result, f"{s.result.name} has another type")
+            self.define(s.result)
+
+    def call_of_kernel(self, s: Run | Share) -> None:
+        self.check(s.kernel in self.callees, f"{s.kernel} is no kernel that is called")
+        numbers = expressions(s)[: -len(s.args)] if s.args else expressions(s)
+        for x in numbers:
+            self.typed(x, I8, f"an argument of {s.kernel}")
+        of = self.callees[s.kernel].arguments
+        self.check(len(of) == len(s.args), f"{s.kernel} has {len(of)} arguments")
+        for x, t in zip(s.args, of, strict=True):
+            self.typed(x, t, f"an argument of {s.kernel}")
+
+    def leave(self, s: Break) -> None:
+        self.check(bool(self.carried), "a break outside of loops")
+        carried = self.carried[-1]
+        self.check(
+            len(carried) == len(s.values), "a break with other values than the loop hands on"
+        )
+        for c, x in zip(carried, s.values, strict=True):
+            self.typed(x, c.var.dtype, c.result.name)
+
+    def condition_loop(self, s: While) -> None:
+        for c in s.carried:
+            self.typed(c.start, c.var.dtype, c.var.name)
+        before = set(self.scope)
+        for c in s.carried:
+            self.define(c.var)
+        self.typed(s.test, B1, "a condition")
+        self.steps(s)
+        self.scope = before
+        self.results(s.carried)
+
+    def steps(self, s: For | While) -> None:
+        """The statements of a step, and what it hands on."""
+        self.carried.append(s.carried)
+        for inner in s.body:
+            self.statement(inner)
+        self.carried.pop()
+        for c in s.carried:
+            self.typed(c.following, c.var.dtype, c.var.name)
+
+    def results(self, carried: Sequence[Carried]) -> None:
+        for c in carried:
+            self.check(c.result.dtype == c.var.dtype, f"{c.result.name} has another type")
+            self.define(c.result)
 
     def transpose(self, s: Transpose) -> None:
         self.buffer(s.to)
@@ -178,14 +263,9 @@ class _Verifier:
         self.define(s.index)
         for c in s.carried:
             self.define(c.var)
-        for inner in s.body:
-            self.statement(inner)
-        for c in s.carried:
-            self.typed(c.following, c.var.dtype, c.var.name)
+        self.steps(s)
         self.scope = before
-        for c in s.carried:
-            self.check(c.result.dtype == c.var.dtype, f"{c.result.name} has another type")
-            self.define(c.result)
+        self.results(s.carried)
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and hand on values")
             self.independent(s.index, s.body)
@@ -209,17 +289,16 @@ class _Verifier:
             self.check(vector.bypass and stores, f"{name} peels steps, and bypasses no cache")
         if vector.rest == "whole":
             used = {b for x in s.body for b in accessed(x)}
-            self.check(
-                used <= {*self.kernel.stack}, f"{name} has whole vectors, and memory without room"
-            )
+            room = {b for b in self.kernel.stack if not b.exact}
+            self.check(used <= room, f"{name} has whole vectors, and memory without room")
 
     def independent(self, index: Var, body: Sequence[Stmt]) -> None:
         """Each place that is written differs from step to step: it is the index times a number,
         plus what is the same in all steps. Where it is several places in a step, or read as well,
         all of them are less than this number apart."""
         name = index.name
-        loads: dict[Buffer, set[Expr]] = {}
-        stores: dict[Buffer, set[Expr]] = {}
+        loads: dict[Memory, set[Expr]] = {}
+        stores: dict[Memory, set[Expr]] = {}
         for inner in statements(body):
             for x in expressions(inner):
                 for part in subexpressions(x):
@@ -227,7 +306,7 @@ class _Verifier:
                         loads.setdefault(part.buffer, set()).add(part.index)
             if isinstance(inner, Store):
                 stores.setdefault(inner.buffer, set()).add(inner.index)
-            elif isinstance(inner, For | Reduce | Fold):
+            elif isinstance(inner, For | While | Reduce | Fold):
                 return  # loops inside are checked on their own
         inside = {x.var for x in statements(body) if isinstance(x, Let)} | {index}
         for buffer, places in stores.items():
@@ -257,7 +336,7 @@ class _Verifier:
         for f, found in zip(s.folds, values, strict=True):
             self.fold(f, found)
 
-    def fold(self, s: Reduction | Fold, found: DType) -> None:
+    def fold(self, s: Reduction | Fold, found: Type) -> None:
         name = s.result.name
         self.check(s.combine in COMBINES, f"{name}: no fold {s.combine!r}")
         if found.kind == "float":
@@ -270,14 +349,18 @@ class _Verifier:
 
     # --- expressions ---
 
-    def buffer(self, b: Buffer) -> None:
-        self.check(b in self.buffers, f"{b.name} is no buffer of the kernel")
+    def buffer(self, b: Memory) -> None:
+        if isinstance(b, Var):
+            self.check(isinstance(b.dtype, Pointer), f"{b.name} is no address")
+            self.expr(b)
+        else:
+            self.check(b in self.buffers, f"{b.name} is no buffer of the kernel")
 
-    def typed(self, x: Expr, of: DType, what: str) -> None:
+    def typed(self, x: Expr, of: Type, what: str) -> None:
         found = self.expr(x)
         self.check(found == of, f"{what} is {found.token} instead of {of.token}: {print_expr(x)}")
 
-    def expr(self, x: Expr) -> DType:
+    def expr(self, x: Expr) -> Type:
         """Check an expression; returns its type."""
         if isinstance(x, Var):
             self.check(x in self.scope, f"{x.name} is used where it is not defined")
@@ -285,7 +368,7 @@ class _Verifier:
             kinds = {"bool": bool, "float": float}
             right = type(x.value) is kinds.get(x.dtype.kind, int) and _is_in_range(x)
             self.check(right, f"{x.value!r} is no {x.dtype.token}")
-        elif isinstance(x, Load):
+        elif isinstance(x, Load | Address):
             self.buffer(x.buffer)
             self.typed(x.index, I8, f"an index of {x.buffer.name}")
         elif isinstance(x, Index):
@@ -299,7 +382,7 @@ class _Verifier:
         elif isinstance(x, Cast):
             self.expr(x.value)
         elif isinstance(x, Call):
-            found = result_of(x.function, [self.expr(a) for a in x.args])
+            found = type_of_call(x.function, [self.expr(a) for a in x.args])
             self.check(found is not None, f"no scalar function for {print_expr(x)}")
             self.check(found == x.dtype, f"{print_expr(x)} has another type")
         return dtype(x)
@@ -324,8 +407,12 @@ def _are_apart(places: set[Expr], index: Var) -> bool:
 
 def _is_in_range(x: Const) -> bool:
     """Whether the type of a constant has its value, rounded if it is a float."""
+    if not isinstance(x.dtype, DType):
+        return x.value == 0
     if x.dtype.kind == "bool":
         return True
+    if x.dtype.kind in ("half", "complex"):
+        return False
     if x.dtype.kind == "float":
         with np.errstate(over="ignore"):
             return not math.isfinite(x.value) or bool(np.isfinite(x.dtype.numpy.type(x.value)))

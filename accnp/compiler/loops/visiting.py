@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 
 from accnp.compiler.loops.ir import (
-    Buffer,
+    Address,
+    Break,
     Call,
     Cast,
+    Do,
     Expr,
     Fold,
     For,
@@ -16,12 +18,16 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Prefetch,
     Reduce,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
+    While,
 )
 
 __all__ = [
@@ -36,8 +42,8 @@ def parts(x: Expr) -> tuple[Expr, ...]:
         return x.args
     if isinstance(x, Cast):
         return (x.value,)
-    if isinstance(x, Load):
-        return (x.index,)
+    if isinstance(x, Load | Address):
+        return (x.index, x.buffer) if isinstance(x.buffer, Var) else (x.index,)
     if isinstance(x, Index):
         return tuple([v for term in x.terms for v in term if isinstance(v, Var)])
     return ()
@@ -68,16 +74,30 @@ def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         return x._replace(args=tuple([map_expr(a, change) for a in x.args]))
     if isinstance(x, Cast):
         return x._replace(value=map_expr(x.value, change))
-    if isinstance(x, Load):
+    if isinstance(x, Load | Address):
         return x._replace(index=map_expr(x.index, change))
     return x
 
 
 def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """Rebuild a statement with other expressions. Statements in it, and what they are for (the
-    values of reductions, what a loop hands on), stay as they are."""
+    values of reductions, what a loop hands on, what is joined), stay as they are."""
     if isinstance(s, Let):
         return s._replace(value=change(s.value))
+    if isinstance(s, Do):
+        return s._replace(args=tuple([change(a) for a in s.args]))
+    if isinstance(s, Break):
+        return Break(tuple([change(v) for v in s.values]))
+    if isinstance(s, Run):
+        args = tuple([change(a) for a in s.args])
+        return s._replace(first=change(s.first), last=change(s.last), args=args)
+    if isinstance(s, Share):
+        return Share(
+            s.kernel, change(s.sharer), change(s.team), change(s.helpers), change(s.count),
+            change(s.chunk), tuple([change(a) for a in s.args]),
+        )  # fmt: skip
+    if isinstance(s, While):
+        return s._replace(carried=tuple([c._replace(start=change(c.start)) for c in s.carried]))
     if isinstance(s, Store):
         return s._replace(index=change(s.index), value=change(s.value))
     if isinstance(s, Prefetch):
@@ -99,28 +119,40 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
     """Return the expressions of a statement, without those of statements in it."""
     if isinstance(s, Let):
         return (s.value,)
+    if isinstance(s, Do):
+        return s.args
+    if isinstance(s, Break):
+        return s.values
+    if isinstance(s, Run):
+        return (s.first, s.last, *s.args)
+    if isinstance(s, Share):
+        return (s.sharer, s.team, s.helpers, s.count, s.chunk, *s.args)
     if isinstance(s, Store):
-        return (s.index, s.value)
+        memory = (s.buffer,) if isinstance(s.buffer, Var) else ()
+        return (s.index, s.value, *memory)
     if isinstance(s, Prefetch):
         return (s.index,)
     if isinstance(s, Transpose):
         return (s.start, s.step, s.rows, s.columns)
     if isinstance(s, For):
         return (s.start, s.stop, *[x for c in s.carried for x in (c.start, c.following)])
+    if isinstance(s, While):
+        return (s.test, *[x for c in s.carried for x in (c.start, c.following)])
     if isinstance(s, If):
-        return (s.test,)
+        return (s.test, *[x for j in s.joined for x in (j.then, j.orelse)])
     if isinstance(s, Reduce):
         return (s.extent, *[f.value for f in s.folds])
     return (s.start, s.extent)
 
 
-def accessed(s: Stmt) -> set[Buffer]:
-    """Return the buffers that a statement reads or writes, without those of statements in it."""
-    found = {s.buffer} if isinstance(s, Store | Fold | Transpose) else set()
+def accessed(s: Stmt) -> set[Memory]:
+    """Return the memory that a statement reads or writes, or takes addresses of, without that of
+    statements in it."""
+    found: set[Memory] = {s.buffer} if isinstance(s, Store | Fold | Transpose) else set()
     if isinstance(s, Transpose):
         found.add(s.to)
     inner = [x for e in expressions(s) for x in subexpressions(e)]
-    return found | {x.buffer for x in inner if isinstance(x, Load)}
+    return found | {x.buffer for x in inner if isinstance(x, Load | Address)}
 
 
 def names_of(kernel: Kernel) -> set[str]:
@@ -137,11 +169,14 @@ def assigned(s: Stmt) -> tuple[Var, ...]:
     """Return the variables that a statement assigns, without those of statements in it."""
     if isinstance(s, Let):
         return (s.var,)
-    if isinstance(s, For):
-        return (s.index, *[v for c in s.carried for v in (c.var, c.result)])
+    if isinstance(s, For | While):
+        own = (s.index,) if isinstance(s, For) else ()
+        return (*own, *[v for c in s.carried for v in (c.var, c.result)])
+    if isinstance(s, If):
+        return tuple([j.result for j in s.joined])
     if isinstance(s, Reduce):
         return (s.index, *[f.result for f in s.folds])
-    return (s.result,) if isinstance(s, Fold) else ()
+    return (s.result,) if isinstance(s, Fold | Do) and s.result is not None else ()
 
 
 def fresh_name(name: str, kernel: Kernel) -> str:
@@ -158,7 +193,7 @@ def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """Yield statements and all statements in them."""
     for s in body:
         yield s
-        if isinstance(s, For | Reduce):
+        if isinstance(s, For | While | Reduce):
             yield from statements(s.body)
         elif isinstance(s, If):
             yield from statements(s.then)
@@ -177,6 +212,8 @@ def replace_loops(
                     then=replace_loops(s.then, change), orelse=replace_loops(s.orelse, change)
                 )
             )
+        elif isinstance(s, While):
+            found.append(s._replace(body=replace_loops(s.body, change)))
         elif isinstance(s, For | Reduce):
             inner = s._replace(body=replace_loops(s.body, change)) if isinstance(s, For) else s
             new = change(inner)

@@ -16,14 +16,9 @@ from llvmlite import ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
-from accnp.compiler.llvm.functions import (
-    from_memory,
-    memory_type,
-    write_call,
-    write_cast,
-    write_fold,
-    write_transpose,
-)
+from accnp.compiler.llvm.casts import write_cast
+from accnp.compiler.llvm.functions import write_call, write_fold, write_transpose
+from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType
@@ -69,7 +64,7 @@ def _scalar(name: str, arity: int) -> None:
             return None
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-            return write_call(name, known[-1], b, values)
+            return write_call(name, known, b, values)
 
         given = [NUMBA_TYPES[d.token] for d in known]
         return NUMBA_TYPES[result.token](*given), code
@@ -206,7 +201,7 @@ def _load_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> A
 for _name, _function in FUNCTIONS.items():
     if _name not in INFIX and _name not in ("neg", "not"):
         _scalar(_name, _function.arity)
-for _to in DTYPES.values():
+for _to in _OF.values():
     _conversion(_to)
     for _kind, _count in STACKS.items():
         _stack(_kind, _count, _to)

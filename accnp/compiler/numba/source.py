@@ -10,10 +10,13 @@ from collections.abc import Sequence
 
 from accnp.compiler.loops.functions import INFIX
 from accnp.compiler.loops.ir import (
+    Address,
+    Break,
     Buffer,
     Call,
     Cast,
     Const,
+    Do,
     Expr,
     Fold,
     For,
@@ -22,13 +25,18 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Prefetch,
+    Run,
+    Share,
     Stmt,
     Store,
     Transpose,
     Var,
+    While,
     dtype,
 )
+from accnp.compiler.loops.types import Pointer
 from accnp.compiler.loops.visiting import fresh_name
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
@@ -49,15 +57,15 @@ class _Printer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.lines: list[str] = []
+        self.around: list[For | While] = []  # the loops around
         self.names: dict[Var, str] = {}  # of what loops have handed on, after them
 
     def text(self) -> str:
         k = self.kernel
-        arguments = [k.first, k.last, *k.buffers, *k.integers]
+        arguments = [k.first, k.last, *k.arguments]
         self.lines.append(f"def {k.name}({', '.join([a.name for a in arguments])}):")
         for b in k.stack:
-            kind = next(name for name, most in STACKS.items() if b.length <= most)
-            self.lines.append(f"    {b.name} = {kind}_{b.dtype.token}()")
+            self.lines.append(f"    {b.name} = {function_of(b)}()")
         for b, n in k.heap:
             self.lines.append(f"    {b.name} = heap_{b.dtype.token}({n.name})")
         self.block(k.body, "    ")
@@ -66,18 +74,25 @@ class _Printer:
 
     # --- statements ---
 
-    def block(self, body: Sequence[Stmt], pad: str) -> None:
+    def block(
+        self, body: Sequence[Stmt], pad: str, joined: Sequence[tuple[str, Expr]] = ()
+    ) -> None:
         for s in body:
             self.statement(s, pad)
-        if not body:
+        if not (body and isinstance(body[-1], Break)):
+            self.lines += [f"{pad}{name} = {self.expr(x)}" for name, x in joined]
+        if not body and not joined:
             self.lines.append(f"{pad}pass")
+
+    def listed(self, *xs: Expr) -> str:
+        return ", ".join(map(self.expr, xs))
 
     def statement(self, s: Stmt, pad: str) -> None:
         add, inner = self.lines.append, pad + "    "
         if isinstance(s, Let):
             add(f"{pad}{s.var.name} = {self.expr(s.value)}")
         elif isinstance(s, Store):
-            add(f"{pad}{s.buffer.name}[{self.expr(s.index)}] = {self.expr(s.value)}")
+            add(f"{pad}{self.memory(s.buffer)}[{self.expr(s.index)}] = {self.expr(s.value)}")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
         elif isinstance(s, Transpose):
@@ -86,10 +101,26 @@ class _Printer:
             add(f"{pad}transpose_{s.to.dtype.size}({to}, {source}, {rows}, {columns})")
         elif isinstance(s, If):
             add(f"{pad}if {self.expr(s.test)}:")
-            self.block(s.then, inner)
-            if s.orelse:
+            self.block(s.then, inner, [(j.result.name, j.then) for j in s.joined])
+            if s.orelse or s.joined:
                 add(f"{pad}else:")
-                self.block(s.orelse, inner)
+                self.block(s.orelse, inner, [(j.result.name, j.orelse) for j in s.joined])
+        elif isinstance(s, While):
+            self.begin(s, pad)
+            add(f"{pad}while {self.expr(s.test)}:")
+            self.step(s, inner)
+        elif isinstance(s, Do):
+            result = "" if s.result is None else f"{s.result.name} = "
+            add(f"{pad}{result}{s.function}({self.listed(*s.args)})")
+        elif isinstance(s, Run):
+            add(f"{pad}{s.kernel}({self.listed(s.first, s.last, *s.args)})")
+        elif isinstance(s, Share):
+            how = self.listed(s.sharer, s.team, s.helpers, s.count, s.chunk, *s.args)
+            add(f"{pad}spread({s.kernel}, {how})")
+        elif isinstance(s, Break):
+            names = [c.var.name for c in self.around[-1].carried]
+            self.assign(names, s.values, pad)
+            add(f"{pad}break")
         elif isinstance(s, For):
             self.loop(s, pad)
         elif isinstance(s, Fold):
@@ -97,30 +128,45 @@ class _Printer:
             memory = self.at(s.buffer, s.start)
             add(f"{pad}{s.result.name} = block_{fold}({memory}, {self.expr(s.extent)})")
 
-    def at(self, buffer: Buffer, index: Expr) -> str:
+    def at(self, buffer: Memory, index: Expr) -> str:
         """The pointer to an element."""
         place = self.expr(index)
-        return buffer.name if place == "0" else f"at({buffer.name}, {place})"
+        name = self.memory(buffer)
+        return name if place == "0" else f"at({name}, {place})"
+
+    def memory(self, buffer: Memory) -> str:
+        return self.expr(buffer) if isinstance(buffer, Var) else buffer.name
 
     def loop(self, s: For, pad: str) -> None:
         add, inner = self.lines.append, pad + "    "
-        for c in s.carried:
-            add(f"{pad}{c.var.name} = {self.expr(c.start)}")
+        self.begin(s, pad)
         limits = [] if s.start == Const(0, s.index.dtype) and s.step == 1 else [self.expr(s.start)]
         limits += [self.expr(s.stop), *[str(s.step)] * (s.step != 1)]
         add(f"{pad}for {s.index.name} in range({', '.join(limits)}):")
-        self.block(s.body, inner)
-        several = len(s.carried) > 1
-        names = [c.var.name for c in s.carried]
-        if several:  # all are computed before one is assigned
-            names = [fresh_name(f"{name}_next", self.kernel) for name in names]
-        for c, name in zip(s.carried, names, strict=True):
-            add(f"{inner}{name} = {self.expr(c.following)}")
-        if several:
-            for c, name in zip(s.carried, names, strict=True):
-                add(f"{inner}{c.var.name} = {name}")
+        self.step(s, inner)
+
+    def begin(self, s: For | While, pad: str) -> None:
+        """What the first step of a loop gets."""
+        self.lines += [f"{pad}{c.var.name} = {self.expr(c.start)}" for c in s.carried]
+
+    def step(self, s: For | While, pad: str) -> None:
+        """The body of a loop, and what the next step gets."""
+        self.around.append(s)
+        self.block(s.body, pad)
+        self.around.pop()
+        self.assign([c.var.name for c in s.carried], [c.following for c in s.carried], pad)
         for c in s.carried:
             self.names[c.result] = c.var.name
+
+    def assign(self, names: Sequence[str], values: Sequence[Expr], pad: str) -> None:
+        """Assign several names; all values are computed before the first one."""
+        texts = [self.expr(x) for x in values]
+        to = list(names)
+        if len(names) > 1:
+            to = [fresh_name(f"{name}_next", self.kernel) for name in names]
+        self.lines += [f"{pad}{name} = {text}" for name, text in zip(to, texts, strict=True)]
+        if len(names) > 1:
+            self.lines += [f"{pad}{name} = {new}" for name, new in zip(names, to, strict=True)]
 
     # --- expressions ---
 
@@ -130,7 +176,9 @@ class _Printer:
         if isinstance(x, Var):
             return self.names.get(x, x.name)
         if isinstance(x, Load):
-            return f"{x.buffer.name}[{self.expr(x.index)}]"
+            return f"{self.memory(x.buffer)}[{self.expr(x.index)}]"
+        if isinstance(x, Address):
+            return self.at(x.buffer, x.index)
         if isinstance(x, Cast):
             return f"{x.dtype.token}({self.expr(x.value)})"
         if isinstance(x, Index):
@@ -149,6 +197,10 @@ class _Printer:
         return (x.function in INFIX or x.function in ("neg", "not")) and not _is_widened(x)
 
     def call(self, x: Call) -> str:
+        if x.function in ("real", "imag"):
+            return f"{self.operand(x.args[0])}.{x.function}"
+        if x.function == "conj":
+            return f"{self.operand(x.args[0])}.conjugate()"
         if x.function in INFIX:
             text = f" {INFIX[x.function]} ".join(map(self.operand, x.args))
         elif x.function == "neg":
@@ -177,8 +229,20 @@ def _is_widened(x: Call) -> bool:
     return x.dtype.kind in ("int", "uint") and x.dtype.size < 8
 
 
+def function_of(b: Buffer) -> str:
+    """The function that gives a buffer on the stack; the lengths are those of `intrinsics`."""
+    kinds = [name for name, most in STACKS.items() if b.length <= most]
+    if not kinds:  # a panel has the bytes of vectors, a power of two
+        size = b.length * b.dtype.size
+        kinds = ["lanes" if size & (size - 1) else "panel"]
+    kind = "cell" if b.exact and b.length == 1 else kinds[0]
+    return f"{kind}_{b.dtype.token}"
+
+
 def _constant(x: Const) -> str:
     value = x.value
+    if isinstance(x.dtype, Pointer):
+        return f"nothing_{x.dtype.of.token}()"
     if isinstance(value, float):
         if value in (float("inf"), float("-inf")):
             text = "1e999" if value > 0 else "-1e999"

@@ -6,7 +6,19 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from accnp.compiler.loops.builder import affine
-from accnp.compiler.loops.ir import Expr, For, If, Index, Kernel, Let, Reduce, Stmt, Store, Var
+from accnp.compiler.loops.ir import (
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import (
     expressions,
@@ -39,7 +51,7 @@ def _without(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
     """Statements without the assignments of some variables."""
     found: list[Stmt] = []
     for s in body:
-        if isinstance(s, For):
+        if isinstance(s, For | While):
             s = s._replace(body=_without(s.body, unused))
         elif isinstance(s, If):
             s = s._replace(then=_without(s.then, unused), orelse=_without(s.orelse, unused))
@@ -57,15 +69,19 @@ def _block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
         new = map_statement(s, lambda x: _inlined(x, known))
         if isinstance(new, Let) and new.var.dtype == I8 and isinstance(new.value, Index | Var):
             known[new.var] = new.value
-        elif isinstance(new, For):
+        elif isinstance(new, For | While):
+            if isinstance(new, While):
+                new = new._replace(test=_inlined(new.test, known))
             new = new._replace(body=_block(new.body, known))
-            new = new._replace(
-                carried=tuple(
-                    [c._replace(following=_inlined(c.following, known)) for c in new.carried]
-                )
-            )
+            carried = [c._replace(following=_inlined(c.following, known)) for c in new.carried]
+            new = new._replace(carried=tuple(carried))
         elif isinstance(new, If):
             new = new._replace(then=_block(new.then, known), orelse=_block(new.orelse, known))
+            joined = [
+                j._replace(then=_inlined(j.then, known), orelse=_inlined(j.orelse, known))
+                for j in new.joined
+            ]
+            new = new._replace(joined=tuple(joined))
         elif isinstance(new, Reduce):
             steps = [s for s in _block(new.body, known) if isinstance(s, Let | Store)]
             folds = [f._replace(value=_inlined(f.value, known)) for f in new.folds]

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import (
-    Buffer,
     Const,
     Expr,
     For,
@@ -24,6 +23,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Reduce,
     Stmt,
     Store,
@@ -105,7 +105,7 @@ def _joined(s: For, names: set[str]) -> list[Stmt]:
     whole = call("mul", call("floordiv", steps, Const(GROUP, I8)), Const(GROUP, I8))
     heads: list[Stmt] = []
     body: list[Stmt] = []
-    last: dict[tuple[Buffer, Expr], Var] = {}  # what elements of memory are after some steps
+    last: dict[tuple[Memory, Expr], Var] = {}  # what elements of memory are after some steps
     for k in range(GROUP):
         known = {s.index: r if k == 0 else fresh(s.index), inner.index: j}
         if k:
@@ -131,7 +131,7 @@ def _joined(s: For, names: set[str]) -> list[Stmt]:
     ]
 
 
-def _renamed(x: Expr, known: Mapping[Var, Var], last: Mapping[tuple[Buffer, Expr], Var]) -> Expr:
+def _renamed(x: Expr, known: Mapping[Var, Var], last: Mapping[tuple[Memory, Expr], Var]) -> Expr:
     """An expression with other variables, and what was assigned to memory in place of loads."""
 
     def change(part: Expr) -> Expr | None:

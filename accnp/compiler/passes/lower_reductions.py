@@ -19,11 +19,12 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Reduce,
     Stmt,
     Store,
     Var,
-    dtype,
+    number_type,
 )
 from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import expressions, fresh_name, replace_loops, subexpressions
@@ -54,7 +55,7 @@ def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
         if memory is None:
             if f.value not in fills:
                 name = fresh_name(f"{f.result.name}_values", kernel)
-                made.append(Buffer(name, dtype(f.value), BLOCK))
+                made.append(Buffer(name, number_type(f.value), BLOCK))
                 fills[f.value] = Store(made[-1], s.index, f.value)
             memory = fills[f.value].buffer, _ZERO
         folds.append(Fold(f.result, f.combine, *memory, s.extent, f.wide))
@@ -75,7 +76,7 @@ def _needed(steps: Sequence[Let | Store]) -> list[Let | Store]:
     return found[::-1]
 
 
-def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Buffer, Expr] | None:
+def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Memory, Expr] | None:
     """The buffer in which values lie after the steps, and the index of the first one; None if they
     are computed only."""
     stores = [x for x in s.body if isinstance(x, Store)]
@@ -91,7 +92,7 @@ def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Buffe
     return _adjacent(value.buffer, value.index, s)
 
 
-def _adjacent(buffer: Buffer, index: Expr, s: Reduce) -> tuple[Buffer, Expr] | None:
+def _adjacent(buffer: Memory, index: Expr, s: Reduce) -> tuple[Memory, Expr] | None:
     """A buffer and the index in the first step, if the index grows by 1 with each step."""
     if index == s.index:
         return buffer, _ZERO

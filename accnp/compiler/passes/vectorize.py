@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, has_vector_form
 from accnp.compiler.loops.ir import (
-    Buffer,
+    Address,
     Call,
     Cast,
     Const,
@@ -16,6 +16,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Reduce,
     Stmt,
     Store,
@@ -23,7 +24,9 @@ from accnp.compiler.loops.ir import (
     Var,
     Vector,
     dtype,
+    number_type,
 )
+from accnp.compiler.loops.types import I8, Pointer
 from accnp.compiler.loops.visiting import (
     accessed,
     addends,
@@ -61,7 +64,7 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
         if not all(isinstance(x, Let | Store) for x in s.body):
             return None
         flat = (s.start, s.stop) == (kernel.first, kernel.last)
-        found = _vector(s, flat, frozenset(kernel.stack), vector_bytes)
+        found = _vector(s, flat, _roomy(kernel), vector_bytes)
         if found is None:
             return None
         if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
@@ -75,7 +78,12 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
     return kernel._replace(body=replace_loops(kernel.body, change))
 
 
-def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> Vector | None:
+def _roomy(kernel: Kernel) -> frozenset[Memory]:
+    """Buffers on the stack with room for whole vectors behind the last element."""
+    return frozenset([b for b in kernel.stack if not b.exact])
+
+
+def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> Vector | None:
     parts = [p for inner in s.body for x in expressions(inner) for p in subexpressions(x)]
     if not all(_has_form(p) for p in parts):
         return None
@@ -87,7 +95,7 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     if not all(_moves_by_one(x.index, s.index) for x in stores):
         return None
     buffers = {x.buffer for x in (*loads, *stores)}
-    far = any(isinstance(p, Call) and not FUNCTIONS[p.function].simple for p in parts)
+    far = any(isinstance(p, Call) and not _is_simple(p) for p in parts)
     size = sum(map(_weight, parts))
     # Vectors side by side where there are 32 registers, and four of them for functions in any
     # case: these are chains of dependent instructions, of which few steps are under way at the
@@ -96,12 +104,13 @@ def _vector(s: For, flat: bool, stack: frozenset[Buffer], vector_bytes: int) -> 
     many = flat and size + GATHER * gathers >= LONG and (len(buffers) < SEVERAL or far)
     two = flat if vector_bytes == 64 else size <= SHORT and not far
     side = 4 if many else 2 if two else 1
-    lanes = min(LANES, side * vector_bytes // max([b.dtype.size for b in buffers]))
+    sizes = [4 if b.element.kind == "half" else b.element.size for b in buffers]  # in registers
+    lanes = min(LANES, side * vector_bytes // max(sizes))
     if isinstance(s.start, Const) and isinstance(s.stop, Const):  # no longer than the loop
         steps = int(s.stop.value) - int(s.start.value)
         lanes = min(lanes, 1 << max(2, (steps - 1).bit_length()))
     in_order = all(x.index == s.index for x in (*loads, *stores))
-    if s.start == Const(0, s.index.dtype) and buffers <= stack and in_order:
+    if s.start == Const(0, I8) and buffers <= stack and in_order:
         return Vector(lanes, "whole")
     # Where a line is several stores, lines of several arrays may leave before they are whole.
     bypass = flat and (vector_bytes == LINE or len(stores) == 1)
@@ -120,7 +129,7 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     if any(isinstance(p, Load) and p.buffer in kept for p in parts):
         return False
     written = {x.buffer for x in stores}
-    return not written & set(kernel.stack) and not any(
+    return written <= set(kernel.buffers) and not any(
         written & accessed(x) for x in _others(kernel.body, s)
     )
 
@@ -137,7 +146,19 @@ def _moves_by_one(x: Expr, index: Var) -> bool:
 
 
 def _has_form(x: Expr) -> bool:
-    return not isinstance(x, Call) or has_vector_form(x.function, dtype(x.args[0]))
+    if isinstance(x, Address) or dtype(x).kind == "complex":
+        return False
+    if not isinstance(x, Call):
+        return True
+    of = [dtype(a) for a in x.args]
+    if not of or any(isinstance(t, Pointer) for t in of):
+        return False
+    return has_vector_form(x.function, number_type(x.args[0]))
+
+
+def _is_simple(x: Call) -> bool:
+    """Whether a function is an instruction or two."""
+    return x.function in FUNCTIONS and FUNCTIONS[x.function].simple
 
 
 def _moving(s: For) -> set[Expr]:
@@ -151,7 +172,7 @@ def _moving(s: For) -> set[Expr]:
 
 def _is_loaded(x: Load, s: For, moving: Set[Expr], vector_bytes: int) -> bool:
     """Whether vectors of what is loaded need no load for each lane."""
-    size = 1 if x.buffer.dtype.kind == "bool" else x.buffer.dtype.size
+    size = 1 if x.buffer.element.kind == "bool" else x.buffer.element.size
     if size >= 4:
         return True
     terms = [t for t in addends(x.index) if not moving.isdisjoint(subexpressions(t))]
@@ -169,7 +190,7 @@ def _weight(x: Expr) -> int:
     if isinstance(x, Call):
         if x.function in INFIX or x.function in ("neg", "not"):
             return 1
-        return 2 if FUNCTIONS[x.function].simple else SHORT // 2
+        return 2 if _is_simple(x) else SHORT // 2
     if isinstance(x, Index):
         return len(x.terms) - 1
     return 2 if isinstance(x, Cast) else 0

@@ -1,8 +1,6 @@
-"""Intrinsics that call LAPACK: ``geqrf_f4(m, n, a, lda, ...)`` gives `info` as an integer; and
+"""Functions that call LAPACK: ``geqrf_f4(m, n, a, lda, ...)`` gives `info` as an integer; and
 NumPy's sorts: ``sort_i4(a, n)`` sorts n elements in place, ``quick_i4()`` is up to how many of them
 that is quick.
-
-In: integers and pointers, as `routines.py` lists them. Out: entries of ``NAMESPACE``.
 """
 
 from __future__ import annotations
@@ -10,28 +8,40 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import binding, ir
-from numba.core import types
 
-from .factory import SCALARS, define
-from .math.ir import I8, I32, I64
-from .routines import CODES, QUICK, REAL, ROUTINES, SORTS, has_info, kinds, sort_symbol, symbol
+from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.loops.types import DTYPES, I4, Pointer, Type
+from accnp.kernels.math.ir import I8, I32, I64
+from accnp.kernels.routines import (
+    CODES,
+    QUICK,
+    REAL,
+    ROUTINES,
+    SORTS,
+    has_info,
+    kinds,
+    sort_symbol,
+    symbol,
+)
+
+_INT = DTYPES["i8"]
 
 
 def _routine(routine: str, code: str) -> None:
     letters = kinds(routine, code)
     pointers = {
-        "p": types.CPointer(SCALARS[code]),
-        "r": types.CPointer(SCALARS[REAL[code]]),
-        "n": types.CPointer(types.int32),
+        "p": Pointer(DTYPES[code]),
+        "r": Pointer(DTYPES[REAL[code]]),
+        "n": Pointer(I4),
     }
 
-    def rule(*given: Any) -> Any:
-        params = tuple(pointers.get(letter, types.int64) for letter in letters)
+    def rule(*given: Type) -> Resolved | None:
+        params = tuple(pointers.get(letter, _INT) for letter in letters)
         for kind, param in zip(given, params, strict=True):
-            if isinstance(param, types.CPointer) and kind != param:
+            if isinstance(param, Pointer) and kind != param:
                 return None
 
-        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        def emit(b: Any, *args: Any) -> Any:
             """Everything goes by address; the numbers lie on the stack."""
             cells = {"c": I8, "i": I32}
             passed = []
@@ -52,9 +62,9 @@ def _routine(routine: str, code: str) -> None:
             b.call(b.module.globals.get(name) or ir.Function(b.module, kind, name), passed)
             return b.sext(b.load(info), I64)
 
-        return types.int64, params, emit
+        return _INT, params, emit
 
-    define(f"{routine}_{code}", len(letters), rule)
+    define(f"{routine}_{code}", len(letters), rule, acts=True)
 
 
 for _name in ROUTINES:
@@ -63,18 +73,17 @@ for _name in ROUTINES:
 
 
 def _sort(code: str) -> None:
-    pointer = types.CPointer(SCALARS[code])
+    pointer = Pointer(DTYPES[code])
 
-    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+    def emit(b: Any, *args: Any) -> Any:
         bytes_ = I8.as_pointer()
         kind = ir.FunctionType(I32, [bytes_, I64, bytes_])
         name = sort_symbol(code)
         function = b.module.globals.get(name) or ir.Function(b.module, kind, name)
         b.call(function, [b.bitcast(args[0], bytes_), args[1], ir.Constant(bytes_, None)])
-        return context.get_dummy_value()
 
-    def rule(start: Any, count: Any) -> Any:
-        return (types.void, (pointer, types.int64), emit) if start == pointer else None
+    def rule(start: Type, count: Type) -> Resolved | None:
+        return (None, (pointer, _INT), emit) if start == pointer else None
 
     define(f"sort_{code}", 2, rule)
 
@@ -85,10 +94,10 @@ def _quick(code: str) -> None:
     slow = binding.get_host_cpu_name() == "znver4"
     most = QUICK[code] if slow else (1 << 63) - 1
 
-    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+    def emit(b: Any, *args: Any) -> Any:
         return ir.Constant(I64, most)
 
-    define(f"quick_{code}", 0, lambda: (types.int64, (), emit))
+    define(f"quick_{code}", 0, lambda: (_INT, (), emit))
 
 
 for _code in SORTS:

@@ -2,7 +2,7 @@
 loads, atomics.
 
 In: scalar Numba values and pointers. Out: ``NAMESPACE``, the globals of kernels for GPUs: the names
-below and all of `intrinsics`.
+below and all of `namespace`.
 
     thread() threads()            this thread of the grid, and how many there are
     thread_of_block() threads_of_block() block_of_grid() blocks() lane() warp()
@@ -27,16 +27,15 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
-from . import factory, intrinsics
-from .factory import SCALARS
-from .halves import Half, loaded, register_type, stored
-from .math.ir import I1, I8, I32, I64
-from .products import apart_into
+from accnp.compiler.numba import namespace
+from accnp.compiler.numba.halves import Half, loaded, register_type, stored
+from accnp.compiler.numba.namespace import SCALARS
+from accnp.kernels.math.ir import I1, I8, I32, I64
 
 __all__ = ["NAMESPACE"]
 
-NAMESPACE: dict[str, Any] = dict(intrinsics.NAMESPACE)
-define = functools.partial(factory.define, into=NAMESPACE)
+NAMESPACE: dict[str, Any] = dict(namespace.NAMESPACE)
+define = functools.partial(namespace.define, into=NAMESPACE)
 _WHOLE = ir.Constant(I32, -1)
 
 
@@ -292,7 +291,6 @@ define("address", 1, _address)
 define("quotient", 3, _quotient)
 for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):
     _shuffle(_name, _mode)
-apart_into(NAMESPACE)
 for _name, *_how in (("add", "add", "add"), ("min", "min", "umin"), ("max", "max", "umax")):
     _atomic(_name, *_how)
 for _name, _type in SCALARS.items():

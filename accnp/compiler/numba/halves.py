@@ -1,9 +1,6 @@
 """Half precision as Numba sees it: 16 bits in memory, a float32 in registers, and a type of its
-own, so that what has been rounded is not rounded again when it is stored.
-
-In: nothing. Out: the types ``F2`` (float16) and ``E2`` (bfloat16), and what Numba needs to load,
-store and convert them. Operators take them as float32.
-"""
+own, so that what has been rounded is not rounded again when it is stored. Operators take such
+numbers as float32."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typeconv.castgraph import Conversion
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 
-from .math import half
-from .math.ir import F32, I16, V
+from accnp.kernels.math import half
+from accnp.kernels.math.ir import F32, I16, V
 
 __all__ = ["E2", "F2", "Half", "loaded", "register_type", "stored"]
 

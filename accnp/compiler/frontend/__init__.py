@@ -1,0 +1,1 @@
+"""Restricted Python, in which kernels are written, to the loop IR."""

@@ -1,0 +1,142 @@
+"""The types of operators in restricted Python, which are those of Numba.
+
+Integers are widened to 64 bits, floats that meet integers of 32 bits or more to float64, and
+numbers of half precision to float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.compiler.formulas import Unsupported
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
+from accnp.compiler.loops.types import B1, F4, F8, I8, U8, DType, Type, part_of
+
+__all__ = ["cast_to", "compared", "computed", "constant", "negated", "stored_as", "zero"]
+
+_WHOLE = ("int", "uint")
+_BITS = ("and", "or", "xor")
+_SHIFTS = ("shl", "shr")
+_DIVISIONS = ("floor_quotient", "floor_remainder")
+
+
+def constant(value: object) -> Const:
+    """Return a literal: an int is an integer of 64 bits, a float is float64."""
+    of = {bool: B1, int: I8, float: F8}.get(type(value))
+    if of == I8 and 2**63 <= value < 2**64:  # type: ignore[operator]
+        of = U8
+    if of is None or (of == I8 and not -(2**63) <= value < 2**63):  # type: ignore[operator]
+        raise Unsupported(f"the constant {value!r}")
+    return Const(value, of)  # type: ignore[arg-type]
+
+
+def cast_to(x: Expr, to: DType) -> Expr:
+    """Return an expression as another type; constants where that is exact."""
+    of = dtype(x)
+    if of == to:
+        return x
+    if not isinstance(of, DType):
+        raise Unsupported("an address as a number")
+    if isinstance(x, Const) and of.kind in _WHOLE:
+        if to.kind == "float" and abs(x.value) <= 1 << 24:
+            return Const(float(x.value), to)
+        if to.kind in _WHOLE and 0 <= x.value < 128:
+            return Const(x.value, to)
+    if isinstance(x, Const) and of == F8 and to == F4 and float(x.value).is_integer():
+        return Const(x.value, to) if abs(x.value) <= 1 << 24 and x.value else Cast(x, to)
+    return Cast(x, to)
+
+
+def stored_as(x: Expr, to: DType) -> Expr:
+    """Return what is stored of an expression in memory of another type."""
+    of = number_type(x)
+    loses = of.kind in ("float", "half") and to.kind not in ("float", "half", "complex")
+    if of != to and (loses or (of.kind == "complex" and to.kind != "complex")):
+        raise Unsupported(f"{of.token} stored as {to.token}; convert it")
+    return cast_to(x, to)
+
+
+def _wide(of: DType) -> DType:
+    """The type in which operators take numbers of half precision."""
+    return F4 if of.kind == "half" else of
+
+
+def _common(of: Sequence[DType]) -> DType:
+    """The type in which two numbers of different types are computed."""
+    kinds = {d.kind for d in of}
+    if "complex" in kinds:
+        raise Unsupported("complex numbers with others")
+    if "float" in kinds:
+        whole = [d for d in of if d.kind != "float"]
+        if any(d.kind == "bool" or d.size < 4 for d in whole):
+            raise Unsupported("floats with short integers")
+        return F8
+    if kinds == {"uint"}:
+        return U8
+    if any(d == U8 for d in of):
+        raise Unsupported("uint64 with signed integers")
+    return I8
+
+
+def computed(name: str, x: Expr, y: Expr) -> Expr:
+    """Return an operator of two numbers."""
+    of = [_wide(number_type(a)) for a in (x, y)]
+    alike = of[0] == of[1]
+    if alike and of[0].kind == "complex":
+        if name == "mul":
+            return Call("cmul", (x, y), of[0])
+        if name in ("add", "sub"):
+            return call(name, x, y)
+    if name in _SHIFTS:
+        if any(d.kind not in _WHOLE for d in of):
+            raise Unsupported(f"{name} of numbers that are no integers")
+        to = I8 if of[0].signed else U8
+    elif alike and (of[0].kind == "float" or (of[0] == B1 and name in _BITS)):
+        to = of[0]
+    else:
+        to = _common(of)
+        to = F8 if name == "div" else to
+    if to.kind == "float" and name in (*_BITS, *_DIVISIONS):
+        raise Unsupported(f"{name} of floats")
+    return call(name, cast_to(x, to), cast_to(y, to))
+
+
+def compared(name: str, x: Expr, y: Expr) -> Expr:
+    """Return a comparison of two numbers."""
+    of = [_wide(number_type(a)) for a in (x, y)]
+    complex_ones = [d for d in of if d.kind == "complex"]
+    if complex_ones and name not in ("eq", "ne"):
+        raise Unsupported("an order of complex numbers")
+    if complex_ones:
+        to = max(complex_ones, key=lambda d: d.size)
+    elif of[0] == of[1]:
+        to = of[0]
+    elif U8 in of and any(isinstance(a, Const) and a.value >= 0 for a in (x, y)):
+        to = U8
+    else:
+        to = _common(of)
+    return call(name, cast_to(x, to), cast_to(y, to))
+
+
+def negated(name: str, x: Expr) -> Expr:
+    """Return -x ("neg") or ~x ("not") of a number."""
+    of = number_type(x)
+    if of.kind == "half":
+        return Call(name, (x,), of)
+    if of == B1 or (name == "not" and of.kind not in _WHOLE):
+        raise Unsupported(f"{name} of {of.token}")
+    if of.kind in _WHOLE:
+        x = cast_to(x, I8 if of.signed else U8)
+    return call(name, x)
+
+
+def zero(of: Type) -> Expr:
+    """Return the number 0 of a type, or the address of nothing."""
+    if not isinstance(of, DType):
+        return Const(0, of)
+    if of.kind == "complex":
+        return Cast(Const(0.0, part_of(of)), of)
+    if of.kind == "half":
+        return Cast(Const(0.0, F4), of)
+    return Const({"bool": False, "float": 0.0}.get(of.kind, 0), of)

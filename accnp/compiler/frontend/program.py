@@ -1,0 +1,138 @@
+"""The LLVM text of a source in restricted Python: a kernel, and those that it calls.
+
+A kernel that another one calls is inlined there if it has no inner loop, and if not more than
+`MAX_INLINED` would be inlined in all; else it is compiled on its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from accnp.compiler.formulas import Unsupported
+from accnp.compiler.frontend.source import read_kernel
+from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
+from accnp.compiler.llvm.lower import write_function
+from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
+from accnp.compiler.loops.types import DTYPES, I8, Pointer, Type
+from accnp.compiler.loops.visiting import statements
+from accnp.compiler.pipeline import Target, run_passes
+
+__all__ = ["Unsupported", "lower_source", "read_source"]
+
+# Characters of LLVM text that a kernel inlines of those that it calls. A physics step (a loop over
+# 4,800 operations, 2.6 million characters) compiled for 25 s when all was inlined, 6 s when called
+# (x86-64 with AVX-512, 2 threads, 2026-11-28).
+MAX_INLINED = 400_000
+Callees = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def read_source(
+    source: str, name: str, signature: Sequence[str], callees: Callees = ()
+) -> tuple[Kernel, list[Kernel]]:
+    """Return the kernel of a source, and those that it calls.
+
+    Parameters
+    ----------
+    source : str
+        Definitions of functions.
+    name : str
+        The name of the kernel.
+    signature : sequence of str
+        A token for each argument after `lo` and `hi`.
+    callees : tuple
+        The other kernels in the source with their signatures; each calls only those before it.
+
+    Raises
+    ------
+    Unsupported
+        If the source is beyond the language.
+    """
+    trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
+    if name not in trees:
+        raise Unsupported("a source without its kernel")
+    known: list[Callee] = []
+    made = []
+    for callee, its in callees:
+        made.append(read_kernel(trees[callee], its, known, trees))
+        known.append(Callee(callee, tuple([_type(t) for t in its])))
+    return read_kernel(trees[name], signature, known, trees), made
+
+
+def _type(token: str) -> Type:
+    if token != "i8" and not token.endswith("*"):
+        raise Unsupported(f"an argument of type {token}")
+    return Pointer(DTYPES[token[:-1]]) if token.endswith("*") else I8
+
+
+class _Text(NamedTuple):
+    """A kernel that others call, as the text of a module in two forms."""
+
+    name: str
+    inline: str  # inlined where it is called; "" for one with inner loops, which never is
+    call: str
+    calls: int  # places where it is called
+
+
+def lower_source(
+    source: str,
+    name: str,
+    signature: Sequence[str],
+    callees: Callees,
+    target: Target,
+    attributes: str,
+    check: bool = False,
+) -> tuple[str, list[str], list[str]]:
+    """Return the LLVM text of the kernel of a source with its entry, the texts of modules to link
+    to it, and those of modules to be compiled on their own.
+
+    Parameters
+    ----------
+    source, name, signature, callees
+        As for `read_source`.
+    target : Target
+        What it is compiled for.
+    attributes : str
+        The attributes of functions.
+    check : bool, optional
+        Whether kernels are verified, and after each pass again.
+
+    Raises
+    ------
+    Unsupported
+        If the source is beyond the language.
+    """
+    kernel, others = read_source(source, name, signature, callees)
+    calls = [s for k in (kernel, *others) for s in statements(k.body) if isinstance(s, Run | Share)]
+    texts = [_callee(k, calls, target, attributes, check) for k in others]
+    called = {s.kernel for s in statements(kernel.body) if isinstance(s, Run | Share)}
+    # LLVM's time grows faster than the length of a function.
+    if sum([len(t.inline) * t.calls for t in texts]) <= MAX_INLINED:
+        called = set()
+    linked: list[str] = []
+    separate: list[str] = []
+    for t in texts:
+        inline = [t.inline] if t.inline and t.name not in called else []
+        separate += [] if inline else [t.call]
+        linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
+    facts = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
+    made = write_function(run_passes(kernel, target, check=check), target.vector_bytes)
+    return made.text(attributes, facts), linked, separate
+
+
+def _callee(
+    kernel: Kernel, calls: Sequence[Stmt], target: Target, attributes: str, check: bool
+) -> _Text:
+    here = [s for s in calls if isinstance(s, Run | Share) and s.kernel == kernel.name]
+    short = sum([isinstance(s, For) for s in statements(kernel.body)]) == 1
+    # Scalar code where one step is done each time, which is no loop.
+    once = short and all(
+        isinstance(s, Run) and (s.first, s.last) == (Const(0, I8), Const(1, I8)) for s in here
+    )
+    target = Target(0) if once else target
+    made = write_function(run_passes(kernel, target, check=check), target.vector_bytes)
+    shared = any(isinstance(s, Share) for s in here)
+    inline = made.callee(attributes, True, shared) if short else ""
+    call = made.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")
+    return _Text(kernel.name, inline, call, len(here))

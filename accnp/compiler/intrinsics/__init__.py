@@ -1,0 +1,1 @@
+"""Functions that kernels call by name: their types, and their LLVM code."""

@@ -1,0 +1,8 @@
+"""The whole table: importing this module fills it."""
+
+from __future__ import annotations
+
+from accnp.compiler.intrinsics import dealing, exponents, memory, products, routines, scalars
+from accnp.compiler.intrinsics.table import TABLE, resolve
+
+__all__ = ["TABLE", "dealing", "exponents", "memory", "products", "resolve", "routines", "scalars"]

@@ -1,0 +1,50 @@
+"""Functions of products whose exponents are kept apart (`kernels.math.products`): `odd(x)`, whether
+a product is no normal number; `mantissa(x)` and `exponent(x)`, an integer; `raised(m, e)`, the
+number again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.registers import join_parts, split_parts
+from accnp.compiler.loops.types import B1, I8, Type
+from accnp.kernels.math.ir import I64, V
+from accnp.kernels.math.products import apart, is_odd, raised, whole
+
+
+def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any]) -> None:
+    """A step of a product: `act` of its one or two parts gives those of the result."""
+
+    def rule(x: Type, *more: Type) -> Resolved | None:
+        if x.kind not in ("float", "complex"):
+            return None
+
+        def emit(b: Any, value: Any, *others: Any) -> Any:
+            if x.kind == "float":
+                found = act(b, [value], *others)
+                return found[0] if isinstance(found, list) else found
+            found = act(b, [*split_parts(b, value)], *others)
+            return join_parts(b, *found) if isinstance(found, list) else found
+
+        return result(x), (x, *[I8] * len(more)), emit
+
+    define(name, 2 if name == "raised" else 1, rule)
+
+
+def _exponent(b: Any, xs: list[Any]) -> Any:
+    found = apart(b, xs)[1]
+    return found if found.type == I64 else b.sext(found, I64)
+
+
+def _raised(b: Any, xs: list[Any], power: Any) -> list[Any]:
+    kind = whole(xs[0].type)
+    power = V(b, power if kind == I64 else b.trunc(power, kind))
+    return [raised(V(b, x), power).v for x in xs]
+
+
+_product("mantissa", lambda t: t, lambda b, xs: apart(b, xs)[0])
+_product("exponent", lambda t: I8, _exponent)
+_product("raised", lambda t: t, _raised)
+_product("odd", lambda t: B1, is_odd)

@@ -1,0 +1,236 @@
+"""Functions of memory: buffers on the stack and on the heap, addresses, folds of a block in a fixed
+order, copies, and what is asked of the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.intrinsics.table import Resolved, define, widest
+from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, register_type
+from accnp.compiler.loops.types import B1, C8, DTYPES, F4, F8, DType, Pointer, Type
+from accnp.kernels.math import across, block
+from accnp.kernels.math.heap import free_aligned, malloc_aligned
+from accnp.kernels.math.ir import F32, F64, I8, I64, V, fetch
+from accnp.kernels.math.transpose import transpose
+
+__all__ = ["stack_memory"]
+
+STACK = 1024
+TILE, SLAB = 4096, 16384  # elements of tiles in which operands are laid transposed
+INT = DTYPES["i8"]
+_BYTES = I8.as_pointer()
+_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+
+
+def stack_memory(b: Any, of: DType, kind: Any, align: int) -> Any:
+    """Return the address of memory on the stack, in the entry block: a call inside a loop does not
+    grow the stack."""
+    with b.goto_entry_block():
+        p = b.alloca(kind)
+        p.align = align
+        return b.bitcast(p, register_type(Pointer(of)))
+
+
+def _stack(kind: str, of: DType, count: int) -> None:
+    def emit(b: Any) -> Any:
+        return stack_memory(b, of, ir.ArrayType(memory_type(of), count), min(64, 16 * count))
+
+    define(kind + of.token, 0, lambda: (Pointer(of), (), emit))
+
+
+def _heap(of: DType) -> None:
+    """Memory from the C library, from an address that suits vectors; `release` gives it back."""
+
+    def emit(b: Any, count: Any) -> Any:
+        place = malloc_aligned(b, b.mul(count, ir.Constant(I64, of.size)))
+        return b.bitcast(place, register_type(Pointer(of)))
+
+    define("heap_" + of.token, 1, lambda n: (Pointer(of), (INT,), emit), acts=True)
+
+
+def _release(p: Type) -> Resolved | None:
+    return (None, (p,), free_aligned) if isinstance(p, Pointer) else None
+
+
+def _nothing_at(of: DType) -> None:
+    """The address of nothing, for a name that has no memory on some way."""
+
+    def emit(b: Any) -> Any:
+        return ir.Constant(register_type(Pointer(of)), None)
+
+    define("nothing_" + of.token, 0, lambda: (Pointer(of), (), emit))
+
+
+def _at(p: Type, k: Type) -> Resolved | None:
+    if not isinstance(p, Pointer):
+        return None
+    return p, (p, INT), lambda b, place, index: b.gep(place, [index])
+
+
+def _move(to: Type, source: Type, n: Type) -> Resolved | None:
+    """Copy n elements; the two may be the same memory."""
+    if not isinstance(to, Pointer) or source != to:
+        return None
+
+    def emit(b: Any, target: Any, origin: Any, count: Any) -> None:
+        with b.if_then(b.icmp_unsigned("!=", target, origin)):
+            nbytes = b.mul(count, ir.Constant(I64, to.of.size))
+            fn = b.module.declare_intrinsic("llvm.memmove", [_BYTES, _BYTES, I64])
+            where = [b.bitcast(target, _BYTES), b.bitcast(origin, _BYTES)]
+            b.call(fn, [*where, nbytes, ir.Constant(ir.IntType(1), 0)])
+
+    return None, (to, to, INT), emit
+
+
+def _transpose(
+    to: Type, ldt: Type, source: Type, lds: Type, rows: Type, columns: Type
+) -> Resolved | None:
+    """to[r * ldt + c] = source[r + c * lds]; `to` has room for whole squares (math.transpose)."""
+    if not isinstance(to, Pointer) or source != to:
+        return None
+    of = to.of
+
+    def emit(b: Any, *args: Any) -> None:
+        # Complex numbers move as integers of their size, booleans as bytes.
+        t = register_type(of) if of.kind == "float" else ir.IntType(8 * of.size)
+        given = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
+        transpose(b, t, of.size, given)
+
+    return None, (to, INT, to, INT, INT, INT), emit
+
+
+def _prefetch(name: str, near: int) -> None:
+    def rule(p: Type) -> Resolved | None:
+        if not isinstance(p, Pointer):
+            return None
+        return None, (p,), lambda b, place: _nothing(fetch(b, place, near))
+
+    define(name, 1, rule)
+
+
+def _nothing(_: object) -> None:
+    """Procedures have no value."""
+
+
+def _touch(p: Type) -> Resolved | None:
+    """Read a byte, for what the caches do then: a load that is not left out, and whose line
+    processors follow up, as they do not for those that are only asked for."""
+    if not isinstance(p, Pointer):
+        return None
+    return (
+        None,
+        (p,),
+        lambda b, place: _nothing(b.load_atomic(b.bitcast(place, _BYTES), "monotonic", 1)),
+    )
+
+
+def _across(name: str, write: Callable[..., Any], step: Type) -> None:
+    """Folds of what lies across the loops (math.across); there is room behind the sums."""
+
+    def rule(sums: Type, source: Type, steps: Type, rows: Type, wide: Type) -> Resolved | None:
+        if not isinstance(sums, Pointer) or source != sums:
+            return None
+        of = sums.of
+        if of.kind in ("complex", "half"):
+            return None
+        kind = _LOGIC.get(name, name) if of == B1 else name
+
+        def emit(b: Any, *args: Any) -> None:
+            write(b, memory_type(of), of.size, kind, of.signed, args)
+
+        return None, (sums, sums, step, INT, INT), emit
+
+    define(f"{write.__name__}_{name}", 5, rule)
+
+
+def _block(name: str) -> None:
+    def rule(p: Type, n: Type) -> Resolved | None:
+        if not isinstance(p, Pointer):
+            return None
+        of = p.of
+        if of.kind == "float" and name in ("and", "or", "xor"):
+            return None
+        if of.kind == "half" or (of.kind == "complex" and name not in ("sum", "prod")):
+            return None
+
+        def emit(b: Any, place: Any, count: Any) -> Any:
+            if of.kind == "complex":
+                part = F32 if of == C8 else F64
+                return join_parts(b, *block.block_reduce_complex(b, place, count, part, name))
+            kind = _LOGIC.get(name, name) if of == B1 else name
+            found = block.block_reduce(b, place, count, memory_type(of), kind, of.signed)
+            return from_memory(of, b, found)
+
+        return of, (p, INT), emit
+
+    define("block_" + name, 2, rule)
+
+
+def _wide_sum(p: Type, n: Type) -> Resolved | None:
+    """The sum of a block of float32 in float64: the bits of `block_sum` of a widened copy."""
+    return (F8, (p, INT), block.block_wide_sum) if p == Pointer(F4) else None
+
+
+def _find(p: Type, n: Type, value: Type) -> Resolved | None:
+    """The first place of a value among n elements, or n; a NaN finds a NaN."""
+    if not isinstance(p, Pointer) or p.of.kind in ("complex", "half"):
+        return None
+    of = p.of
+
+    def emit(b: Any, place: Any, count: Any, wanted: Any) -> Any:
+        wanted = b.zext(wanted, I8) if of == B1 else wanted
+        return block.find(b, place, count, wanted, memory_type(of))
+
+    return INT, (p, INT, of), emit
+
+
+def _odd(p: Type, n: Type) -> Resolved | None:
+    """The first place of a product among n that is no normal number, or n."""
+    if not isinstance(p, Pointer) or p.of.kind != "float":
+        return None
+    of = p.of
+    return INT, (p, INT), lambda b, place, n: block.find_odd(b, place, n, memory_type(of))
+
+
+def _join(name: str) -> None:
+    """What `block_max` and `block_min` do with two elements: of equal ones the first remains."""
+
+    def rule(x: Type, y: Type) -> Resolved | None:
+        t = widest(x, y)
+        if t.kind == "complex":
+            return None
+
+        def emit(b: Any, *args: Any) -> Any:
+            fold, _ = block.folds(name, args[0].type, t.signed)
+            return fold(*[V(b, a) for a in args]).v
+
+        return t, (t, t), emit
+
+    define("join_" + name, 2, rule)
+
+
+for _type in DTYPES.values():
+    for _kind, _count in (("stack_", STACK), ("tile_", TILE), ("slab_", SLAB), ("cell_", 1)):
+        _stack(_kind, _type, _count)
+    _heap(_type)
+    _nothing_at(_type)
+for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
+    _block(_name)
+for _name in ("max", "min"):
+    _join(_name)
+for _name in ("sum", "prod", "max", "min", "and", "or"):
+    _across(_name, across.columns, INT)
+    _across(_name, across.strips, Pointer(INT))
+define("at", 2, _at)
+define("block_find", 3, _find)
+define("block_wide_sum", 2, _wide_sum)
+define("block_odd", 2, _odd)
+define("move", 3, _move)
+_prefetch("prefetch", 3)
+_prefetch("prefetch_second", 2)
+define("release", 1, _release)
+define("touch", 1, _touch)
+define("transpose", 6, _transpose)

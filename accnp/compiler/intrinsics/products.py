@@ -1,0 +1,113 @@
+"""Procedures of matrix products, and calls of the kernels in `kernels.library`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.intrinsics.memory import stack_memory
+from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.processor import VECTOR_BYTES
+from accnp.compiler.loops.types import DTYPES, I4, DType, Pointer, Type
+from accnp.kernels.library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
+from accnp.kernels.math import gemm
+from accnp.kernels.math.heap import external
+from accnp.kernels.math.ir import I8, I32, I64
+
+_Build = Callable[[Any, Sequence[Any]], None]
+_TILE = "ipiipipiiii"  # which arguments are pointers: see math.gemm.multiply
+_APART = "ipttptptiii"  # and tables: see math.gemm.multiply_apart
+INT = DTYPES["i8"]
+_TABLE = Pointer(INT)
+
+
+def _vector(name: str, kinds: str, build: _Build) -> None:
+    """A procedure on pointers of one element type (p), tables (t) and integers (i)."""
+
+    def rule(*given: Type) -> Resolved | None:
+        pointers = {t for t, kind in zip(given, kinds, strict=True) if kind == "p"}
+        if len(pointers) != 1 or not isinstance(p := pointers.pop(), Pointer):
+            return None
+        params = tuple([{"p": p, "t": _TABLE, "i": INT}[kind] for kind in kinds])
+        return None, params, lambda b, *args: build(b, args)
+
+    define(name, len(kinds), rule)
+
+
+def _words(dst: Type, src: Type, n: Type) -> Resolved | None:
+    if dst != Pointer(I4) or not isinstance(src, Pointer):
+        return None
+    signed = src.of.signed
+    return None, (dst, src, INT), lambda b, *args: gemm.lay_words(b, args, signed)
+
+
+def _room(name: str, of: DType, nbytes: int) -> None:
+    """Memory on the stack."""
+    kind = ir.ArrayType(I8, nbytes)
+    define(name, 0, lambda: (Pointer(of), (), lambda b: stack_memory(b, of, kind, 64)))
+
+
+def _library(name: str, tokens: Sequence[str]) -> None:
+    """A call of a library kernel, through the entry function that every kernel has.
+
+    A complex matrix is given by a pointer of its own type, and taken as one of pairs.
+    """
+    kinds = ["p" if token.endswith("*") else "i" for token in tokens]
+
+    def emit(b: Any, *args: Any) -> None:
+        words = I64.as_pointer()
+        callee = external(b, PREFIX + name, ir.VoidType(), [words, words, I64, I64])
+        with b.goto_entry_block():
+            block = b.alloca(I64, size=ir.Constant(I32, len(args) + 1))
+        for k, (arg, token) in enumerate(zip(args, kinds, strict=True)):
+            word = b.ptrtoint(arg, I64) if token == "p" else arg
+            b.store(word, b.gep(block, [ir.Constant(I64, k)]))
+        counter = b.gep(block, [ir.Constant(I64, len(args))])
+        b.store(ir.Constant(I64, 0), counter)
+        b.call(callee, [block, counter, ir.Constant(I64, 1), ir.Constant(I64, 1)])
+
+    def rule(*given: Type) -> Resolved | None:
+        if ["p" if isinstance(t, Pointer) else "i" for t in given] != kinds:
+            return None
+        return None, tuple([t if isinstance(t, Pointer) else INT for t in given]), emit
+
+    define(name, len(kinds), rule)
+
+
+_TALL = [(shape.tall, vectors) for shape in SHAPES.values() for vectors in (1, 2)]
+for _rows, _vectors in (*_TALL, (2, 4), (4, 2)):
+    for _parts, _name in ((1, "tile"), (2, "twin")):
+        _vector(
+            f"{_name}_{_rows}x{_vectors}",
+            _TILE,
+            lambda b, args, rows=_rows, vectors=_vectors, parts=_parts: gemm.multiply(
+                b, rows, vectors, parts, args
+            ),
+        )
+for _rows, _vectors in _TALL:
+    _vector(
+        f"apart_{_rows}x{_vectors}",
+        _APART,
+        lambda b, args, rows=_rows, vectors=_vectors: gemm.multiply_apart(b, rows, vectors, args),
+    )
+for _shape in SHAPES.values():
+    _vector(
+        f"dots_{_shape.dots}",
+        "ippipii",
+        lambda b, args, rows=_shape.dots: gemm.dots(b, rows, args),
+    )
+_vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
+_vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
+_vector("add_scaled_8", "ppipii", lambda b, args: gemm.add_scaled(b, 8, args))
+_vector("lay", "ppii", gemm.lay)
+define("lay_words", 3, _words)
+_vector("lay_pairs", "pppii", gemm.lay_pairs)
+_vector("turn", "pipi", gemm.turn)
+for _name in ("f4", "f8", "i4"):
+    _room("panel_" + _name, DTYPES[_name], RUN * 4 * VECTOR_BYTES)
+for _name in ("f4", "f8"):
+    _room("lanes_" + _name, DTYPES[_name], (CHAINS + 8) * STRIP + 64)
+for _name, _tokens in SIGNATURES.items():
+    _library(_name, _tokens)

@@ -1,0 +1,28 @@
+"""Memory on the stack: for the name of a function that gives it, what it is."""
+
+from __future__ import annotations
+
+import functools
+
+from accnp.compiler.intrinsics.memory import SLAB, STACK, TILE
+from accnp.compiler.llvm.processor import VECTOR_BYTES
+from accnp.compiler.loops.types import DTYPES, DType
+from accnp.kernels.library import CHAINS, RUN, STRIP
+
+__all__ = ["length_of"]
+
+_LENGTHS = {"stack": STACK, "tile": TILE, "slab": SLAB, "cell": 1}
+_BYTES = {"panel": RUN * 4 * VECTOR_BYTES, "lanes": (CHAINS + 8) * STRIP + 64}
+
+
+@functools.cache
+def length_of(function: str) -> tuple[DType, int, bool] | None:
+    """Return the type of the elements of memory on the stack, how many there are, and whether no
+    more than what is asked for may be written; None for the name of another function."""
+    kind, _, token = function.rpartition("_")
+    if token not in DTYPES:
+        return None
+    of = DTYPES[token]
+    if kind in _LENGTHS:
+        return of, _LENGTHS[kind], kind != "stack"
+    return (of, _BYTES[kind] // of.size, True) if kind in _BYTES else None

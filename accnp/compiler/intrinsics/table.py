@@ -1,0 +1,98 @@
+"""The table of functions that kernels call by name, beside the operators.
+
+A rule takes the types of the arguments. It returns the type of the result (None for a procedure),
+the types that the arguments are converted to, and what writes the code: the values of the arguments
+come in, that of the result goes out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from accnp.compiler.llvm.registers import join_parts, split_parts
+from accnp.compiler.loops.types import C8, F4, DType, Type
+from accnp.kernels.math.ir import F32, F64, V
+
+__all__ = [
+    "TABLE", "Emit", "Intrinsic", "Resolved", "Rule", "complex_emit", "define", "resolve", "simple",
+    "widest",
+]  # fmt: skip
+
+Emit = Callable[..., Any]  # (builder, *values) -> value
+Resolved = tuple["Type | None", tuple[Type, ...], Emit]
+Rule = Callable[..., "Resolved | None"]
+
+
+class Intrinsic(NamedTuple):
+    """A function: its name, how many arguments it has, and its rule.
+
+    `halves`: the rule sees numbers of half precision as such, instead of as float32. `acts`: it has
+    effects beside its result.
+    """
+
+    name: str
+    arity: int
+    rule: Rule
+    halves: bool = False
+    acts: bool = False
+
+
+TABLE: dict[str, Intrinsic] = {}
+
+# Of operands of half precision these make a number of half precision: there is nothing to round.
+_KEEPS = frozenset(
+    """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
+    join_max join_min""".split()  # noqa: SIM905
+)
+
+
+def define(name: str, arity: int, rule: Rule, halves: bool = False, acts: bool = False) -> None:
+    """Add a function to the table."""
+    TABLE[name] = Intrinsic(name, arity, rule, halves, acts)
+
+
+@functools.cache
+def resolve(name: str, of: tuple[Type, ...]) -> Resolved | None:
+    """Return the result, the parameters and the code of a function of arguments of some types; None
+    if it does not take them."""
+    found = TABLE.get(name)
+    if found is None or len(of) != found.arity:
+        return None
+    small = {t for t in of if t.kind == "half"}
+    wide = of if found.halves else tuple([F4 if t in small else t for t in of])
+    resolved = found.rule(*wide)
+    if resolved is None:
+        return None
+    result, params, emit = resolved
+    if name in _KEEPS and len(small) == 1 and {t for t in of if t.kind != "bool"} == small:
+        (result,) = small
+    return result, params, emit
+
+
+def simple(build: Callable[..., V]) -> Emit:
+    """Return an emitter that only wraps and unwraps values."""
+    return lambda b, *args: build(*[V(b, a) for a in args]).v
+
+
+_RANKS = ("bool", "int", "uint", "float", "complex")
+
+
+def widest(*of: Type) -> Any:
+    """Return the type of operands that differ; texts cast, so this is for literals."""
+    ranks = [1 if t.kind in ("int", "uint") else _RANKS.index(t.kind) if t.kind in _RANKS else 0
+             for t in of]  # fmt: skip
+    best = max(ranks)
+    return max([t for t, r in zip(of, ranks, strict=True) if r == best], key=lambda t: t.size)
+
+
+def complex_emit(of: DType, build: Callable[..., tuple[V, V]]) -> Emit:
+    """Return an emitter of a function of pairs of doubles."""
+
+    def emit(b: Any, *args: Any) -> Any:
+        pairs = [tuple([V(b, p).to(F64) for p in split_parts(b, a)]) for a in args]
+        part = F32 if of == C8 else F64
+        return join_parts(b, *[p.to(part).v for p in build(*pairs)])
+
+    return emit

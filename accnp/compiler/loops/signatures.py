@@ -1,0 +1,33 @@
+"""The types of the functions and the procedures that kernels call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.compiler.loops.functions import result_of
+from accnp.compiler.loops.types import F4, I8, DType, Type
+from accnp.forks import imported
+
+__all__ = ["procedure", "type_of_call"]
+
+
+def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
+    """Return the type of the result of a function of arguments of some types; None if it does not
+    take them."""
+    if name == "asked":
+        return None if of else I8
+    numbers = [t for t in of if isinstance(t, DType)]
+    found: Type | None = result_of(name, numbers) if len(numbers) == len(of) else None
+    return found or procedure(name, of)[0]
+
+
+def procedure(name: str, of: Sequence[Type]) -> tuple[Type | None, bool]:
+    """Return the type of the result of a procedure, and whether it takes arguments of some types:
+    exactly these, but for numbers of half precision, which are float32 in registers."""
+    # By name: the code of procedures needs llvmlite, which verified kernels of fusion do not.
+    found = imported("accnp.compiler.intrinsics.all").resolve(name, tuple(of))
+    if found is None:
+        return None, False
+    result, params, _ = found
+    takes = all(t == p or (t.kind == "half" and p == F4) for t, p in zip(of, params, strict=True))
+    return (result if takes else None), takes

@@ -1,0 +1,460 @@
+"""Kernels in restricted Python: read as loop IR, run as Python, by the interpreter and by LLVM."""
+
+from __future__ import annotations
+
+import ast
+import random
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from accnp.compiler.formulas import Unsupported
+from accnp.compiler.frontend.program import lower_source, read_source
+from accnp.compiler.loops import interpreter
+from accnp.compiler.loops.ir import For, Share, While
+from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.loops.printer import print_kernel
+from accnp.compiler.loops.verifier import verify
+from accnp.compiler.loops.visiting import statements
+from accnp.compiler.numba.source import numba_source
+from accnp.compiler.pipeline import Target, run_passes
+from accnp.kernels import plain
+from accnp.runtime import loader, objects
+from tests.compiler.running import WIDTH, launched
+
+TOKENS = {np.dtype(t): t for t in ("i4", "i8", "f2", "f4", "f8", "c8", "c16")}
+
+
+def token(a: np.ndarray | int) -> str:
+    if isinstance(a, int):
+        return "i8"
+    return (
+        "b1*" if a.dtype == bool else {"float16": "f2*"}.get(a.dtype.name) or TOKENS[a.dtype] + "*"
+    )
+
+
+def copied(args):
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+
+
+def by_python(source, args, steps):
+    scope = dict(plain.NAMESPACE)
+    exec(source, scope)
+    args = copied(args)
+    with np.errstate(all="ignore"):
+        scope["kernel"](*steps, *args)
+    return args
+
+
+def read(source, args):
+    kernel, others = read_source(source, "kernel", [token(a) for a in args])
+    verify(kernel)
+    assert not others
+    return kernel
+
+
+def by_interpreter(kernel, args, steps):
+    args = copied(args)
+    named = list(zip(kernel.arguments, args, strict=True))
+    arrays = {a.name: x for a, x in named if isinstance(x, np.ndarray)}
+    integers = {a.name: x for a, x in named if isinstance(x, int)}
+    interpreter.run(kernel, arrays, integers, *steps)
+    return args
+
+
+def by_llvm(source, kernel, args, steps):
+    args = copied(args)
+    signature = [token(a) for a in args]
+    texts = lower_source(
+        source, "kernel", signature, (), Target(WIDTH), objects.ENTRY_ATTRIBUTES, check=True
+    )
+    (address,), kept = loader.load(objects.build(*texts), "accnp_entry", kernel="kernel")
+    named = list(zip(kernel.arguments, args, strict=True))
+    arrays = {a.name: x for a, x in named if isinstance(x, np.ndarray)}
+    integers = {a.name: x for a, x in named if isinstance(x, int)}
+    launched(address, kernel, arrays, integers, steps)
+    del kept
+    return args
+
+
+def check(source, *args, steps=(0, 1), close=False):
+    """All ways give the same arrays; returns them."""
+    source = textwrap.dedent(source)
+    kernel = read(source, args)
+    assert parse_kernel(print_kernel(kernel)) == kernel
+    expected = by_python(source, args, steps)
+    again = numba_source(kernel)
+    ways = [by_interpreter(kernel, args, steps), by_llvm(source, kernel, args, steps)]
+    ways += [by_python(again, args, steps), by_llvm(again, read(again, args), args, steps)]
+    for found in ways:
+        for x, y in zip(found, expected, strict=True):
+            if close:
+                np.testing.assert_allclose(x, y, rtol=1e-5)
+            else:
+                np.testing.assert_array_equal(x, y)
+    return expected
+
+
+def test_a_loop_hands_on_what_is_read_later():
+    x, y = np.arange(5.0), np.zeros(3)
+    source = """
+    def kernel(lo, hi, x, y, n):
+        total = 0.0
+        before = 1.0
+        for i in range(n):
+            last = x[i] * 2.0
+            total, = 0.0,
+    """
+    with pytest.raises(Unsupported, match="several names"):
+        read(textwrap.dedent(source), (x, y, 5))
+    check(
+        """
+        def kernel(lo, hi, x, y, n):
+            total = 0.0
+            before = 1.0
+            for i in range(n):
+                t = x[i] * before
+                before = total
+                total += t
+                last = t
+            y[0] = total
+            y[1] = before
+            y[2] = last
+        """,
+        x, y, 5,
+    )  # fmt: skip
+
+
+def test_names_of_one_step_are_not_handed_on():
+    kernel = read(
+        textwrap.dedent("""
+        def kernel(lo, hi, x, y):
+            for i in range(lo, hi):
+                t = x[i] + 1.0
+                t = t * t
+                y[i] = t
+            for i in range(lo, hi):
+                t = y[i] - 1.0
+                y[i] = t
+        """),
+        (np.zeros(3), np.zeros(3)),
+    )
+    loops = [s for s in statements(kernel.body) if isinstance(s, For)]
+    assert len(loops) == 2
+    assert not any(s.carried for s in loops)
+    done = run_passes(kernel, Target(64), check=True)
+    assert all(s.vector for s in statements(done.body) if isinstance(s, For))
+
+
+def test_while_break_and_ways_that_meet():
+    for n in (0, 1, 7, 27, 97):
+        out = np.zeros(4, np.int64)
+        check(
+            """
+            def kernel(lo, hi, out, n):
+                k = n
+                steps = 0
+                while k > 1 and steps < 100:
+                    if k % 2 == 0:
+                        k = k // 2
+                        kind = 1
+                    else:
+                        k = 3 * k + 1
+                        kind = 2
+                    out[3] = kind
+                    steps += 1
+                first = 0
+                while True:
+                    if first * first >= n:
+                        break
+                    first = first + 1
+                for j in range(n):
+                    odd = j
+                    if j * j > n:
+                        break
+                out[0] = steps
+                out[1] = k
+                out[2] = first
+            """,
+            out, n,
+        )  # fmt: skip
+
+
+def test_loops_down_and_by_steps_that_are_not_known():
+    check(
+        """
+        def kernel(lo, hi, x, out, n, s):
+            k = 0
+            for i in range(n - 1, -1, -1):
+                out[k] = x[i]
+                k += 1
+            for i in range(0, n, s):
+                out[k] = x[i] + 100.0
+                k += 1
+            for i in range(n, 0, -2):
+                out[k] = 1.0 * i
+                k += 1
+        """,
+        np.arange(7.0), np.zeros(30), 7, 3,
+    )  # fmt: skip
+
+
+def test_memory_and_addresses():
+    check(
+        """
+        def kernel(lo, hi, x, out, n):
+            room = heap_f8(n + 4)
+            buf = stack_f8()
+            for i in range(n):
+                room[i] = x[i] * 2.0
+            p = at(room, 1)
+            q = p
+            if n > 5:
+                q = at(x, 2)
+            for i in range(n - 2):
+                buf[i] = p[i] + q[i]
+            move(at(out, 1), buf, n - 2)
+            out[0] = block_sum(at(room, 0), n)
+            release(room)
+        """,
+        np.arange(9.0), np.zeros(12), 9,
+    )  # fmt: skip
+
+
+def test_a_place_that_is_computed():
+    r = np.random.default_rng(0)
+    places = r.integers(0, 40, 64).astype("i4")
+    x = r.normal(size=50).astype("f4")
+    check(
+        """
+        def kernel(lo, hi, x, p, out, shift):
+            for i in range(lo, hi):
+                k = p[i]
+                out[i] = x[shift + k] + x[i8(p[i]) + 1]
+        """,
+        x, places, np.zeros(64, "f4"), 3, steps=(0, 64),
+    )  # fmt: skip
+
+
+def test_integers_divide_as_in_python():
+    values = np.array([-7, -6, -1, 0, 1, 5, 7, 2**62], np.int64)
+    x, y = (a.ravel() for a in np.meshgrid(values, values[values != 0]))
+    check(
+        """
+        def kernel(lo, hi, x, y, q, r):
+            for i in range(lo, hi):
+                q[i] = x[i] // y[i]
+                r[i] = x[i] % y[i]
+        """,
+        x.copy(), y.copy(), np.zeros_like(x), np.zeros_like(x), steps=(0, len(x)),
+    )  # fmt: skip
+    source = "def kernel(lo, hi, x, q):\n    q[0] = x[0] // x[1]\n    q[1] = x[0] % x[1]\n"
+    for pair in ([5, 0], [-(2**63), -1]):  # 0 where Python has no answer in 64 bits
+        args = np.array(pair, np.int64), np.ones(2, np.int64)
+        kernel = read(source, args)
+        found = by_llvm(source, kernel, args, (0, 1))[1]
+        assert found.tolist() == [0, 0] == by_interpreter(kernel, args, (0, 1))[1].tolist()
+
+
+def test_complex_numbers():
+    r = np.random.default_rng(1)
+    z = (r.normal(size=9) + 1j * r.normal(size=9)).astype("c16")
+    check(
+        """
+        def kernel(lo, hi, z, w, p, n):
+            s = c16(0)
+            for i in range(n):
+                t = cmul(z[i], z[i].conjugate()) - z[i] * z[i]
+                s = s + t if z[i] != 0 else -s
+                w[i] = make_complex(t.real, t.imag) + s
+                p[i] = abs(z[i]) + z[i].imag
+        """,
+        z, np.zeros(9, "c16"), np.zeros(9), 9, close=True,
+    )  # fmt: skip
+
+
+def test_numbers_of_half_precision():
+    x = np.array([1.0, 0.1, 65504.0, -2.5, 6e-8], "f2")
+    check(
+        """
+        def kernel(lo, hi, x, y, z):
+            for i in range(lo, hi):
+                t = f2(x[i] * x[i])
+                y[i] = fmax(t, x[i])
+                z[i] = f8(x[i]) * 2.0 + -x[i]
+        """,
+        x, np.zeros(5, "f2"), np.zeros(5), steps=(0, 5),
+    )  # fmt: skip
+
+
+class Programs:
+    """Random statements over integers, in Python."""
+
+    NAMES = ("a", "b", "c", "d")
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines = [f"    {x} = p[{k}]" for k, x in enumerate(self.NAMES)]
+        self.count = 0
+        self.block("    ", 3)
+        self.lines += [f"    out[{k}] = {x}" for k, x in enumerate(self.NAMES)]
+
+    def source(self) -> str:
+        return "\n".join(["def kernel(lo, hi, p, out):", *self.lines, ""])
+
+    def value(self, depth: int = 2) -> str:
+        r = self.random
+        if depth == 0 or r.random() < 0.3:
+            return r.choice([*self.NAMES, str(r.randint(-3, 9)), f"p[{r.randint(0, 7)}]"])
+        x, y = self.value(depth - 1), self.value(depth - 1)
+        kind = r.random()
+        if kind < 0.6:
+            return f"({x} {r.choice(['+', '-', '&', '|', '^'])} {y})"
+        if kind < 0.7:
+            return f"({x} {r.choice(['//', '%'])} {r.choice([3, -4, 7])})"
+        if kind < 0.8:
+            return f"({x} if {self.test()} else {y})"
+        return f"{r.choice(['fmin', 'fmax'])}({x}, {y})"
+
+    def test(self) -> str:
+        r = self.random
+        test = f"{self.value(1)} {r.choice(['<', '<=', '==', '!=', '>'])} {self.value(1)}"
+        return f"({test}) and not {r.choice(self.NAMES)} == 3" if r.random() < 0.2 else test
+
+    def block(self, pad: str, depth: int, loop: bool = False) -> None:
+        r = self.random
+        for _ in range(r.randint(1, 4)):
+            kind = r.random()
+            self.count += 1
+            if depth == 0 or kind < 0.45:
+                # Small numbers: the products of a thousand steps stay in 64 bits.
+                self.lines.append(f"{pad}{r.choice(self.NAMES)} = ({self.value()}) % 1000")
+            elif kind < 0.7:
+                self.lines.append(f"{pad}if {self.test()}:")
+                self.block(pad + "    ", depth - 1, loop)
+                if loop and r.random() < 0.3:
+                    self.lines.append(f"{pad}    break")
+                elif r.random() < 0.5:
+                    self.lines.append(f"{pad}else:")
+                    self.block(pad + "    ", depth - 1, loop)
+            elif kind < 0.85:
+                index = f"i{self.count}"
+                step = r.choice(["", ", 2", ", -1"])
+                limits = f"{r.randint(0, 3)}, {self.value(1)} % 5{step}"
+                self.lines.append(f"{pad}for {index} in range({limits}):")
+                self.lines.append(f"{pad}    {r.choice(self.NAMES)} += {index}")
+                self.block(pad + "    ", depth - 1, True)
+            else:
+                left = f"w{self.count}"
+                self.lines += [f"{pad}{left} = {r.randint(0, 4)}"]
+                self.lines += [f"{pad}while {left} > 0 and {self.test()}:"]
+                self.lines += [f"{pad}    {left} -= 1"]
+                self.block(pad + "    ", depth - 1, True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_do_what_python_does(seed):
+    made = Programs(seed)
+    source = made.source()
+    ast.parse(source)
+    p = np.random.default_rng(seed).integers(-5, 20, 8)
+    check(source, p, np.zeros(4, np.int64))
+
+
+def test_what_is_beyond_the_language_is_refused():
+    for text, why in (
+        ("x[0] = [1.0]", "List"),
+        ("x[0] = unknown(1)", "unknown"),
+        ("x[0] = y", "no value"),
+        ("x[0] = lo ** 2", "Pow"),
+        ("for v in x:\n        pass", "range"),
+        ("x[0] = f8(x)", "address"),
+        ("lo[0] = 1.0", "number"),
+    ):
+        with pytest.raises(Unsupported, match=why):
+            read(f"def kernel(lo, hi, x):\n    {text}\n", (np.zeros(3),))
+
+
+SHARED = """
+def part(lo, hi, x, y, n0, past):
+    for i in range(lo, hi):
+        y[i] = x[i] * 2.0 + n0
+
+
+def kernel(lo, hi, x, y, n, s):
+    past = asked()
+    for t in range(lo, hi):
+        part(t * n, t * n + n, x, at(y, 0), s, past)
+    if n < 0:
+        spread(part, s, n, n, n, n, x, y, s, past)
+"""
+
+
+def test_a_kernel_calls_others():
+    callees = (("part", ("f8*", "f8*", "i8", "i8")),)
+    signature = ("f8*", "f8*", "i8", "i8")
+    kernel, others = read_source(SHARED, "kernel", signature, callees)
+    assert [k.name for k in others] == ["part"]
+    assert others[0].past in others[0].integers
+    assert any(isinstance(s, Share) for s in statements(kernel.body))
+    for k in (kernel, *others):
+        verify(k)
+        assert parse_kernel(print_kernel(k)) == k
+    x, y = np.arange(12.0), np.zeros(12)
+    named = {"part": others[0]}
+    interpreter.run(kernel, {"x": x, "y": y}, {"n": 4, "s": 3}, 0, 3, named)
+    np.testing.assert_array_equal(y, x * 2 + 3)
+    text, linked, apart = lower_source(
+        SHARED, "kernel", signature, callees, Target(WIDTH), objects.ENTRY_ATTRIBUTES
+    )
+    assert len(linked) == 1
+    assert not apart
+    assert '@"part"(' in text
+    (address,), kept = loader.load(objects.build(text, linked, apart), "accnp_entry", kernel="k")
+    found = np.zeros(12)
+    launched(address, kernel, {"x": x, "y": found}, {"n": 4, "s": 3}, (0, 3))
+    np.testing.assert_array_equal(found, y)
+    del kept
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import accnp as jnp
+from accnp import lax, random
+x = jnp.asarray(np.random.default_rng(0).normal(size=(20, 20)).astype("f4"))
+jnp.dot(x, x)
+jnp.sort(x.ravel()), jnp.argsort(x[0]), jnp.cumsum(x, 1)
+jnp.linalg.solve(x, x[0]), jnp.linalg.cholesky(x @ x.T + jnp.eye(20))
+jnp.fft.fft(x[0]), jnp.convolve(x[0], x[1]), jnp.searchsorted(x[0], x[1])
+x.at[jnp.array([0, 1, 0])].add(x[:3]), x[jnp.array([1, 2])], jnp.exp(x * 1j)
+random.normal(random.key(0), (3,)), random.permutation(random.key(1), 9)
+lax.scan(lambda c, v: (c + v, c * v), x[0], x), lax.while_loop(lambda v: v < 9, lambda v: v * 2, 1)
+(x.astype("float16") * 2).sum(), (x > 0).any(0), jnp.asarray(x, "int8").max(1)
+jnp.where(x > 0, x, 0).block_until_ready()
+print([m for m in ("numba", "numba.core") if m in sys.modules])
+"""
+
+
+def test_kernels_of_operations_compile_without_numba(tmp_path):
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={"PATH": "", "ACCNP_CACHE_DIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() == "[]"
+
+
+def test_loops_of_conditions_are_read_as_such():
+    kernel = read(
+        "def kernel(lo, hi, x):\n    k = 0\n    while x[k] > 0.0:\n        k += 1\n    x[0] = k\n",
+        (np.zeros(3),),
+    )
+    (loop,) = [s for s in statements(kernel.body) if isinstance(s, While)]
+    assert len(loop.carried) == 1
