@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 FOLDER = "accnp/_native"
 SOURCES = (
     "module", "pool", "graph", "launch", "team", "stores", "calls", "repeats", "debugger",
-    "objects", "ufuncs",
+    "objects", "ufuncs", "blas",
 )  # fmt: skip
 HEADERS = ("native", "records")
 

@@ -62,6 +62,10 @@ def kernels() -> dict[str, Callable[[], object]]:
         "fft 64x1024": call(lambda x: np_.abs(np_.fft.fft(x)), normal(64, 1024)),
         "batched solve 32x50x50": call(np_.linalg.solve, *wide),
         "the same one by one": call(solves, *wide),
+        "batched eigh 8x60x60": call(
+            lambda x: np_.linalg.eigh(x + x.mT)[0], normal(8, 60, 60).astype("float64")
+        ),
+        "svd 60x60": call(lambda x: np_.linalg.svd(x)[1], normal(60, 60)),
         "batched cholesky": call(
             lambda x: np_.linalg.cholesky(x @ x.mT + 50 * np_.eye(30, dtype=x.dtype)),
             normal(64, 30, 30),

@@ -57,6 +57,7 @@ __all__ = [
     "Record",
     "Team",
     "Ufunc",
+    "blas_alone",
     "install_arrays",
     "install_buffers",
     "install_recording",
@@ -990,6 +991,17 @@ SPREAD = _address(_SPREAD, _spread)
 
 def register_code(file: bytes) -> None:
     """Make an object file in memory known to gdb: the extension alone can."""
+
+
+_nothing = 0  # the address of a function that does nothing, once there is one
+
+
+def blas_alone(get: int, set: int) -> tuple[int, int]:
+    """Return the addresses of two functions, between the calls of which OpenBLAS would have one
+    thread: the extension alone does that."""
+    global _nothing
+    _nothing = _nothing or _address(ctypes.CFUNCTYPE(None), lambda: None)
+    return _nothing, _nothing
 
 
 # --- looking through many objects ---

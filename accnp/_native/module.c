@@ -2,9 +2,9 @@
 
 #include "native.h"
 
-#define INTERFACE 5 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 6 /* raised with each change of what Python's side sees, also in __init__.py */
 
-extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[];
+extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[], blas_functions[];
 
 PyTypeObject *
 add_type(PyObject *module, PyType_Spec *spec)
@@ -99,7 +99,8 @@ native_exec(PyObject *module)
         return -1;
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
-                                repeat_functions, debugger_functions, object_functions};
+                                repeat_functions, debugger_functions, object_functions,
+                                blas_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (PyModule_AddFunctions(module, functions[i]) < 0) {
             return -1;

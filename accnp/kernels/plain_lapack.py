@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .math.deal import LISTS
-from .routines import CODES, QUICK, ROUTINES, SORTS, address, has_info, kinds, symbol
+from .routines import ALONE, CODES, QUICK, ROUTINES, SORTS, address, has_info, kinds, symbol
 
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
 
@@ -89,4 +89,5 @@ def namespace() -> dict[str, Callable[..., Any]]:
     }  # fmt: skip
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     found |= {f"quick_{code}": lambda most=most: most for code, most in QUICK.items()}
+    found |= {name: lambda: None for name in ALONE}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

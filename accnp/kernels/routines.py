@@ -17,7 +17,7 @@ import numpy as np
 from .special_calls import CALLS
 
 __all__ = [
-    "CODES", "PREFIX", "QUICK",
+    "ALONE", "CODES", "PREFIX", "QUICK",
     "ROUTINES", "SORTS", "address", "sort_symbol", "special_symbol", "symbol",
 ]  # fmt: skip
 
@@ -41,6 +41,10 @@ ROUTINES: dict[str, tuple[str, ...]] = {
 }
 _COMPLEX_NAMES = {"syevd": "heevd", "orgqr": "ungqr"}
 _BLAS = ("trsm",)
+
+# Between the calls of these, which have no arguments, OpenBLAS has one thread. They are no
+# library's: `runtime/blas.py` has their addresses.
+ALONE = ("blas_alone", "blas_shared")
 
 # What NumPy sorts; NaN come last.
 SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")

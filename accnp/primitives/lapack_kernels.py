@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
+from accnp.config import config
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.linalg_kernels import Batch
@@ -30,12 +31,11 @@ __all__ = [
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
 A, C, L, N, R, S, U, V = (ord(letter) for letter in "ACLNRSUV")  # LAPACK's letters
-SHARED = 8  # rows, and columns, from which on OpenBLAS shares triangular systems among threads
-PARTED = 128  # rows of a triangular matrix up to which a batch of them is solved in parts
-# Multiplications of one system up to which it is solved in parts. Two cores of an AMD EPYC (Zen 5),
-# complex128: 50x50 with 50 columns takes 92 us in parts and 77 us shared among OpenBLAS's threads,
-# 80x80 with 80 columns 404 us and 240 us.
-SHORT = 1 << 17
+# Elements of a matrix from which OpenBLAS may share its work among threads, and up to which that
+# gains nothing: two cores of an AMD EPYC (Zen 5), float64, one thread of OpenBLAS and two: eigh of
+# 60x60 0.24 and 0.24 ms, of 150x150 1.5 and 1.8 ms; svd of 150x150 2.6 and 3.5 ms. Beside other
+# processes two threads take up to 50 times as long.
+SHARED, SHORT = 64, 1 << 16
 BLOCK = 64  # columns of LAPACK's blocks at most, for workspaces
 
 
@@ -49,12 +49,25 @@ class _Lapack(Batch):
         self.complex = self.code[0] == "c"
         self.possible = bool(self.part) and all(n > 0 for x in self.arrays for n in x.shape)
 
+    @property
+    def alone(self) -> bool:
+        """Whether OpenBLAS should have one thread: matrices are short, or each of our threads has
+        matrices of its own."""
+        count = prod(x.size for x in self.axes)
+        largest = max(prod(x.shape) for x in self.arrays) // count
+        return largest >= SHARED and (largest <= SHORT or count >= config.threads)
+
     @contextmanager
     def scratch(self, **rooms: tuple[str, int]) -> Iterator[None]:
-        """Memory for one task after the other: name = (code, number of elements)."""
+        """Memory for one task after the other, name = (code, number of elements), and the threads
+        that OpenBLAS should have."""
         for name, (code, count) in rooms.items():
             self.text.add(f"{name} = heap_{code}({self.text.integer(count)})")
+        if self.alone:
+            self.text.add("blas_alone()")
         yield
+        if self.alone:
+            self.text.add("blas_shared()")
         self.text.add(*[f"release({name})" for name in rooms])
 
     def columns(self, to: str, source: str, which: int, m: str, n: str, how: str = "") -> None:
@@ -79,29 +92,13 @@ class _Lapack(Batch):
                     self.text.add(f"{name}[i] = {code}(sqrt({self.part}(-1)))")
 
     def trsm(self, left: bool, form: int, diagonal: int, m: int, r: int) -> None:
-        """Solve with the triangular matrix f; g, of m rows and r columns, becomes the result.
-
-        OpenBLAS shares what has 8 rows and 8 columns among its threads. Small systems are given to
-        it in narrower parts, which it does not share: in a batch, threads have matrices of their
-        own and would compete with OpenBLAS's; and one short system gains less from a second thread
-        than waiting for it costs where other steps or processes need its processor.
-        """
-        text, size = self.text, m if left else r
-        which, whole, beside = (L, r, m) if left else (R, m, r)
-        alone = prod(x.size for x in self.axes) == 1
-        short = size * size * whole <= SHORT if alone else size <= PARTED
-        apart = short and whole >= SHARED <= beside
-        part = SHARED - 1 if apart else whole
-        pieces, *numbers = -(-whole // part), part, whole, size, m, r
-        count, width, total, n, rows, columns = map(text.integer, (pieces, *numbers))
-        with text.block(f"for c in range({count}):"):
-            text.add(f"left = {total} - c * {width}", f"most = left if left < {width} else {width}")
-            shape = f"{rows}, most" if left else f"most, {columns}"
-            start = f"c * {width} * {rows}" if left else f"c * {width}"
-            text.add(
-                f"info = trsm_{self.code}({which}, {form}, {N}, {diagonal}, {shape}, one, f, {n}, "
-                f"at(g, {start}), {rows})"
-            )
+        """Solve with the triangular matrix f; g, of m rows and r columns, becomes the result."""
+        which, size = (L, m) if left else (R, r)
+        rows, columns, n = map(self.text.integer, (m, r, size))
+        self.text.add(
+            f"info = trsm_{self.code}({which}, {form}, {N}, {diagonal}, {rows}, {columns}, one, f, "
+            f"{n}, g, {rows})"
+        )
 
     def exchanges(self, n: str) -> None:
         """Pivots are counted from 1."""
@@ -196,7 +193,7 @@ def cholesky_by_lapack(a: Operand, result: Aval) -> OwnKernel | None:
     if not batch.possible:
         return None
     code, text, n = batch.code, batch.text, batch.text.integer(size)
-    with batch.each("xy"):
+    with batch.scratch(), batch.each("xy"):
         down, across = batch.strides(0)
         # By columns this is the upper triangle of the conjugate, whose factor U gives L as U.T.
         batch.rows("y", n, n, f"x[i * {down} + j * {across}] if j <= i else {code}(0)")

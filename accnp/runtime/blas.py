@@ -8,14 +8,17 @@ number while it runs.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
+from functools import cache
 from typing import Any
 
+from accnp._native import blas_alone
 from accnp.config import config, listeners, usable_cpus
-from accnp.forks import renewed
+from accnp.forks import at_fork, imported, renewed
 
-__all__ = ["follow"]
+__all__ = ["alone_calls", "follow"]
 
 # What the libraries have. They start with all CPUs, or with what the user's environment says (e.g.
 # OPENBLAS_NUM_THREADS): nothing is changed until another number is wanted.
@@ -31,6 +34,22 @@ _mine = threading.local()
 def follow(loaded: bool = False) -> None:
     """Give the libraries this thread's number of threads; `loaded` says that one has just come."""
     _apply(config.threads, loaded)
+
+
+@cache
+def alone_calls() -> dict[str, int]:
+    """The functions that kernels call around calls of LAPACK which are best left to one thread
+    (`_native/blas.c`): their addresses, for the OpenBLAS that SciPy was linked with."""
+    module = imported("scipy.linalg.cython_lapack")
+    library = ctypes.CDLL(module.__file__)  # its symbols, and those of what it was linked with
+    switches = [0, 0]  # another BLAS
+    for prefix in ("scipy_openblas", "openblas"):
+        names = [f"{prefix}_{verb}_num_threads" for verb in ("get", "set")]
+        if all(hasattr(library, name) for name in names):
+            switches = [ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names]
+            break
+    at_fork(lambda: blas_alone(*switches))  # no thread of the parent calls LAPACK in the child
+    return dict(zip(("blas_alone", "blas_shared"), blas_alone(*switches), strict=True))
 
 
 def serve() -> None:

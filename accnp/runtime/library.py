@@ -12,7 +12,7 @@ import re
 
 from accnp.forks import imported, loading
 from accnp.runtime import machine
-from accnp.runtime.blas import follow
+from accnp.runtime.blas import alone_calls, follow
 from accnp.runtime.compile import Kernel, get_kernel
 
 _CALL = re.compile(r"\b\w+(?=\()")
@@ -45,6 +45,9 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     if routines.PREFIX.encode() in data:
         with loading:  # SciPy, unless it is loaded already
             for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
-                addresses[found.decode()] = routines.address(found.decode())
+                symbol = found.decode()
+                name = symbol.removeprefix(routines.PREFIX)
+                alone = name in routines.ALONE
+                addresses[symbol] = alone_calls()[name] if alone else routines.address(symbol)
         follow(loaded=True)
     return addresses, kernels

@@ -1,8 +1,11 @@
 """Kernels that call LAPACK: against the reference functions for any layout and batch, against jax
 down to the signs of vectors; failures; in loops; loaded from disk."""
 
+import ctypes
+import importlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as J
@@ -11,14 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from primitives.linalg_cases import EIGH, SVD, qr
-from primitives.own_kernels import Given, check, many, native, plainly, planned, shown
+from primitives.own_kernels import Given, check, many, native, planned, shown
 from primitives.test_linalg_kernels import SOLVES, close
 
 import accnp as jnp
 from accnp import lax
 from accnp.engine.steps import HostStep
 from accnp.ir.op import OPS
-from accnp.kernels import plain
 from accnp.primitives import linalg_kernels
 
 REAL, COMPLEX = ["f4", "f8"], ["c8", "c16"]
@@ -183,23 +185,30 @@ def test_loops_over_them_are_native():
     assert "library call" not in str(jnp.inspect(lambda x: f(jnp, lax, x))(a))
 
 
-@pytest.mark.parametrize(("n", "shared"), [(20, False), (50, False), (128, True)])
-def test_short_systems_stay_on_their_thread(monkeypatch, n, shared):
-    """OpenBLAS shares triangular systems of 8 rows and 8 columns or more among its threads."""
-    widths = set()
-    routine = plain.NAMESPACE["trsm_c16"]
+@pytest.mark.parametrize(("shape", "alone"), [((4, 4), 0), ((50, 50), 1), ((300, 300), 0)])
+@pytest.mark.parametrize("op", ["linear_solve", "cholesky", "eigh"])
+def test_short_factorizations_have_one_thread(op, shape, alone):
+    """OpenBLAS's threads gain nothing there, and wait for each other beside busy processes."""
+    a = np.eye(*shape, dtype="c16")
+    operands = [Given(a)] * (2 if op == "linear_solve" else 1)
+    with jnp.threads(2):
+        (step,) = planned(op, operands, EIGH if op == "eigh" else {}).steps
+    assert step.text.source.count("blas_alone()") == step.text.source.count("blas_shared()")
+    assert step.text.source.count("blas_alone()") == alone
 
-    def counted(*arguments):
-        widths.add(arguments[5])  # columns of the right sides
-        return routine(*arguments)
 
-    monkeypatch.setitem(plain.NAMESPACE, "trsm_c16", counted)
-    rng = np.random.default_rng(0)
-    a, b = numbers(rng, (n, n), "c16"), numbers(rng, (n, n), "c16")
-    operands = [Given(a), Given(b)]
-    plan = planned("linear_solve", operands, {})
-    assert close(plainly(plan, operands)[0], np.linalg.solve(a, b))
-    assert (max(widths) >= 8) == shared
+def test_openblas_has_its_threads_again():
+    """Also where several threads have called it at once."""
+    module = ctypes.CDLL(importlib.import_module("scipy.linalg.cython_lapack").__file__)
+    number = getattr(module, "scipy_openblas_get_num_threads", None)
+    if number is None:
+        pytest.skip("SciPy has another BLAS here")
+    x = np.random.default_rng(0).normal(size=(4, 20, 20))
+    before, eigh = number(), jnp.jit(lambda x: jnp.linalg.eigh(x + x.mT)[0])
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: np.asarray(eigh(x)), range(200)))
+    np.testing.assert_allclose(results[-1], np.linalg.eigvalsh(x + x.mT), atol=1e-5)
+    assert number() == before
 
 
 def test_a_new_process_finds_the_routines(tmp_path):

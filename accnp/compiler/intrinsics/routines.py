@@ -13,7 +13,9 @@ from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.loops.types import DTYPES, I4, Pointer, Type
 from accnp.kernels.math.ir import I8, I32, I64
 from accnp.kernels.routines import (
+    ALONE,
     CODES,
+    PREFIX,
     QUICK,
     REAL,
     ROUTINES,
@@ -70,6 +72,20 @@ def _routine(routine: str, code: str) -> None:
 for _name in ROUTINES:
     for _code in CODES:
         _routine(_name, _code)
+
+
+def _switch(name: str) -> None:
+    """A call that has no arguments and no result."""
+
+    def emit(b: Any) -> None:
+        kind, symbol = ir.FunctionType(ir.VoidType(), []), PREFIX + name
+        b.call(b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol), [])
+
+    define(name, 0, lambda: (None, (), emit), acts=True)
+
+
+for _name in ALONE:
+    _switch(_name)
 
 
 def _sort(code: str) -> None:

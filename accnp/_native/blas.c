@@ -1,0 +1,83 @@
+/* OpenBLAS on the calling thread alone, while kernels call its routines.
+ *
+ * OpenBLAS shares small factorizations among threads of its own, which gains nothing, and competes
+ * with our threads and with other processes: a thread that waits for one that has lost its
+ * processor turns microseconds into milliseconds. It has one number of threads for the process, so
+ * the first kernel that begins sets it to 1, and the last one that ends sets it back.
+ */
+
+#include "native.h"
+
+#define CALLERS 0xffffffff /* the lower half: kernels in between; the upper one: their usual number */
+
+static int (*get_threads)(void);
+static void (*set_threads)(int);
+static int64_t state;
+
+static bool
+changed(int64_t *old, int64_t new)
+{
+    return __atomic_compare_exchange_n(&state, old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void
+begin_alone(void)
+{
+    int64_t old = __atomic_load_n(&state, __ATOMIC_SEQ_CST);
+    for (;;) {
+        if (old & CALLERS) {
+            if (changed(&old, old + 1)) {
+                return;
+            }
+            continue;
+        }
+        int usual = get_threads ? get_threads() : 1;
+        if (changed(&old, (int64_t)usual << 32 | 1)) {
+            if (usual > 1) {
+                set_threads(1);
+            }
+            return;
+        }
+    }
+}
+
+static void
+end_alone(void)
+{
+    int64_t old = __atomic_load_n(&state, __ATOMIC_SEQ_CST);
+    for (;;) {
+        int usual = (int)(old >> 32);
+        bool last = (old & CALLERS) == 1 && usual > 1;
+        if (last) { /* set back before others may see that there are no callers */
+            set_threads(usual);
+        }
+        if (changed(&old, old - 1)) {
+            return;
+        }
+        if (last) { /* another kernel has begun in between */
+            set_threads(1);
+        }
+    }
+}
+
+static PyObject *
+blas_alone(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long get, set;
+    if (!PyArg_ParseTuple(args, "KK:blas_alone", &get, &set)) {
+        return NULL;
+    }
+    get_threads = get && set ? (int (*)(void))(intptr_t)get : NULL;
+    set_threads = (void (*)(int))(intptr_t)set;
+    __atomic_store_n(&state, 0, __ATOMIC_SEQ_CST);
+    return Py_BuildValue("KK", (unsigned long long)(intptr_t)begin_alone,
+                         (unsigned long long)(intptr_t)end_alone);
+}
+
+PyMethodDef blas_functions[] = {
+    {"blas_alone", blas_alone, METH_VARARGS,
+     "Set the addresses of the functions that get and set OpenBLAS's number of threads (0 where\n"
+     "there are none). Return those of two functions without arguments: between the calls of both\n"
+     "it has one thread."},
+    {NULL},
+};
