@@ -19,6 +19,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import NumbaError
 
+from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.llvm.templates import Functions
 from accnp.compiler.numba.halves import Half, loaded, stored
 from accnp.runtime.independent import memory_of, mentions, sizes_of
@@ -26,7 +27,6 @@ from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
 from accnp.runtime.lanes import NotVector, write_loop
 from accnp.runtime.sharing import spread
 from accnp.runtime.stepwise import stepwise
-from accnp.runtime.syntax import walk
 
 __all__ = ["Function", "Unsupported", "build"]
 

@@ -34,13 +34,13 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.syntax import functions_of, walk
 from accnp.compiler.llvm.entry import DRIVER, ENTRY, LIBRARY, SIZED, VECTORS, entry_text
 from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED
-from accnp.runtime.syntax import functions_of, walk
 
 # Characters of LLVM text that a kernel inlines of those that it calls. A physics step (a loop over
 # 4,800 operations, 2.6 million characters) compiled for 25 s when all was inlined, 6 s when called

@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Collection
 
-from accnp.runtime.syntax import walk
+from accnp.compiler.frontend.syntax import walk
 
 __all__ = [
     "LOOP", "SMALL", "addends", "calls", "independent", "known_sizes", "memory_of", "mentions",

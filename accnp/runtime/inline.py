@@ -22,8 +22,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
+from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.numba.namespace import NAMESPACE
-from accnp.runtime.syntax import walk
 
 __all__ = ["BINARY", "COMPARE", "Body", "NoForm", "Typed", "inlined"]
 

@@ -16,6 +16,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
+from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.bypassing import LINE, until_aligned
 from accnp.compiler.llvm.stepping import go_over
@@ -33,7 +34,6 @@ from accnp.runtime.independent import (
     mentions,
     weight,
 )
-from accnp.runtime.syntax import walk
 
 __all__ = ["NotVector", "write_loop"]
 

@@ -66,16 +66,14 @@ def _constants(f, x):
     return [as_bytes(np.array(engine.array_of(n))) for n in engine.plan_of_graph(graph)[1]]
 
 
-@pytest.mark.parametrize(("f", "lanes"), [(jnp.tanh, True), (jnp.negative, False)])
-def test_a_few_columns_of_functions_are_one_vector(f, lanes):
+@pytest.mark.parametrize(("f", "ref"), [(jnp.tanh, np.tanh), (jnp.negative, np.negative)])
+def test_sums_of_a_few_columns(f, ref):
     def twice(x):
         return f(x).sum(1) * 2
 
     x = example(35, 3).reshape(5, 7, 3)
-    (text,) = sources(twice, x)
-    assert ("for j in range(3)" in text) == lanes
     ((data, _),) = run_plan_plainly(plan_of(twice, x), [as_bytes(x), *_constants(twice, x)])
-    want = (np.tanh(x) if lanes else -x).sum(1) * 2
+    want = ref(x).sum(1) * 2
     np.testing.assert_allclose(data.view(np.float32).reshape(5, 3), want, rtol=1e-6, atol=1e-6)
 
 
@@ -118,7 +116,7 @@ def test_a_sum_that_its_condition_makes_zero_is_left_out(shape, axis):
     x = np.random.default_rng(0).uniform(-40, -20, shape).astype(np.float32)
     f = lambda x: jnp.nn.logsumexp(x, axis)  # noqa: E731
     (text,) = [t for t in sources(f, x) if "f4(0.75)" in t and "exp(" in t]
-    assert re.search(r"if \(fmax\(.*\) < f4\(0.75\)\):|if some != 0 else 0", text)
+    assert re.search(r" = select\(fmax\(.*\) < f4\(0.75\), \w+, \w+\)\n|select\(some != 0, ", text)
     for top in (1e-6, 30):
         x[(0,) * x.ndim] = top
         buffers = [as_bytes(x), *_constants(f, x)]

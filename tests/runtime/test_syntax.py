@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 
-from accnp.runtime.syntax import functions_of
+from accnp.compiler.frontend.syntax import functions_of
 
 
 def test_threads_make_trees_at_once():

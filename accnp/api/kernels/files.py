@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.syntax import functions_of, parsed
 from accnp.engine.steps import HostStep, KernelStep, Plan
 from accnp.passes.program import Program
-from accnp.runtime.syntax import functions_of, parsed
 
 __all__ = ["kernel_file", "kernel_text", "memory_of"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.definitions import define
-from accnp.runtime.syntax import parsed
+from accnp.compiler.frontend.syntax import parsed
 from accnp.trace_fn import function_place
 
 __all__ = ["python_function", "scalar_text"]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from accnp.compiler.frontend.syntax import walk
+
 __all__ = ["Liveness", "assigned", "names_in"]
 
 
 def names_in(*nodes: ast.AST) -> set[str]:
     """Return the names in expressions."""
-    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for node in nodes for n in walk(node) if isinstance(n, ast.Name)}
 
 
 def assigned(body: Sequence[ast.stmt]) -> set[str]:
@@ -22,7 +24,7 @@ def assigned(body: Sequence[ast.stmt]) -> set[str]:
     return {
         n.id
         for s in body
-        for n in ast.walk(s)
+        for n in walk(s)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
 

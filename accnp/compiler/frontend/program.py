@@ -6,12 +6,12 @@ A kernel that another one calls is inlined there if it has no inner loop, and if
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from accnp.compiler.formulas import Unsupported
 from accnp.compiler.frontend.source import read_kernel
+from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
 from accnp.compiler.llvm.lower import write_function
 from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
@@ -49,7 +49,7 @@ def read_source(
     Unsupported
         If the source is beyond the language.
     """
-    trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
+    trees = functions_of(source)
     if name not in trees:
         raise Unsupported("a source without its kernel")
     known: list[Callee] = []

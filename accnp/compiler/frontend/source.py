@@ -25,6 +25,7 @@ from accnp.compiler.frontend.operators import (
     stored_as,
     zero,
 )
+from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.intrinsics.all import TABLE, resolve
 from accnp.compiler.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
@@ -114,7 +115,7 @@ class _Reader:
         self.others = {*others} - self.callees.keys()
         self.liveness = Liveness(tree)
         self.blocks: list[list[Stmt]] = [[]]
-        self.used: set[str] = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} | RESERVED
+        self.used: set[str] = {n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED
         self.count = 0
         self.stack: list[Buffer] = []
         self.values: _Values = {}  # of the names so far
