@@ -26,7 +26,9 @@ from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
 from accnp.config import default_threads
 from accnp.ir.kernel import BLOCK, ROWS, Access, Fold, KernelSpec, Statement, dtype_code
 
-__all__ = ["column", "row_across", "tile_width", "walkable"]
+__all__ = [
+    "GROUP", "SOON", "column", "is_plain", "row_across", "tile_width", "walk_shape", "walkable",
+]  # fmt: skip
 
 TILES = 2  # for each processor: wide tiles read longer pieces of memory
 LEAST = 4  # tiles in all, if the axis is long enough
@@ -109,7 +111,7 @@ def _squares(e: Any, base: dict[int, str], sums: list[str], along: int) -> None:
     columns at a time are read, or computed, along it, and turned in registers."""
     w, phase = e.w, e.spec.phases[0]
     (inner,) = e.of_inner
-    plain = {f.source: f.direct for f in phase.folds if _is_plain(f, along)}
+    plain = {f.source: f.direct for f in phase.folds if is_plain(f, along)}
     tiles = {f.source: f.dtype for f in phase.folds if f.source not in plain}
     tiles = {name: e.stack(dtype, "tile") for name, dtype in tiles.items()}
     used = {x for s in phase.full for x in s.args}
@@ -135,7 +137,7 @@ def _squares(e: Any, base: dict[int, str], sums: list[str], along: int) -> None:
                 w.add(f"columns_{f.combine}(at({s}, c), {source}, {step}, rows, cs)")
 
 
-def _is_plain(f: Fold, d: int) -> bool:
+def is_plain(f: Fold, d: int) -> bool:
     """Whether what is folded is an operand as it lies in memory, along axis d."""
     return f.direct is not None and f.direct.dtype == f.dtype and f.direct.strides[d] == 1
 
@@ -185,20 +187,26 @@ def _in_a_row(spec: KernelSpec, d: int) -> list[int]:
         size *= spec.outer[more[0]]
 
 
+def walk_shape(spec: KernelSpec, d: int) -> tuple[list[int], int, int]:
+    """The axes that are one axis of a walk along axis d, its size, and the columns of a tile."""
+    chain = _in_a_row(spec, d)
+    size = prod(spec.outer[k] for k in chain)
+    width = -(-prod(spec.outer) // _tiles())
+    narrow = NARROW // min(f.dtype.itemsize for f in spec.phases[0].folds)
+    most = narrow if len(spec.reduced) > 1 else WIDE
+    return chain, size, min(most, max(64, -(-width // 64) * 64))
+
+
 def row_across(e: Any, d: int) -> None:
     """Row form of one pass where memory runs along the outer axis d: a walk as over columns, in the
     order of rows. Each lane of `block_*` is a row of scratch."""
     spec, w = e.spec, e.w
     e.prologue()
     phase = spec.phases[0]
-    chain = _in_a_row(spec, d)
+    chain, size, width = walk_shape(spec, d)
     others = [k for k in e.of_outer if k not in chain]
-    size = prod(spec.outer[k] for k in chain)
     flat = e.size(d) if len(chain) == 1 else e.integer("flat", "flat", size)
-    width = -(-prod(spec.outer) // _tiles())
     several = len(spec.reduced) > 1
-    most = NARROW // min(f.dtype.itemsize for f in phase.folds) if several else WIDE
-    width = min(most, max(64, -(-width // 64) * 64))
     tiles = -(-size // width)
     e.out.extent = prod(spec.outer) // size * tiles
     e.out.weight = spec.cost * prod(spec.reduced) * min(size, width)
@@ -206,7 +214,7 @@ def row_across(e: Any, d: int) -> None:
     across_tile = e.integer("width", "width", width)
     accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
     totals = [e.stack(a) for a in accs]
-    plain = all(_is_plain(f, d) for f in phase.folds)
+    plain = all(is_plain(f, d) for f in phase.folds)
     sums = [e.stack(f.dtype, "stack" if plain else "slab") for f in phase.folds]
     many = lanes(phase.folds[0].combine)
     n = e.total()

@@ -315,6 +315,31 @@ def test_tiles(code: str):
     assert "bypass, peel" in print_kernel(run_passes(kernel, Target(64), check=True))
 
 
+@pytest.mark.parametrize("combine", ["sum", "max", "or"])
+@pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
+def test_folds_of_columns(code: str, combine: str):
+    if (code, combine) == ("f4", "or"):
+        combine = "prod"
+    text = f"""
+    kernel k(a0: {code}[], a1: {code}[], n, m) for lo..hi {{
+      stack sums: {code}[1024]
+      stack places: i8[1024]
+      for u in lo..hi {{
+        for r in 0:i8..n independent {{ places[r] = <37*r + 1> }}
+        columns {combine} sums = a0[<16*u + 3>] rows places shape n by m
+        for q in 0:i8..m independent {{ a1[<m*u + 1*q + 0>] = sums[q] }}
+      }}
+    }}
+    """
+    kernel = parse_kernel(text)
+    verify(kernel)
+    assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
+    size, integers = 6000, {"n": 140, "m": 35}
+    ways = (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
+    found = [bits(results(way, kernel, size, 1, integers, (0, 2))) for way in ways]
+    assert all(x == found[0] for x in found)
+
+
 # Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
 PASSES = """
 kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {

@@ -39,6 +39,7 @@ EXPRESSIONS = {
     "uint8": lambda x, y: x.astype("uint8") + 1,
     "strided": lambda x, y: x.reshape(50, 40)[::2, 1:] * 2,
     "every fifth": lambda x, y: jnp.tanh(x[::5]),
+    "folds across": lambda x, y: jnp.tanh(x.reshape(50, 40).T).sum(1),
     "softmax of columns": lambda x, y: jnp.nn.softmax(x.reshape(50, 40).T, 1),
     "transposed": lambda x, y: x.reshape(50, 40).T + 1,
     "broadcast": lambda x, y: x.reshape(50, 40) + y[:40],
@@ -98,8 +99,8 @@ def test_the_share_of_text_only_falls():
     "name",
     ["add", "where", "uint8", "stencil", "strided", "broadcast", "sum", "mean of rows", "any",
      "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes",
-     "maximum of bytes", "transposed", "every fifth", "softmax of columns", "sum of columns",
-     "softmax of the first axis", "gradient of a bias", "folds of axes",
+     "maximum of bytes", "transposed", "folds across", "every fifth", "softmax of columns",
+     "sum of columns", "softmax of the first axis", "gradient of a bias", "folds of axes",
      "norms of points", "centred points"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):

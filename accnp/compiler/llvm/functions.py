@@ -12,17 +12,24 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.intrinsics.all import resolve
-from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, split_parts
+from accnp.compiler.llvm.registers import (
+    from_memory,
+    join_parts,
+    memory_type,
+    register_type,
+    split_parts,
+)
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.types import I8, DType, Type
 from accnp.kernels import mathlib
 from accnp.kernels.library import PREFIX
 from accnp.kernels.math import basic, block, integer
+from accnp.kernels.math.across import strips
 from accnp.kernels.math.heap import external
 from accnp.kernels.math.ir import I64, V, fma, where
 from accnp.kernels.math.transpose import transpose
 
-__all__ = ["write_call", "write_fold", "write_library_call", "write_transpose"]
+__all__ = ["write_call", "write_fold", "write_fold_rows", "write_library_call", "write_transpose"]
 
 
 # What folds of bools are, whose elements are bytes of 0 and 1.
@@ -86,6 +93,9 @@ def _test(op: str, of: DType, b: Any, x: Any, y: Any) -> Any:
 def _special(name: str, of: DType) -> Callable[..., V]:
     if name == "select":
         return where
+    if name in ("join_max", "join_min"):
+        join, _ = block.folds(name.removeprefix("join_"), register_type(of), of.signed)
+        return join
     if of.kind == "float":
         table = _FLOATS.get(name) or mathlib.UNARY.get(name) or mathlib.BINARY.get(name)
         assert table is not None, name
@@ -147,6 +157,12 @@ _FLOATS: dict[str, Callable[..., V]] = {
     "fma": fma,
     "is_finite": basic.is_finite,
 }
+
+
+def write_fold_rows(combine: str, of: DType, b: Any, values: Sequence[Any]) -> None:
+    """Write folds of columns: the arguments are those of `math.across.strips`."""
+    combine = _LOGIC.get(combine, combine) if of.kind == "bool" else combine
+    strips(b, memory_type(of), of.size, combine, of.signed, values)
 
 
 def write_transpose(b: Any, of: DType, values: Sequence[Any]) -> None:

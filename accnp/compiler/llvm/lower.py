@@ -17,7 +17,12 @@ from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.bypassing import until_aligned
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, SIZED, VECTORS, entry_text
-from accnp.compiler.llvm.functions import write_call, write_fold, write_library_call
+from accnp.compiler.llvm.functions import (
+    write_call,
+    write_fold,
+    write_fold_rows,
+    write_library_call,
+)
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import (
@@ -39,6 +44,7 @@ from accnp.compiler.loops.ir import (
     Do,
     Expr,
     Fold,
+    FoldRows,
     For,
     If,
     Kernel,
@@ -205,6 +211,10 @@ class Function:
             self.b.store(v, self.place(s.buffer, s.index))
         elif isinstance(s, Prefetch):
             fetch(self.b, self.place(s.buffer, s.index))
+        elif isinstance(s, FoldRows):
+            places = [self.pointers[s.to], self.place(s.buffer, s.start), self.pointers[s.places]]
+            shape = [self.value(s.rows), self.value(s.columns)]
+            write_fold_rows(s.combine, s.to.dtype, self.b, [*places, *shape])
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, Do):
@@ -420,7 +430,7 @@ def argument_types(kernel: Kernel) -> list[Type]:
 def _is_apart(s: Stmt) -> bool:
     """Whether a loop with this statement in it is nothing for LLVM's vectorizer: another loop, a
     fold, or a call that reads or writes memory."""
-    if isinstance(s, For | While | Fold | Do | Run | Share | Prefetch | Transpose):
+    if isinstance(s, For | While | Fold | FoldRows | Do | Run | Share | Prefetch | Transpose):
         return True
     calls = [x for e in expressions(s) for x in subexpressions(e) if isinstance(x, loops.Call)]
     return any(isinstance(loops.dtype(a), Pointer) for x in calls for a in x.args)

@@ -132,6 +132,8 @@ FUNCTIONS: dict[str, Function] = {
     "sign": Function(1, _same(*_NUMBER), np.sign),
     "fmax": Function(2, _same(*_ANY), np.maximum),
     "fmin": Function(2, _same(*_ANY), np.minimum),
+    "join_max": Function(2, _same(*_NUMBER), lambda x, y: np.where((y > x) | (y != y), y, x)[()]),
+    "join_min": Function(2, _same(*_NUMBER), lambda x, y: np.where((y < x) | (y != y), y, x)[()]),
     "rem": Function(2, _same(*_NUMBER), _remainder),
     "idiv": Function(2, _same(*_WHOLE), _quotient, simple=False),
     "fma": Function(3, _floats, lambda x, y, z: x * y + z),

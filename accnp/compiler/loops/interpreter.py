@@ -22,6 +22,7 @@ from accnp.compiler.loops.ir import (
     Do,
     Expr,
     Fold,
+    FoldRows,
     For,
     If,
     Index,
@@ -168,6 +169,8 @@ class _Machine:
             place.array[place.at] = self.expr(s.value)
         elif isinstance(s, Prefetch):
             self.expr(s.index)
+        elif isinstance(s, FoldRows):
+            self.columns(s)
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, For):
@@ -219,6 +222,15 @@ class _Machine:
         """An argument of a procedure: an address is the array from there on."""
         found = self.expr(x)
         return found.array[found.at :] if isinstance(found, _Place) else found
+
+    def columns(self, s: FoldRows) -> None:
+        start, source = int(self.expr(s.start)), self.memory[s.buffer]
+        places = self.memory[s.places][: int(self.expr(s.rows))]
+        for c in range(int(self.expr(s.columns))):
+            column = [start + int(k) + c for k in places]
+            for at in column:
+                self.check(s.buffer, _Place(source, 0), at)
+            self.memory[s.to][c] = fold(s.combine, source[column])
 
     def transpose(self, s: Transpose) -> None:
         start, step = int(self.expr(s.start)), int(self.expr(s.step))

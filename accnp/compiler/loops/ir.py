@@ -13,9 +13,9 @@ from accnp.compiler.loops.types import I8, DType, Pointer, Type
 
 __all__ = [
     "COMBINES", "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do",
-    "Expr", "Fold", "For", "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load", "Memory",
-    "Prefetch", "Reduce", "Reduction", "Run", "Share", "Stmt", "Store", "Transpose", "Var",
-    "Vector", "While", "dtype", "number_type",
+    "Expr", "Fold", "FoldRows", "For", "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load",
+    "Memory", "Prefetch", "Reduce", "Reduction", "Run", "Share", "Stmt", "Store", "Transpose",
+    "Var", "Vector", "While", "dtype", "number_type",
 ]  # fmt: skip
 
 
@@ -169,6 +169,22 @@ class Prefetch(NamedTuple):
     index: Expr
 
 
+class FoldRows(NamedTuple):
+    """Folds of columns of memory, in the order of a `Reduction`.
+
+    `to[c]` becomes the fold of `buffer[start + places[r] + c]` over r below `rows`, for c below
+    `columns`. What lies behind these columns of `to`, which has room for vectors, is lost.
+    """
+
+    to: Buffer
+    combine: str
+    buffer: Buffer
+    start: Expr
+    places: Buffer
+    rows: Expr
+    columns: Expr
+
+
 class Transpose(NamedTuple):
     """Lay a tile of a buffer transposed into another one, whose rows are `width` elements apart.
 
@@ -298,7 +314,20 @@ class Fold(NamedTuple):
 
 
 Stmt = (
-    Let | Do | Break | Run | Share | Store | Prefetch | Transpose | For | While | If | Reduce | Fold
+    Let
+    | Do
+    | Break
+    | Run
+    | Share
+    | Store
+    | Prefetch
+    | Transpose
+    | FoldRows
+    | For
+    | While
+    | If
+    | Reduce
+    | Fold
 )
 
 

@@ -10,6 +10,7 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
               | "prefetch" NAME "[" expr "]"
+              | "columns" NAME NAME "=" NAME "[" expr "]" "rows" NAME "shape" expr "by" expr
               | "transpose" NAME "[" INT "]" "=" NAME "[" expr "]" "step" expr
                 "shape" expr "by" expr
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
@@ -45,6 +46,7 @@ from accnp.compiler.loops.ir import (
     Do,
     Expr,
     Fold,
+    FoldRows,
     For,
     Heap,
     If,
@@ -313,6 +315,8 @@ class _Parser:
             return Fold(result, combine, buffer, start, self.expr(), wide)
         if self.accept("prefetch"):
             return Prefetch(*self.element())
+        if self.accept("columns"):
+            return self.columns()
         if self.accept("transpose"):
             return self.transpose()
         self.fail("a statement")
@@ -364,11 +368,22 @@ class _Parser:
         self.expect("[")
         start = self.expr()
         self.expect("]", "step")
-        step = self.expr()
+        return Transpose(to, width, buffer, start, self.expr(), *self.shape())
+
+    def columns(self) -> FoldRows:
+        combine, to = self.name(), self.memory()
+        self.expect("=")
+        buffer = self.memory()
+        self.expect("[")
+        start = self.expr()
+        self.expect("]", "rows")
+        return FoldRows(to, combine, buffer, start, self.memory(), *self.shape())
+
+    def shape(self) -> tuple[Expr, Expr]:
         self.expect("shape")
         rows = self.expr()
         self.expect("by")
-        return Transpose(to, width, buffer, start, step, rows, self.expr())
+        return rows, self.expr()
 
     def loop(self) -> For:
         index = self.name()

@@ -22,6 +22,7 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
+    FoldRows,
     For,
     If,
     Kernel,
@@ -105,6 +106,10 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         lines.append(f"{pad}{s.buffer.name}[{print_expr(s.index)}] = {print_expr(s.value)}")
     elif isinstance(s, Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{print_expr(s.index)}]")
+    elif isinstance(s, FoldRows):
+        memory = f"{s.buffer.name}[{print_expr(s.start)}] rows {s.places.name}"
+        shape = f"shape {print_expr(s.rows)} by {print_expr(s.columns)}"
+        lines.append(f"{pad}columns {s.combine} {s.to.name} = {memory} {shape}")
     elif isinstance(s, Transpose):
         start, step, *shape = map(print_expr, (s.start, s.step, s.rows, s.columns))
         tile = f"{s.to.name}[{s.width}] = {s.buffer.name}[{start}]"

@@ -24,6 +24,7 @@ from accnp.compiler.loops.ir import (
     Do,
     Expr,
     Fold,
+    FoldRows,
     For,
     If,
     Index,
@@ -55,7 +56,7 @@ STACK = 1 << 20  # bytes of buffers on the stack, at most; threads have a few me
 # Words of the text of kernels, and names that the source printed for Numba uses.
 RESERVED = frozenset({
     *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
-    "release", "transpose",
+    "release", "transpose", "columns", *[f"strips_{c}" for c in COMBINES],
     *FUNCTIONS, *DTYPES, "range", "at", "block_wide_sum",
     *[f"transpose_{k}" for k in (1, 2, 4, 8)], *[f"tile_{t}" for t in DTYPES],
     *[f"slab_{t}" for t in DTYPES],
@@ -166,6 +167,8 @@ class _Verifier:
         elif isinstance(s, Prefetch):
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
+        elif isinstance(s, FoldRows):
+            self.columns(s)
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, For):
@@ -242,6 +245,18 @@ class _Verifier:
         for c in carried:
             self.check(c.result.dtype == c.var.dtype, f"{c.result.name} has another type")
             self.define(c.result)
+
+    def columns(self, s: FoldRows) -> None:
+        name = s.to.name
+        for b in (s.to, s.buffer, s.places):
+            self.buffer(b)
+        self.check(s.to.length > 0, f"{name} has no room for vectors")
+        self.check(s.to.dtype == s.buffer.dtype, f"{name} has another type than its source")
+        self.check(s.places.dtype == I8, f"the places of {name} are no indices")
+        floats = s.to.dtype.kind == "float" and s.combine in ("and", "or")
+        self.check(s.combine in COMBINES and not floats, f"{name}: no fold {s.combine!r}")
+        for x in (s.start, s.rows, s.columns):
+            self.typed(x, I8, f"a number of the columns of {name}")
 
     def transpose(self, s: Transpose) -> None:
         self.buffer(s.to)

@@ -12,6 +12,7 @@ from accnp.compiler.loops.ir import (
     Do,
     Expr,
     Fold,
+    FoldRows,
     For,
     If,
     Index,
@@ -102,6 +103,9 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
         return s._replace(index=change(s.index), value=change(s.value))
     if isinstance(s, Prefetch):
         return s._replace(index=change(s.index))
+    if isinstance(s, FoldRows):
+        shape = {"rows": change(s.rows), "columns": change(s.columns)}
+        return s._replace(start=change(s.start), **shape)
     if isinstance(s, Transpose):
         shape = {"rows": change(s.rows), "columns": change(s.columns)}
         return s._replace(start=change(s.start), step=change(s.step), **shape)
@@ -132,6 +136,8 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
         return (s.index, s.value, *memory)
     if isinstance(s, Prefetch):
         return (s.index,)
+    if isinstance(s, FoldRows):
+        return (s.start, s.rows, s.columns)
     if isinstance(s, Transpose):
         return (s.start, s.step, s.rows, s.columns)
     if isinstance(s, For):
@@ -148,9 +154,11 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
 def accessed(s: Stmt) -> set[Memory]:
     """Return the memory that a statement reads or writes, or takes addresses of, without that of
     statements in it."""
-    found: set[Memory] = {s.buffer} if isinstance(s, Store | Fold | Transpose) else set()
-    if isinstance(s, Transpose):
+    found: set[Memory] = {s.buffer} if isinstance(s, Store | Fold | FoldRows | Transpose) else set()
+    if isinstance(s, Transpose | FoldRows):
         found.add(s.to)
+    if isinstance(s, FoldRows):
+        found.add(s.places)
     inner = [x for e in expressions(s) for x in subexpressions(e)]
     return found | {x.buffer for x in inner if isinstance(x, Load | Address)}
 

@@ -17,7 +17,7 @@ from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
 from accnp.compiler.llvm.casts import write_cast
-from accnp.compiler.llvm.functions import write_call, write_fold, write_transpose
+from accnp.compiler.llvm.functions import write_call, write_fold, write_fold_rows, write_transpose
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
@@ -152,6 +152,22 @@ def _transpose(size: int) -> None:
     _define(f"transpose_{size}", 6, typed)
 
 
+def _strips(combine: str) -> None:
+    def typed(to: Any, source: Any, places: Any, rows: Any, columns: Any) -> Any:
+        of = _element(to)
+        if of is None or source != to or (of.kind == "float" and combine in ("and", "or")):
+            return None
+
+        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            write_fold_rows(combine, of, b, values)
+            return context.get_dummy_value()
+
+        i = types.int64
+        return types.void(to, to, types.CPointer(i), i, i), code
+
+    _define(f"strips_{combine}", 5, typed)
+
+
 def _at(p: Any, k: Any) -> Any:
     """The pointer to element k."""
 
@@ -208,6 +224,7 @@ for _to in _OF.values():
     _heap(_to)
 for _combine in COMBINES:
     _fold(_combine)
+    _strips(_combine)
 for _size in (1, 2, 4, 8):
     _transpose(_size)
 _define("at", 2, _at)

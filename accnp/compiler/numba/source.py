@@ -19,6 +19,7 @@ from accnp.compiler.loops.ir import (
     Do,
     Expr,
     Fold,
+    FoldRows,
     For,
     If,
     Index,
@@ -95,6 +96,9 @@ class _Printer:
             add(f"{pad}{self.memory(s.buffer)}[{self.expr(s.index)}] = {self.expr(s.value)}")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
+        elif isinstance(s, FoldRows):
+            shape = f"{s.places.name}, {self.expr(s.rows)}, {self.expr(s.columns)}"
+            add(f"{pad}strips_{s.combine}({s.to.name}, {self.at(s.buffer, s.start)}, {shape})")
         elif isinstance(s, Transpose):
             step, rows, columns = map(self.expr, (s.step, s.rows, s.columns))
             to, source = f"{s.to.name}, {s.width}", f"{self.at(s.buffer, s.start)}, {step}"

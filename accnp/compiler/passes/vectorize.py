@@ -192,5 +192,5 @@ def _weight(x: Expr) -> int:
             return 1
         return 2 if _is_simple(x) else SHORT // 2
     if isinstance(x, Index):
-        return len(x.terms) - 1
+        return int(len(x.terms) > 1)  # what is the same in all steps is added before them
     return 2 if isinstance(x, Cast) else 0

@@ -8,7 +8,7 @@ exception: their sizes are part of the kernel.
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
 one function that adds its loops. What is covered so far, of bools, integers, float32 and float64:
 maps and folds whose operands lie along the rows, folds in rows (in several passes), in chunks, or
-in columns. Operands of maps may lie across the rows.
+in columns. Operands of maps, and of folds in one pass, may lie across the rows.
 """
 
 from __future__ import annotations

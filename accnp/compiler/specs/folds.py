@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accnp.codegen.folds import accumulator, condition
-from accnp.codegen.tiles import across
 from accnp.compiler.formulas import Unsupported, converted, expression
 from accnp.compiler.loops.builder import Loop, affine, call
 from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Const, Expr, Index, Var, dtype
 from accnp.compiler.loops.types import B1, I8, DType
+from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
 from accnp.ir.kernel import BLOCK, KernelSpec, Phase
 
@@ -19,11 +19,7 @@ __all__ = ["check_folds", "folded", "joined", "start_of"]
 
 def check_folds(spec: KernelSpec) -> None:
     """Raise Unsupported for folds that the loop IR does not cover yet."""
-    outer = len(spec.outer)
-    along = outer + len(spec.reduced) - 1
-    tiled = spec.form == "row" and len(spec.phases) == 1 and not spec.phases[0].stores
-    if tiled and spec.reduced and across(spec, along, range(outer)) is not None:
-        raise Unsupported("operands that lie across the rows")
+    along = len(spec.outer) + len(spec.reduced) - 1
     stores = [a for p in spec.phases for a, _ in p.stores]
     if spec.reduced and any(a.strides[along] != 1 for a in stores):
         raise Unsupported("stores that are apart")
@@ -84,25 +80,13 @@ def _block_of_runs(
 ) -> list[Expr]:
     """The folds of one block over several axes, which is filled by runs along the last one."""
     b = made.b
-    *others, along = range(made.outer, made.outer + len(made.spec.reduced))
-    size = made.size(along)
     values = {f.source: f.dtype for f in phase.folds}
     buffers = {x: b.stack("part_values", covered(of), BLOCK) for x, of in values.items()}
     end = b.let("end", affine((loop.index, 1), (extent, 1)))
-    first = call("floordiv", loop.index, size)
-    last = b.let("last", call("floordiv", affine((end, 1), constant=-1), size))
-    with b.loop("run", first, affine((last, 1), constant=1)) as runs:
-        run = b.let("begin", call("mul", runs.index, size))
-        begin = b.let("begin", call("fmax", run, loop.index))
-        stop = call("fmin", affine((run, 1), (size, 1)), end)
-        inner = made.indices(runs.index, others, "d")
-        in_run = b.let("q", affine((begin, 1), (run, -1)))
-        in_block = b.let("k", affine((begin, 1), (loop.index, -1)))
-        with b.loop("j", Const(0, I8), call("sub", stop, begin), independent=True) as steps:
-            at = Index(((in_run, 1), (steps.index, 1)))
-            made.body(phase, {**index, **inner, along: at})
-            for x, buffer in buffers.items():
-                b.store(buffer, affine((in_block, 1), (steps.index, 1)), made.values[x])
+    with runs(made, loop.index, end, made.of_reduced) as (inner, at):
+        made.body(phase, {**index, **inner})
+        for x, buffer in buffers.items():
+            b.store(buffer, at, made.values[x])
     found = []
     for f in phase.folds:
         part = b.fold("part", f.combine, buffers[f.source], Const(0, I8), extent)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 from math import prod
 
-from accnp.codegen.tiles import AHEAD, LINE
-from accnp.compiler.formulas import converted
+from accnp.codegen.columns import walkable
+from accnp.codegen.tiles import AHEAD, LINE, across
+from accnp.compiler.formulas import Unsupported, converted
 from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import check_folds, folded
 from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.specs.walks import add_walk
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_rows"]
@@ -27,6 +29,13 @@ def add_rows(made: Statements) -> None:
     """Each step does one row."""
     spec, b = made.spec, made.b
     check_folds(spec)
+    if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
+        d = across(spec, made.along, range(made.outer))
+        if d is not None and walkable(spec, d):
+            add_walk(made, d)
+            return
+        if d is not None and len(spec.reduced) == 1:
+            raise Unsupported("operands that lie across the rows")
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced)
     several = len(spec.phases) > 1 == len(spec.reduced) and bool(spec.outer)

@@ -1,0 +1,43 @@
+"""Loops over a part of several axes, in runs along the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import Const, Index, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.statements import Place, Statements
+
+__all__ = ["runs"]
+
+
+@contextmanager
+def runs(
+    made: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
+) -> Iterator[tuple[dict[int, Place], Place]]:
+    """Do the statements inside for start..end of the elements of some axes, which are counted.
+
+    Gives the indices along these axes, and how many elements come before.
+    """
+    b = made.b
+    *others, along = axes
+    if not others:
+        extent = affine((end, 1), (start, -1))
+        with b.loop("j", Const(0, I8), extent, independent=independent) as steps:
+            yield {along: Index(((start, 1), (steps.index, 1)))}, steps.index
+        return
+    size = made.size(along)
+    first = call("floordiv", start, size)
+    last = b.let("last", call("floordiv", affine((end, 1), constant=-1), size))
+    with b.loop("run", first, affine((last, 1), constant=1)) as loop:
+        run = b.let("begin", call("mul", loop.index, size))
+        begin = b.let("begin", call("fmax", run, start))
+        extent = call("sub", call("fmin", affine((run, 1), (size, 1)), end), begin)
+        index: dict[int, Place] = {**made.indices(loop.index, others, "d")}
+        in_run = b.let("q", affine((begin, 1), (run, -1)))
+        before = b.let("k", affine((begin, 1), (start, -1)))
+        with b.loop("j", Const(0, I8), extent, independent=independent) as steps:
+            index[along] = Index(((in_run, 1), (steps.index, 1)))
+            yield index, Index(((before, 1), (steps.index, 1)))

@@ -1,0 +1,270 @@
+"""Folds of rows that lie across: memory runs along an outer axis, so a step walks over the rows of
+a tile, as over columns, in the order that folds of rows have.
+
+Rows that lie in memory as they are folded there. Others are computed into memory on the stack: each
+lane of a fold is a row of it, and a row of a tile joins its lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from math import prod
+
+from accnp.codegen.columns import GROUP, SOON, is_plain, walk_shape
+from accnp.codegen.folds import accumulator, is_product, lanes
+from accnp.codegen.tiles import LINE, WIDE
+from accnp.compiler.formulas import Unsupported, converted
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Const,
+    Expr,
+    FoldRows,
+    Index,
+    Load,
+    Prefetch,
+    Var,
+)
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.runs import runs
+from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.ir.kernel import BLOCK, Access, Fold
+
+__all__ = ["add_walk"]
+
+_ZERO = Const(0, I8)
+
+
+def add_walk(made: Statements, d: int) -> None:
+    """Each step folds a tile of rows, which are next to each other in memory along axis d."""
+    spec, b, out = made.spec, made.b, made.out
+    (phase,) = spec.phases
+    if any(is_product(f) for f in phase.folds):
+        raise Unsupported("products that lie across the rows")
+    chain, size, width = walk_shape(spec, d)
+    others = [k for k in range(made.outer) if k not in chain]
+    tiles = -(-size // width)
+    flat = made.size(d) if len(chain) == 1 else made.integer("flat", "flat", size)
+    count, broad = made.integer("tiles", "tiles", tiles), made.integer("width", "width", width)
+    out.extent = prod(spec.outer) // size * tiles
+    out.weight = spec.cost * prod(spec.reduced) * min(size, width)
+    walk = _Walk(made, d)
+    with b.loop("u", b.first, b.last) as loop:
+        o = b.let("o", call("floordiv", loop.index, count))
+        j0 = b.let("j0", call("mul", call("sub", loop.index, call("mul", o, count)), broad))
+        m = b.let("m", call("fmin", affine((flat, 1), (j0, -1)), broad))
+        index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
+        for s in spec.row_head:
+            made.statement(s, index)
+        walk.begin(index, j0, m)
+        with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
+            more = call("fmin", affine((blocks.index, 1), constant=BLOCK), made.total())
+            walk.block(blocks.index, b.let("stop", more))
+        if len(chain) == 1:
+            with b.loop("j", _ZERO, m, independent=walk.stores_adjacent()) as steps:
+                walk.results(steps.index, {d: Index(((j0, 1), (steps.index, 1)))})
+        else:
+            end = b.let("end", affine((j0, 1), (m, 1)))
+            with runs(made, j0, end, chain[::-1], walk.stores_adjacent()) as (here, at):
+                walk.results(at, here)
+
+
+class _Walk:
+    """The memory and the loops of a walk along axis d."""
+
+    def __init__(self, made: Statements, d: int) -> None:
+        self.made, self.d = made, d
+        (self.phase,) = made.spec.phases
+        b, folds = made.b, self.phase.folds
+        self.many = lanes(folds[0].combine)
+        self.plain = all(is_plain(f, d) for f in folds)
+        accs = [covered(accumulator(f.dtype, f.combine)) for f in folds]
+        self.totals = [b.stack("total", acc, BLOCK) for acc in accs]
+        length = BLOCK if self.plain else self.many * WIDE
+        self.sums = [b.stack("sums", covered(f.dtype), length) for f in folds]
+        self.tables: dict[tuple[int, ...], Buffer] = {}
+        self.index: Mapping[int, Place] = {}
+        self.j0 = self.m = b.first
+
+    def begin(self, index: Mapping[int, Place], j0: Var, m: Var) -> None:
+        """Begin a tile of m rows from j0 on."""
+        self.index, self.j0, self.m = index, j0, m
+        self.fill(self.totals, _ZERO)
+
+    def fill(self, buffers: list[Buffer], at: Const | Var) -> None:
+        """Assign what folds start from."""
+        b = self.made.b
+        with b.loop("j", _ZERO, self.m, independent=True) as steps:
+            for buffer, f in zip(buffers, self.phase.folds, strict=True):
+                value = start_of(f.combine, buffer.dtype)
+                b.store(buffer, _plus(at, steps.index), value)
+
+    def block(self, begin: Var, stop: Var) -> None:
+        """Join begin..stop of the reduced indices to the totals."""
+        b = self.made.b
+        if len(self.made.spec.reduced) > 1:
+            self.fetch(begin, stop)
+        if self.plain:
+            self.strips(begin, stop)
+        else:
+            self.walk(begin, stop)
+        with b.loop("j", _ZERO, self.m, independent=True) as steps:
+            j = steps.index
+            for total, part, f in zip(self.totals, self.sums, self.phase.folds, strict=True):
+                more = converted(Load(part, j), total.dtype)
+                b.store(total, j, joined(f.combine, Load(total, j), more))
+
+    def results(self, j: Place, index: Mapping[int, Place]) -> None:
+        """What becomes of the total at a place, whose row has an index."""
+        made, here = self.made, {**self.index, **index}
+        for total, f in zip(self.totals, self.phase.folds, strict=True):
+            value = converted(Load(total, j), covered(f.dtype))
+            made.values[f.name] = made.b.let(f.name, value)
+        for s in self.phase.row:
+            made.statement(s, here)
+        made.stores(self.phase.row_stores, here)
+
+    def stores_adjacent(self) -> bool:
+        """Whether results are next to each other."""
+        return all(a.strides[self.d] == 1 for a, _ in self.phase.row_stores)
+
+    def loads(self) -> list[Access]:
+        return [s.access for s in self.phase.full if s.access is not None]
+
+    def fetch(self, begin: Var, stop: Var) -> None:
+        """Ask for a block of rows in the order of memory, in which the walk over several folded
+        axes does not go."""
+        made, b = self.made, self.made.b
+        first = made.of_reduced[0]
+        behind = made.integer("behind", "behind", prod(made.spec.reduced[1:]))
+        low = b.let("low", call("floordiv", begin, behind))
+        last = b.let("last", call("floordiv", affine((stop, 1), constant=-1), behind))
+        for a in self.loads():
+            index = {**self.index, self.d: self.j0}
+            with ExitStack() as loops:
+                for k in sorted(made.of_reduced, key=lambda k: -a.strides[k]):
+                    size = low, affine((last, 1), constant=1)
+                    limits = size if k == first else (_ZERO, made.size(k))
+                    index[k] = loops.enter_context(b.loop(f"x{k}", *limits)).index
+                self.ask(a, index)
+
+    def ask(self, a: Access, index: Mapping[int, Place]) -> None:
+        """Ask for a part of a row of an operand, from an index on."""
+        made, b = self.made, self.made.b
+        with b.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
+            at = _more(index[self.d], steps.index)
+            b.add(Prefetch(made.buffers[id(a)], made.place(a, {**index, self.d: at})))
+
+    # --- rows that lie in memory ---
+
+    def strips(self, begin: Var, stop: Var) -> None:
+        """Fold a block of rows that lie in memory as they are: lanes are sums in registers."""
+        made, b = self.made, self.made.b
+        tables: dict[tuple[int, ...], Buffer] = {}
+        rows = b.let("rows", affine((stop, 1), (begin, -1)))
+        for part, f in zip(self.sums, self.phase.folds, strict=True):
+            a = f.direct
+            assert a is not None
+            steps = tuple([a.strides[k] for k in made.of_reduced])
+            if steps not in tables:
+                if steps not in self.tables:
+                    self.tables[steps] = b.stack("places", I8, BLOCK)
+                tables[steps] = self.tables[steps]
+                with runs(made, begin, stop, made.of_reduced) as (index, at):
+                    b.store(tables[steps], at, made.place(a, index))
+            start = made.place(a, {**self.index, self.d: self.j0})
+            memory = made.buffers[id(a)], start, tables[steps]
+            b.add(FoldRows(part, f.combine, *memory, rows, self.m))
+
+    # --- rows that are computed ---
+
+    def walk(self, begin: Var, stop: Var) -> None:
+        """Fold a block of rows that are computed: each lane is a row of memory."""
+        b, many = self.made.b, self.many
+        with b.loop("l", _ZERO, Const(many, I8)) as lane:
+            self.fill(self.sums, b.let("p", affine((lane.index, WIDE))))
+        rest = self.groups(begin, stop, GROUP, 0)
+        # What is left of a block, two rows at a time, then one. Short folds are nothing else: they
+        # ask for rows themselves, where the processor sees no direction.
+        last = self.groups(rest, stop, 2, SOON)
+        with b.loop("r", last, stop) as rows:
+            k = b.let("k", affine((rows.index, 1), (last, -1)))
+            turns = call("mul", call("floordiv", k, Const(many, I8)), Const(many, I8))
+            lane = b.let("l", call("sub", k, turns))
+            self.join(rows.index, b.let("p", affine((lane, WIDE))), 1, SOON)
+        with b.loop("level", _ZERO, Const(many.bit_length() - 1, I8)) as levels:
+            half = levels.carry("half", Const(many // 2, I8))
+            self.halve(half)
+            levels.follow(half, call("floordiv", half, Const(2, I8)))
+
+    def groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
+        """Join n rows to each lane at a time, as long as there are enough; where this ends."""
+        b, many = self.made.b, self.many
+        size = Const(n * many, I8)
+        whole = call("floordiv", affine((stop, 1), (begin, -1)), size)
+        rest = b.let("rest", call("add", begin, call("mul", whole, size)))
+        with b.loop("g", begin, rest, n * many) as group:
+            end = affine((group.index, 1), constant=many)
+            with b.loop("r", group.index, end) as rows:
+                p = b.let("p", affine((rows.index, WIDE), (group.index, -WIDE)))
+                self.join(rows.index, p, n, ahead)
+        return rest
+
+    def join(self, r: Var, p: Var, n: int, ahead: int) -> None:
+        """Join n rows, a number of lanes apart, to the lane that begins at p."""
+        made, b = self.made, self.made.b
+        before, full = made.values, self.phase.full
+        still = [s for s in full if s.access and not s.args and not s.access.strides[self.d]]
+        values, indices = [], []
+        for k in range(n):
+            row = b.let("row", affine((r, 1), constant=k * self.many)) if k else r
+            index: dict[int, Place] = {**self.index, **made.reduced_indices(row)}
+            for a in self.loads() if ahead and len(made.spec.reduced) == 1 else ():
+                if a.strides[self.d]:
+                    soon = Index(((row, 1),), ahead)
+                    self.ask(a, {**index, made.of_reduced[0]: soon, self.d: self.j0})
+            made.values = dict(before)
+            for s in still:
+                made.statement(s, index)
+            values.append(made.values)
+            indices.append(index)
+        with b.loop("j", _ZERO, self.m, independent=True) as steps:
+            at = Index(((self.j0, 1), (steps.index, 1)))
+            for made.values, index in zip(values, indices, strict=True):
+                for s in full:
+                    if s not in still:
+                        made.statement(s, {**index, self.d: at})
+            for part, f in zip(self.sums, self.phase.folds, strict=True):
+                place = affine((p, 1), (steps.index, 1))
+                value: Expr = Load(part, place)
+                for found in values:
+                    value = _in_lane(f, value, found[f.source])
+                b.store(part, place, value)
+        made.values = before
+
+    def halve(self, half: Var) -> None:
+        """Join the second half of the lanes to the first one."""
+        b = self.made.b
+        with b.loop("l", _ZERO, half) as lane, b.loop("j", _ZERO, self.m) as steps:
+            to = affine((lane.index, WIDE), (steps.index, 1))
+            other = affine((lane.index, WIDE), (half, WIDE), (steps.index, 1))
+            for part, f in zip(self.sums, self.phase.folds, strict=True):
+                b.store(part, to, _in_lane(f, Load(part, to), Load(part, other)))
+
+
+def _in_lane(f: Fold, x: Expr, y: Expr) -> Expr:
+    """A lane and an element as one: of equal ones the first remains."""
+    if f.combine in ("max", "min") and f.dtype.kind != "b":
+        return call(f"join_{f.combine}", x, y)
+    return joined(f.combine, x, y)
+
+
+def _plus(x: Const | Var, y: Var) -> Expr:
+    return affine((x, 1), (y, 1)) if isinstance(x, Var) else y
+
+
+def _more(x: Place, y: Var) -> Index:
+    terms = x.terms if isinstance(x, Index) else ((x, 1),)
+    return Index((*terms, (y, 1)), x.constant if isinstance(x, Index) else 0)
