@@ -19,8 +19,8 @@ from accnp.codegen.folds import accumulator, combined, identity
 from accnp.ir.kernel import ROWS, KernelSpec, Phase, Statement, dtype_code
 
 __all__ = [
-    "DEAR", "LANES", "in_lanes", "is_picked", "is_short", "picked_map", "short_column", "short_map",
-    "short_row",
+    "DEAR", "LANES", "fixed_in", "in_lanes", "is_permuted", "is_picked", "is_short", "permutes",
+    "picked_map", "short_column", "short_map", "short_row", "taken_in",
 ]  # fmt: skip
 
 # Elements of a folded or an inner axis that are written out, and statements in all.
@@ -169,7 +169,7 @@ def short_map(e: Any) -> None:
             _along(e, phase, base, index, list(e.of_inner), _lanes(spec.inner))
 
 
-def _fixed(spec: KernelSpec) -> list[Statement]:
+def fixed_in(spec: KernelSpec) -> list[Statement]:
     """The statements that say the same in every row of a map."""
     moving: set[str] = set()
     found = []
@@ -191,17 +191,17 @@ def is_picked(spec: KernelSpec) -> bool:
     length, (phase,) = spec.inner[0], spec.phases
     if not 1 < length <= PICKED or len(phase.full) * length > STATEMENTS or spec.row_head:
         return False
-    heads = {s.name for s in (*spec.scalars, *_fixed(spec))}
-    taken = _taken(phase)
+    heads = {s.name for s in (*spec.scalars, *fixed_in(spec))}
+    taken = taken_in(phase)
     return bool(taken) and all(heads.issuperset(s.args) for s in taken)
 
 
-def _taken(phase: Phase) -> list[Statement]:
+def taken_in(phase: Phase) -> list[Statement]:
     """The loads at places that are computed."""
     return [s for s in phase.full if s.access is not None and s.access.terms]
 
 
-def _permutes(s: Statement, n: int) -> bool:
+def is_permuted(s: Statement, n: int) -> bool:
     """Whether one vector holds the row of which a statement takes n elements."""
     if s.access is None or len(s.access.terms) != 1 or s.dtype.kind not in "fiu":
         return False
@@ -219,7 +219,7 @@ def _permuted_map(e: Any, taken: list[Statement]) -> None:
     for s in reversed(phase.full):
         if s.name in wanted and s.name not in rows:
             wanted.update(s.args)
-    fixed = _fixed(spec)
+    fixed = fixed_in(spec)
     with e.w.block(f"for j in range({n}):"):
         for s in fixed:
             e.statement(s, {}, {inner: "j"})
@@ -254,11 +254,11 @@ def picked_map(e: Any) -> None:
     e.prologue()
     e.out.extent = prod(spec.outer)
     e.out.weight = spec.cost * prod(spec.inner)
-    taken = _taken(phase)
-    if all(_permutes(s, spec.inner[0]) for s in taken) and permutes():
+    taken = taken_in(phase)
+    if all(is_permuted(s, spec.inner[0]) for s in taken) and permutes():
         _permuted_map(e, taken)
         return
-    fixed, names = _fixed(spec), _full_names(phase)
+    fixed, names = fixed_in(spec), _full_names(phase)
     places = [{e.of_inner[0]: at} for (at,) in _lanes(spec.inner)]
     for k, here in enumerate(places):
         for s in fixed:

@@ -20,6 +20,7 @@ from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
 from accnp.compiler.specs.columns import add_columns, add_short_columns
 from accnp.compiler.specs.maps import add_map
+from accnp.compiler.specs.picks import add_picks
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.statements import Statements
@@ -40,10 +41,10 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """
     if spec.fastmath:
         raise Unsupported("approximate functions")
-    if is_picked(spec):
-        raise Unsupported("places that are the same in all rows")
     add = _FORMS[spec.form]
-    if is_short(spec):
+    if is_picked(spec):
+        add = add_picks
+    elif is_short(spec):
         add = add_short_columns if spec.form == "column" else add_short
     made = Statements(spec)
     made.start()

@@ -1,0 +1,103 @@
+"""Maps that take elements of their rows at few computed places, the same in every row.
+
+The places are computed once, and wait on the stack. A row of a few numbers is permuted by one
+instruction where there is one, and what follows are vectors along the row; otherwise a row is as
+many loads and stores, which `passes.unroll` writes out. Vectors across rows would gather and
+scatter them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from accnp.codegen import short
+from accnp.codegen.short import fixed_in, is_permuted, taken_in
+from accnp.compiler.formulas import converted
+from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
+from accnp.compiler.loops.types import I4, I8
+from accnp.compiler.specs.statements import Statements, covered
+from accnp.ir.kernel import BLOCK, Statement
+
+__all__ = ["add_picks"]
+
+_ZERO = Const(0, I8)
+
+
+def add_picks(made: Statements) -> None:
+    """Each step is one row."""
+    spec = made.spec
+    made.out.extent = prod(spec.outer)
+    made.out.weight = spec.cost * prod(spec.inner)
+    taken = taken_in(spec.phases[0])
+    if all(is_permuted(s, spec.inner[0]) for s in taken) and short.permutes():
+        _permuted(made, taken)
+    else:
+        _loaded(made)
+
+
+def _permuted(made: Statements, taken: list[Statement]) -> None:
+    """Rows that are permuted, each by one instruction."""
+    spec, b, inner = made.spec, made.b, made.along
+    (phase,) = spec.phases
+    n = Const(spec.inner[0], I8)
+    rows = {s.name: b.stack("row", covered(s.dtype), BLOCK) for s in taken}
+    places = {s.name: b.stack("places", I4, BLOCK) for s in taken}
+    wanted = {name for _, name in phase.stores}  # in the loop over rows
+    for s in reversed(phase.full):
+        if s.name in wanted and s.name not in rows:
+            wanted.update(s.args)
+    before = dict(made.values)
+    with b.loop("j", _ZERO, n, independent=True) as steps:
+        for s in fixed_in(spec):
+            made.statement(s, {inner: steps.index})
+        for s in taken:
+            b.store(places[s.name], steps.index, converted(made.values[s.args[0]], I4))
+    made.values = dict(before)
+    with b.loop("o", b.first, b.last) as loop:
+        index = made.outer_indices(loop.index)
+        for s in taken:
+            a = s.access
+            assert a is not None
+            size = made.integer(("row", id(a)), "size", a.terms[0][1] + 1)
+            start = made.place(a, index)
+            to = rows[s.name]
+            row = Address(to, _ZERO), Address(made.buffers[id(a)], start), size
+            b.add(Do("permute", (*row, n, Address(places[s.name], _ZERO))))
+        with b.loop("j", _ZERO, n, independent=True) as steps:
+            here = {**index, inner: steps.index}
+            for s in phase.full:
+                if s.name in rows:
+                    made.values[s.name] = b.let(s.name, Load(rows[s.name], steps.index))
+                elif s.name in wanted:
+                    made.statement(s, here)
+            made.stores(phase.stores, here)
+    made.values = before
+
+
+def _loaded(made: Statements) -> None:
+    """Rows whose elements are loaded one by one."""
+    spec, b, inner = made.spec, made.b, made.along
+    (phase,) = spec.phases
+    n = Const(spec.inner[0], I8)
+    fixed = fixed_in(spec)
+    moving = [s for s in phase.full if s not in fixed]
+    needed = {x for s in moving for x in s.args} | {name for _, name in phase.stores}
+    kept: dict[str, Buffer] = {}
+    before = dict(made.values)
+    with b.loop("k", _ZERO, n) as steps:
+        for s in fixed:
+            made.statement(s, {inner: steps.index})
+            if s.name in needed:
+                kept[s.name] = b.stack("kept", covered(s.dtype), BLOCK)
+                b.store(kept[s.name], steps.index, made.values[s.name])
+    made.values = dict(before)
+    with b.loop("o", b.first, b.last) as loop:
+        index: dict[int, Var] = made.outer_indices(loop.index)
+        with b.loop("k", _ZERO, n) as steps:
+            here = {**index, inner: steps.index}
+            for name, buffer in kept.items():
+                made.values[name] = b.let(name, Load(buffer, steps.index))
+            for s in moving:
+                made.statement(s, here)
+            made.stores(phase.stores, here)
+    made.values = before

@@ -1,0 +1,33 @@
+"""Maps that take elements of their rows at computed places, the same in every row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.codegen import short
+
+
+@pytest.mark.parametrize("permutes", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int16", "bool"])
+@pytest.mark.parametrize("places", [[2, 0, 1], [-1, 1, 1, 0, 2]])
+def test_rows_at_the_same_places(places, dtype, permutes, monkeypatch):
+    if not permutes:
+        monkeypatch.setattr(short, "permutes", lambda: False)
+    x = np.random.default_rng(0).integers(0, 9, (2, 50, 3)).astype(dtype)
+    where = np.asarray(places, np.int32)
+    first = jnp.jit(lambda x, i: x[..., i])(x, where)
+    assert np.array_equal(first, x[..., where])
+    last = x[..., -1:]
+    more = jnp.jit(lambda x, i, y: (jnp.where(x[..., i] == y, y, x[..., i]), x[..., i] == y))
+    values, same = more(x, where, last)
+    assert np.array_equal(values, x[..., where])
+    assert np.array_equal(same, x[..., where] == last)
+
+
+def test_rows_of_doubles_at_the_same_places():
+    x = np.random.default_rng(0).normal(size=(70, 8))
+    with jnp.enable_x64(True):
+        found = jnp.jit(lambda x, i: x[:, i] - x[:, i[::-1]])(x, np.arange(8) // 2)
+    assert np.array_equal(found, x[:, np.arange(8) // 2] - x[:, np.arange(8)[::-1] // 2])
