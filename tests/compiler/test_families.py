@@ -39,6 +39,7 @@ EXPRESSIONS = {
     "uint8": lambda x, y: x.astype("uint8") + 1,
     "strided": lambda x, y: x.reshape(50, 40)[::2, 1:] * 2,
     "every fifth": lambda x, y: jnp.tanh(x[::5]),
+    "tiles of rows": lambda x, y: x.reshape(50, 40).T.sum(1) + x.reshape(50, 40).T.max(1),
     "folds across": lambda x, y: jnp.tanh(x.reshape(50, 40).T).sum(1),
     "softmax of columns": lambda x, y: jnp.nn.softmax(x.reshape(50, 40).T, 1),
     "transposed": lambda x, y: x.reshape(50, 40).T + 1,
@@ -102,7 +103,7 @@ def test_the_share_of_text_only_falls():
      "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes",
      "maximum of bytes", "transposed", "folds across", "every fifth", "softmax of columns",
      "sum of columns", "softmax of the first axis", "gradient of a bias", "folds of axes",
-     "norms of points", "centred points", "picked columns"],
+     "norms of points", "centred points", "picked columns", "tiles of rows"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0
@@ -152,6 +153,38 @@ True True
 True
 """
     assert done.stdout == expected, done.stderr[-2000:]
+
+
+def test_a_training_step_is_compiled_without_numba(tmp_path):
+    """A network with one hidden layer: products, folds of rows and columns, gathers, a scatter."""
+    code = """
+import sys
+import numpy as np
+import accnp as jnp
+rng = np.random.default_rng(0)
+x, y = rng.normal(size=(32, 20)).astype("f"), rng.integers(0, 10, 32)
+weights = [(rng.normal(size=n).astype("f") / 9, np.zeros(n[1], "f")) for n in ((20, 60), (60, 10))]
+def loss(weights, x, y):
+    (u, a), (v, b) = weights
+    z = jnp.nn.log_softmax(jnp.maximum(x @ u + a, 0) @ v + b)
+    return -z[jnp.arange(len(y)), y].mean()
+def step(weights, x, y):
+    value, slopes = jnp.value_and_grad(loss)(weights, x, y)
+    return value, jnp.tree.map(lambda w, g: w - g / 9, weights, slopes)
+train = jnp.jit(step)
+first, weights = train(weights, x, y)
+for _ in range(20):
+    last, weights = train(weights, x, y)
+print(bool(last < first), [m for m in ("numba", "numba.core") if m in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "ACCNP_CACHE_DIR": str(tmp_path), "ACCNP_COMPILER": "llvm"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "True []\n", done.stderr[-2000:]
 
 
 def test_a_warm_process_imports_no_back_end(tmp_path):

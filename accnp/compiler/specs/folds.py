@@ -14,7 +14,7 @@ from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
 from accnp.ir.kernel import BLOCK, KernelSpec, Phase
 
-__all__ = ["check_folds", "folded", "joined", "start_of"]
+__all__ = ["block", "check_folds", "folded", "joined", "start_of"]
 
 
 def check_folds(spec: KernelSpec) -> None:
@@ -46,8 +46,8 @@ def folded(
             for f in phase.folds
         ]
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
-        block = _block if len(made.spec.reduced) == 1 else _block_of_runs
-        parts = block(made, phase, index, loop, extent)
+        fold = block if len(made.spec.reduced) == 1 else _block_of_runs
+        parts = fold(made, phase, index, loop, extent)
         results = [
             loop.follow(acc, joined(f.combine, acc, part))
             for f, acc, part in zip(phase.folds, accs, parts, strict=True)
@@ -56,21 +56,21 @@ def folded(
     return list(results)
 
 
-def _block(
+def block(
     made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
-    """The folds of one block."""
+    """Return the folds of one block along the one reduced axis."""
     b = made.b
     here = {s.name: s for s in phase.full}
     found = []
-    with b.reduce(extent) as block:
-        at = Index(((loop.index, 1), (block.index, 1)))
+    with b.reduce(extent) as steps:
+        at = Index(((loop.index, 1), (steps.index, 1)))
         made.body(phase, {**index, made.outer: at})
         for f in phase.folds:
             # Elements that are converted from memory are folded there.
             wide = f.direct is not None and f.direct.dtype != f.dtype
             source = here[f.source].args[0] if wide else f.source
-            part = block.fold("part", f.combine, made.values[source], wide)
+            part = steps.fold("part", f.combine, made.values[source], wide)
             found.append(converted(part, covered(accumulator(f.dtype, f.combine))))
     return found
 

@@ -12,11 +12,12 @@ from math import prod
 
 from accnp.codegen.columns import walkable
 from accnp.codegen.tiles import AHEAD, LINE, across
-from accnp.compiler.formulas import Unsupported, converted
+from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import check_folds, folded
 from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.specs.tiles import add_row_tiles
 from accnp.compiler.specs.walks import add_walk
 from accnp.ir.kernel import Phase
 
@@ -35,7 +36,8 @@ def add_rows(made: Statements) -> None:
             add_walk(made, d)
             return
         if d is not None and len(spec.reduced) == 1:
-            raise Unsupported("operands that lie across the rows")
+            add_row_tiles(made, d)
+            return
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced)
     several = len(spec.phases) > 1 == len(spec.reduced) and bool(spec.outer)

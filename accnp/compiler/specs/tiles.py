@@ -1,8 +1,8 @@
 """Operands that lie across the loops: their memory runs along an axis other than the innermost one.
 
-The loops go over tiles of `DEEP` indices of that axis and `WIDE` of the innermost one, and each
-such operand is transposed into memory on the stack, tile by tile: read element by element it would
-cost a cache line for each element.
+The loops go over tiles of `DEEP` indices of that axis and `WIDE` of the innermost one (`BLOCK` in
+folds of rows), and each such operand is transposed into memory on the stack, tile by tile: read
+element by element it would cost a cache line for each element.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from accnp.codegen.folds import accumulator
 from accnp.codegen.tiles import DEEP, GROUP, WIDE, crossing
+from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
-from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Prefetch, Transpose, Var
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Prefetch, Transpose, Var
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.folds import block, joined, start_of
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.kernel import Access
+from accnp.ir.kernel import BLOCK, Access
 
-__all__ = ["add_tiles"]
+__all__ = ["add_row_tiles", "add_tiles"]
 
 _ZERO = Const(0, I8)
 
@@ -50,7 +53,7 @@ def add_tiles(made: Statements, d: int) -> None:
         for a in those:
             _ask(made, a, {**index, d: following[0], inner: following[1]}, m)
         for a, to in zip(those, tiles, strict=True):
-            _lay(made, a, to, {**index, d: c, inner: j}, (rows, m))
+            _lay(made, a, to, {**index, d: c, inner: j}, (rows, m), WIDE)
         end = b.let("end", affine((j, 1), (m, 1)))
         before = dict(made.values)
         with b.loop("r", _ZERO, rows) as loop:
@@ -61,6 +64,58 @@ def add_tiles(made: Statements, d: int) -> None:
             with b.loop("q", j, end, independent=True) as steps:
                 made.body(phase, {**row, inner: steps.index})
         made.values = before
+
+
+def add_row_tiles(made: Statements, d: int) -> None:
+    """Each step folds `DEEP` rows along axis d, each in the order that folds of rows have."""
+    spec, b, out = made.spec, made.b, made.out
+    (phase,) = spec.phases
+    along = made.along
+    others = [k for k in range(made.outer) if k != d]
+    count = -(-spec.outer[d] // DEEP)
+    deep = made.integer("deep", "deep", count)
+    out.extent = prod([spec.outer[k] for k in others]) * count
+    out.weight = spec.cost * min(spec.outer[d], DEEP) * spec.reduced[0]
+    accs = [covered(accumulator(f.dtype, f.combine)) for f in phase.folds]
+    totals = [b.stack("total", acc, BLOCK) for acc in accs]
+    those = crossing(spec, along, d)
+    slabs = [b.stack("slab", covered(a.dtype), DEEP * BLOCK) for a in those]
+    with b.loop("u", b.first, b.last) as loop:
+        o = b.let("o", call("floordiv", loop.index, deep))
+        tile = b.let("v", call("sub", loop.index, call("mul", o, deep)))
+        c = b.let("c0", affine((tile, DEEP)))
+        rows = b.let("rows", _part(made, d, c, DEEP))
+        index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
+        with b.loop("r", _ZERO, rows) as steps:
+            for total, f in zip(totals, phase.folds, strict=True):
+                b.store(total, steps.index, start_of(f.combine, total.dtype))
+        before = dict(made.values)
+        with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
+            m = b.let("m", _part(made, along, blocks.index, BLOCK))
+            for a, slab in zip(those, slabs, strict=True):
+                _lay(made, a, slab, {**index, d: c, along: blocks.index}, (rows, m), BLOCK)
+            with b.loop("r", _ZERO, rows) as steps:
+                turn = b.let("turn", affine((steps.index, BLOCK), (blocks.index, -1)))
+                made.turned |= {id(a): (to, turn) for a, to in zip(those, slabs, strict=True)}
+                row = {**index, d: Index(((c, 1), (steps.index, 1)))}
+                for s in spec.row_head:
+                    made.statement(s, row)
+                parts = block(made, phase, row, blocks, m)
+                for total, f, part in zip(totals, phase.folds, parts, strict=True):
+                    value = joined(f.combine, Load(total, steps.index), part)
+                    b.store(total, steps.index, value)
+        made.turned.clear()
+        made.values = before
+        with b.loop("r", _ZERO, rows) as steps:
+            row = {**index, d: Index(((c, 1), (steps.index, 1)))}
+            for s in spec.row_head:
+                made.statement(s, row)
+            for total, f in zip(totals, phase.folds, strict=True):
+                value = converted(Load(total, steps.index), covered(f.dtype))
+                made.values[f.name] = b.let(f.name, value)
+            for s in phase.row:
+                made.statement(s, row)
+            made.stores(phase.row_stores, row)
 
 
 def _walk(
@@ -102,10 +157,11 @@ def _ask(made: Statements, a: Access, index: Mapping[int, Place], m: Var) -> Non
 
 
 def _lay(
-    made: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var]
-) -> None:
+    made: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var],
+    width: int,
+) -> None:  # fmt: skip
     """Lay the tile of an operand at an index transposed."""
     step = made.stride(a, made.along)
     factor = step if isinstance(step, Var) else _number(step)
-    tile = Transpose(to, WIDE, made.buffers[id(a)], made.place(a, index), factor, *shape)
+    tile = Transpose(to, width, made.buffers[id(a)], made.place(a, index), factor, *shape)
     made.b.add(tile)
