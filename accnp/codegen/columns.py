@@ -27,7 +27,8 @@ from accnp.config import default_threads
 from accnp.ir.kernel import BLOCK, ROWS, Access, Fold, KernelSpec, Statement, dtype_code
 
 __all__ = [
-    "GROUP", "SOON", "column", "is_plain", "row_across", "tile_width", "walk_shape", "walkable",
+    "GROUP", "SOON", "column", "is_plain", "is_straight", "row_across", "tile_width", "walk_shape",
+    "walkable",
 ]  # fmt: skip
 
 TILES = 2  # for each processor: wide tiles read longer pieces of memory
@@ -45,7 +46,7 @@ def column(e: Any) -> None:
     e.prologue()
     (inner,) = e.of_inner
     turned = across(spec, inner, e.of_reduced) if len(spec.reduced) == 1 else None
-    straight = turned is not None and _straight(spec, turned)
+    straight = turned is not None and is_straight(spec, turned)
     width, tiles = tile_width(spec, BLOCK if turned is None else WIDE)
     e.out.extent = prod(spec.outer) * tiles
     e.out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
@@ -96,7 +97,7 @@ def column(e: Any) -> None:
             _results(e, totals, "j", base, {inner: "q"})
 
 
-def _straight(spec: KernelSpec, d: int) -> bool:
+def is_straight(spec: KernelSpec, d: int) -> bool:
     """Whether all that is folded lies along the folded axis d in memory."""
     phase = spec.phases[0]
     return (

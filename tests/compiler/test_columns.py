@@ -72,3 +72,31 @@ def test_columns_with_nan_and_infinity(step: int):
     assert np.array_equal(a.max(0), x.max(0), equal_nan=True)
     assert np.array_equal(a.min(0), x.min(0), equal_nan=True)
     assert np.array_equal(np.isfinite(a.sum(0)), np.isfinite(x.sum(0)))
+
+
+@pytest.mark.parametrize("shape", [(513, 70), (600, 17), (30, 300), (520, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, bool])
+def test_columns_that_lie_along_memory(shape, dtype):
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(0, 40, s).astype(dtype) for s in (shape[::-1], shape))
+
+    def folds(x, y):
+        return x.T.sum(0), x.T.max(0), (x.T & y if dtype is bool else x.T * y).sum(0)
+
+    with jnp.enable_x64(True):
+        found = jnp.jit(folds)(jnp.asarray(x), jnp.asarray(y))
+    for mine, expected in zip(found, folds(x, y), strict=True):
+        assert np.array_equal(mine, expected)
+
+
+@pytest.mark.parametrize("shape", [(513, 70), (1030, 20)])
+def test_layouts_do_not_change_a_bit(shape):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    a, b = jnp.asarray(x), jnp.asarray(np.ascontiguousarray(x.T))
+    ways = [lambda x: x.sum(0), lambda x: (x * x).sum(0), lambda x: jnp.tanh(x).min(0)]
+    for way in ways:
+        expected = np.asarray(jnp.jit(way)(a))
+        found = np.asarray(jnp.jit(lambda y, way=way: way(y.T))(b))
+        assert found.tobytes() == expected.tobytes()
+    both = np.asarray(jnp.jit(lambda y, x: (y.T * x).sum(0))(b, a))
+    assert both.tobytes() == in_order(x * x).tobytes()

@@ -53,6 +53,7 @@ EXPRESSIONS = {
     "gradient of a bias": lambda x, y: jnp.grad(lambda b: loss(x.reshape(50, 40), b))(y[:40]),
     "norms of points": lambda x, y: jnp.sqrt((x[:999].reshape(333, 3) ** 2).sum(1)),
     "centred points": lambda x, y: x[:999].reshape(333, 3) - x[:999].reshape(333, 3).mean(0),
+    "columns across": lambda x, y: x.reshape(40, 50).T.sum(0) + (x * 2).reshape(40, 50).T.max(0),
     "picked columns": lambda x, y: x.reshape(50, 40)[:, (y[:5] * 9).astype(int)] * 2,
     "folds of axes": lambda x, y: ptp(x.reshape(10, 10, 20)).max((0, 1)),
     "softmax": lambda x, y: jnp.exp(x.reshape(50, 40)) / jnp.exp(x.reshape(50, 40)).sum(1)[:, None],
@@ -103,7 +104,8 @@ def test_the_share_of_text_only_falls():
      "softmax", "layer norm", "logsumexp", "std", "two folds", "sum of a part", "var of axes",
      "maximum of bytes", "transposed", "folds across", "every fifth", "softmax of columns",
      "sum of columns", "softmax of the first axis", "gradient of a bias", "folds of axes",
-     "norms of points", "centred points", "picked columns", "tiles of rows"],
+     "norms of points", "centred points", "picked columns", "tiles of rows",
+     "columns across"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0

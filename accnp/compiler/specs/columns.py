@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from functools import partial
 from math import prod
 
-from accnp.codegen.columns import tile_width
+from accnp.codegen.columns import is_straight, tile_width
 from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator, condition
 from accnp.codegen.short import DEAR, LANES, in_lanes
-from accnp.codegen.tiles import across
+from accnp.codegen.tiles import WIDE, across
 from accnp.compiler.formulas import Unsupported, converted, expression
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.squares import begin_tile, join_squares, tiles_of_rows
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.kernel import BLOCK, ROWS, KernelSpec
+from accnp.ir.kernel import BLOCK, ROWS
 
 __all__ = ["add_columns", "add_short_columns"]
 
@@ -33,8 +34,12 @@ def add_columns(made: Statements) -> None:
     """Each step folds over all reduced indices for one tile of inner indices."""
     spec, b, out = made.spec, made.b, made.out
     inner = made.along
-    _check(spec, inner)
-    width, tiles = tile_width(spec, BLOCK)
+    if any(a.store and a.strides[inner] != 1 for a in spec.accesses):
+        raise Unsupported("strides")
+    turned = None
+    if len(spec.reduced) == 1:
+        turned = across(spec, inner, made.of_reduced)
+    width, tiles = tile_width(spec, BLOCK if turned is None else WIDE)
     out.extent = prod(spec.outer) * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
     count = made.integer("tiles", "tiles", tiles)
@@ -48,7 +53,7 @@ def add_columns(made: Statements) -> None:
         rows = made.total()
         if condition(spec.phases[0], made.of_reduced) is not None:
             rows = _wanted(made, index, begin, m, rows)
-        _tile(made, index, rows, (begin, m), True)
+        _tile(made, index, rows, (begin, m), True, turned)
 
 
 def add_short_columns(made: Statements) -> None:
@@ -67,9 +72,10 @@ def add_short_columns(made: Statements) -> None:
 
 def _tile(
     made: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
-    vectors: bool,
+    vectors: bool, turned: int | None = None,
 ) -> None:  # fmt: skip
-    """Fold some columns from one on; `vectors` says whether they are done side by side."""
+    """Fold some columns from one on; `vectors` says whether they are done side by side, and
+    `turned` the axis along which operands lie."""
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
     made.out.tiny = partial(generate, spec, tiny=True)
     (phase,) = spec.phases
@@ -81,7 +87,15 @@ def _tile(
     with b.loop("rb", _ZERO, rows, ROWS) as blocks:
         _fill(made, sums, m, vectors)
         end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
-        _join(made, sums, index, (blocks.index, end), columns, vectors)
+        block = blocks.index, end
+        if turned is None:
+            _join(made, sums, index, block, columns, vectors)
+        elif is_straight(spec, turned):
+            join_squares(made, sums, index, block, (begin, m))
+        else:
+            with tiles_of_rows(made, index, block, (begin, m)) as part:
+                _join(made, sums, index, part, columns, vectors)
+            made.turned.clear()
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             for total, part, f in zip(totals, sums, phase.folds, strict=True):
@@ -102,15 +116,6 @@ def _column(begin: Var | Const, j: Var) -> Place:
     return j if isinstance(begin, Const) else Index(((begin, 1), (j, 1)))
 
 
-def _check(spec: KernelSpec, inner: int) -> None:
-    """Raise Unsupported for what the loop IR does not cover yet."""
-    outer, reduced = len(spec.outer), len(spec.reduced)
-    if reduced == 1 and across(spec, inner, range(outer, outer + 1)) is not None:
-        raise Unsupported("operands that lie across the columns")
-    if any(a.store and a.strides[inner] != 1 for a in spec.accesses):
-        raise Unsupported("strides")
-
-
 def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
     """Assign what folds start from."""
     with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
@@ -129,13 +134,18 @@ def _join(
     before = dict(made.values)
     with b.loop("r", *rows, interchangeable=long) as loop:
         row = made.reduced_indices(loop.index)
+        if made.turned:
+            begin_tile(made, rows[0], loop.index, begin)
         for s in phase.full:  # what is the same in all columns of a row is loaded before
             if s.access is not None and not s.args and not s.access.strides[inner]:
                 made.statement(s, {**index, **row})
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
-            # Addresses are sums in this order: what is the same in all rows comes first.
+            # Addresses are sums in this order: what is the same in all rows comes first. A few
+            # columns have one address for all: with several, LLVM would gather them.
             here: dict[int, Place] = {**index, inner: _column(begin, j), **row}
+            if isinstance(m, Const):
+                here = {**index, **row, inner: j}
             made.body(phase, here)
             for part, f in zip(sums, phase.folds, strict=True):
                 b.store(part, j, joined(f.combine, Load(part, j), made.values[f.source]))
