@@ -238,6 +238,10 @@ import accnp as jnp
 import numpy as np
 x = jnp.asarray(np.linspace(-3, 3, 50, dtype=np.float32))
 print(np.asarray(jnp.tanh(x) * x).tobytes().hex(), np.asarray((x * x).sum()).tobytes().hex())
+y = jnp.asarray(np.linspace(-3, 3, 600, dtype=np.float32).reshape(30, 20))
+for f in (lambda y: (y * y).T.sum(0), lambda y: y[:, :3].mean(0),
+          lambda y: y[:, (y[:4, 0] + 3).astype(int)]):
+    print(np.asarray(jnp.jit(f)(y)).tobytes().hex())
 """
     found = []
     for compiler in ("llvm", "numba"):

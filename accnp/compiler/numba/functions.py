@@ -16,12 +16,13 @@ from llvmlite import ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
+from accnp.compiler.intrinsics.all import TABLE, resolve
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call, write_fold, write_fold_rows, write_transpose
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.source import STACKS
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
@@ -152,6 +153,36 @@ def _transpose(size: int) -> None:
     _define(f"transpose_{size}", 6, typed)
 
 
+def _procedure(name: str) -> None:
+    """A procedure of the table of intrinsics, of pointers and numbers."""
+
+    def typed(*args: Any) -> Any:
+        of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
+        if None in of:
+            return None
+        pairs = zip(args, of, strict=True)
+        kinds = [Pointer(d) if isinstance(a, types.CPointer) else d for a, d in pairs if d]
+        found = resolve(name, tuple(kinds))
+        if found is None:
+            return None
+        _, params, write = found
+
+        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            write(b, *values)
+            return context.get_dummy_value()
+
+        return types.void(*[_of(p) for p in params]), code
+
+    _define(name, TABLE[name].arity, typed)
+
+
+def _of(t: Type) -> Any:
+    """The type of Numba for one of the loop IR."""
+    if isinstance(t, Pointer):
+        return types.CPointer(NUMBA_TYPES[t.of.token])
+    return NUMBA_TYPES[t.token]
+
+
 def _strips(combine: str) -> None:
     def typed(to: Any, source: Any, places: Any, rows: Any, columns: Any) -> Any:
         of = _element(to)
@@ -227,6 +258,8 @@ for _combine in COMBINES:
     _strips(_combine)
 for _size in (1, 2, 4, 8):
     _transpose(_size)
+for _name in ("permute", *[f"columns_{c}" for c in COMBINES]):
+    _procedure(_name)
 _define("at", 2, _at)
 _define("release", 1, _release)
 _define("prefetch", 1, _prefetch)
