@@ -8,11 +8,9 @@ step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 
 from accnp.codegen.columns import is_straight, tile_width
-from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator, condition
 from accnp.codegen.short import DEAR, LANES, in_lanes
 from accnp.codegen.tiles import WIDE, across
@@ -77,7 +75,6 @@ def _tile(
     """Fold some columns from one on; `vectors` says whether they are done side by side, and
     `turned` the axis along which operands lie."""
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
-    made.out.tiny = partial(generate, spec, tiny=True)
     (phase,) = spec.phases
     totals = [
         b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds

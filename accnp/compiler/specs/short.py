@@ -31,7 +31,8 @@ def add_short(made: Statements) -> None:
     """Each step is one row."""
     spec = made.spec
     made.literal = LANES
-    made.out.tiny = partial(generate, spec, tiny=True)
+    if made.outer > 1:  # runs of a few rows are written out as text only
+        made.out.tiny = partial(generate, spec, tiny=True)
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
     short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
