@@ -375,7 +375,7 @@ def plan_of_graph(
     Returns it and its closed-over leaves (its inputs come before those).
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath, donated, device=device)
+    plan = make_plan(program, fastmath, donated, device=device, fixed=True)
     plan.program = program
     if config.debug:
         imported("accnp.engine.describe").tell_plan(f"jit {graph.name}", program, plan)

@@ -53,6 +53,7 @@ from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout
+    from accnp.passes.in_place import Home
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
@@ -67,14 +68,16 @@ def make_plan(
     owned: Collection[int] = (),
     body: bool = False,
     device: Device | None = None,
+    fixed: bool = False,
 ) -> Plan:
     """Fuse, lower and generate; nothing is compiled yet (but for a GPU: see `device_plan.py`).
 
     `owned` are leaves whose buffers the plan may write to; `body` says that it is part of a loop,
-    which has its own ways with memory; `device` is a GPU, or None for the CPU.
+    which has its own ways with memory; `device` is a GPU, or None for the CPU; `fixed` says that
+    literals of the program have these values in each run.
     """
     if device is None:
-        plan = Planner(program, fastmath, owned, body).run()
+        plan = Planner(program, fastmath, owned, body, fixed or body).run()
     else:
         module = importlib.import_module("accnp.engine.device_plan")
         plan = module.DevicePlanner(program, fastmath, owned, body, device).run()
@@ -121,17 +124,27 @@ def _buffer_of(node: Node) -> Any:
     return node.value
 
 
+def _is_update(v: Value) -> bool:
+    return v.op.name == "dynamic_update_slice"
+
+
 class Planner:
     """Makes the plan of a program for the CPU; what a GPU does otherwise overrides this."""
 
     def __init__(
-        self, program: Program, fastmath: bool, owned: Collection[int], body: bool
+        self,
+        program: Program,
+        fastmath: bool,
+        owned: Collection[int],
+        body: bool,
+        fixed: bool = False,
     ) -> None:
-        self.program, self.body = program, body
+        self.program, self.body, self.fixed = program, body, fixed
         self.plan = Plan(len(program.leaves))
         self.plan.fastmath = fastmath
         self.owned = set(owned)
         self.rooms: dict[int, tuple[int, Room]] = {}
+        self.homes: dict[int, Home] = {}  # of values that are written to slices, by the update
         self.slots: dict[int, int] = {id(v): i for i, v in enumerate(program.leaves)}
 
     def run(self) -> Plan:
@@ -151,8 +164,14 @@ class Planner:
     def steps_of(self, clusters: list[Cluster]) -> None:
         chained = chains(clusters, self.program)
         before = {reader: c for c, reader in chained.items()}
+        if self.fixed and any(c.form == "host" and _is_update(c.roots[0]) for c in clusters):
+            apart = {*chained, *before}
+            in_place = imported("accnp.passes.in_place")  # with the first update
+            self.homes = in_place.place_updates(self.program, clusters, apart)
         for c in clusters:
-            if c.form == "host":
+            if c.form == "host" and id(c.roots[0]) in self.homes:
+                c.form = "own"  # the kernel of what is written has done it
+            elif c.form == "host":
                 self.host(c.roots[0])
             elif c not in chained and (c not in before or not self.chain(before[c], c)):
                 self.kernel(c)
@@ -198,6 +217,14 @@ class Planner:
     def kernel(self, c: Cluster) -> None:
         groups = lower(c)
         every = [spec for specs in groups for spec in specs]
+        for v in c.roots:
+            if v.home is None:
+                continue
+            if imported("accnp.passes.in_place").reads_elsewhere(v.home, every):
+                del self.homes[id(v.home.update)]
+                v.home = None
+                self.kernel(c)
+                return
         self.check(every)
         single = len(groups) == len(groups[0]) == 1
         if single and not self.body and self.plan.device is None:
@@ -214,6 +241,10 @@ class Planner:
                 step.alike = [self.slot(v) for v in same_places(groups[0][0])]
         else:
             step.past = parts_past_caches(every, step)
+        if any(v.home for v in c.roots):
+            step.past, step.alike = ((), ()), []
+            if not config.kernel_overrides:
+                step.updated = {self.slot(v.home.array) for v in c.roots if v.home}
         self.ends(text)
 
     def fetch(self, spec: KernelSpec) -> None:
@@ -248,7 +279,10 @@ class Planner:
                 if p.store:
                     step.stores.add(slot)
                 if fresh or (p.store and slot in made):
-                    if slot not in made:
+                    if slot not in made and id(p.value) in self.homes:
+                        source = self.slot(self.homes[id(p.value)].array)
+                        step.takes.append((slot, source, p.value.aval.nbytes, False))
+                    elif slot not in made:
                         step.allocs.append((slot, p.value.aval.nbytes))
                     made.add(slot)
                 step.pointers.append((slot, p.offset * p.dtype.itemsize))
@@ -501,7 +535,7 @@ class Planner:
     def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
         """Let a kernel update a buffer in place where it is not visible elsewhere: made by a kernel
         of this plan (a host step may return shared memory), last used here, and not read here."""
-        kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
+        kept = {s for s, _ in step.pointers} - step.updated | set(self.plan.output_slots)
         taken = []
         for slot, source, n, _ in step.takes:
             over = source in mine and last[source] is step and source not in kept

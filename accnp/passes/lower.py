@@ -134,6 +134,8 @@ class _Lowering:
     def store_access(self, v: Value) -> Access:
         if v.role == "row":
             return self.access(v, self.spread(v.aval.shape, contiguous(v.aval.shape)), 0, True)
+        if v.home is not None:
+            return self.access(v.home.update, v.home.strides, v.home.offset, True)
         return self.access(v, contiguous(v.aval.shape), 0, True)
 
     def find_folds(self, roots: Sequence[Value]) -> list[Value]:

@@ -33,8 +33,8 @@ class Value:
     """One value of a program: a leaf (op kind "leaf") or the result of an operation."""
 
     __slots__ = (
-        "aval", "cluster", "demands", "id", "index", "inputs", "node", "op", "params", "parent",
-        "role", "stored", "why",
+        "aval", "cluster", "demands", "home", "id", "index", "inputs", "node", "op", "params",
+        "parent", "role", "stored", "why",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +53,7 @@ class Value:
         self.cluster: Any = None
         self.role = ""  # "full", "row", "inline", "scalar"
         self.demands: list[Any] = []
+        self.home: Any = None  # where it is stored (`in_place.Home`); None: in memory of its own
         # Why it goes through memory: texts, and clusters that share no kernel (its own, readers).
         self.why: tuple[Any, ...] = ()
 

@@ -156,7 +156,7 @@ def test_advice_on_updates_that_copy(x):
         z = y.at[0].set(5.0)
         z.block_until_ready()
     (text,) = e.advice
-    assert "scatter copied 0.8 MB, since its old value is still referred to" in text
+    assert "dynamic_update_slice copied 0.8 MB, since its old value is still referred to" in text
     assert y[0] != z[0]
     with jnp.explain() as fine:
         y = x + 1

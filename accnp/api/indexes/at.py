@@ -50,6 +50,37 @@ class _Target(NamedTuple):
     static: bool  # no index arrays, so no place is written twice
 
 
+class _Window(NamedTuple):
+    """A part of an array at known places, all of which are inside: its first indices, its sizes,
+    and the shape of x[key]."""
+
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    shown: tuple[int, ...]
+
+
+def _window(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Window | None:
+    """The window that a key means; None if it means something else."""
+    starts, sizes, shown = [], [], []
+    for e in entries(shape, key):
+        d = len(starts)
+        if e.kind == "new" and e.value is None:
+            shown.append(1)
+        elif e.kind == "slice" and (e.value[2] == 1 or e.value[1] == 1):
+            starts.append(e.value[0])
+            sizes.append(e.value[1])
+            shown.append(e.value[1])
+        elif e.kind == "int" and type(e.value) is int:
+            starts.append(e.value + shape[d] if wrap_ and e.value < 0 else e.value)
+            sizes.append(1)
+        else:
+            return None
+    if len(starts) != len(shape) or 0 in sizes:
+        return None
+    inside = all(0 <= i <= n - m for i, n, m in zip(starts, shape, sizes, strict=True))
+    return _Window(tuple(starts), tuple(sizes), tuple(shown)) if inside else None
+
+
 def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
     whole = entries(shape, key)
     advanced: list[tuple[int, Node]] = []
@@ -193,7 +224,8 @@ def write(
         )
     if how == "scatter":
         kind = a.dtype
-    target = _target(a.shape, key, wrap_negative_indices)
+    window = _window(a.shape, key, wrap_negative_indices) if how == "scatter" else None
+    target = window or _target(a.shape, key, wrap_negative_indices)
     if 0 in target.shown:  # nothing is written, whatever the shape of the values
         return x
     try:
@@ -205,6 +237,15 @@ def write(
         ) from None
     if 0 in a.shape:  # no place is there
         return x
+    if isinstance(target, _Window):
+        y = reshape_plain(y, target.sizes)
+        if target.sizes != a.shape:  # what computes the values can store them in their places
+            dtypes_of = [place_dtype(n) for n in a.shape]
+            places = [
+                scalar_node(i, d, False) for i, d in zip(target.starts, dtypes_of, strict=True)
+            ]
+            y = o.dynamic_update_slice(cast(x, kind), y, *places)
+        return cast(y, a.dtype, a.weak_type)
     if not target.dims.scatter_dims_to_operand_dims and target.updates == a.shape:
         # Every place once, in order: no scatter, so that it fuses with what is around it.
         y = reshape_plain(y, a.shape)

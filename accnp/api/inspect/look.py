@@ -122,7 +122,7 @@ def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Insp
     else:
         program, _ = from_graph(entry.graph)
         fastmath = function._options.fastmath or config.fastmath
-        plan = make_plan(program, fastmath, device=device)
+        plan = make_plan(program, fastmath, device=device, fixed=True)
     return Inspection(title, status).fill(entry.graph, closed_jaxpr(entry.graph), program, plan)
 
 

@@ -15,6 +15,7 @@ from math import prod
 
 from accnp.codegen.cpu import generate
 from accnp.codegen.short import LANES
+from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Expr, Var
 from accnp.compiler.loops.types import I8
@@ -31,6 +32,9 @@ def add_short(made: Statements) -> None:
     """Each step is one row."""
     spec = made.spec
     made.literal = LANES
+    stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
+    if any(not 0 <= step <= LANES for step in stores):
+        raise Unsupported("rows of a part of an array, which lie apart")
     if made.outer > 1:  # runs of a few rows are written out as text only
         made.out.tiny = partial(generate, spec, tiny=True)
     made.out.extent = prod(spec.outer)

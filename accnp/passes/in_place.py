@@ -1,0 +1,120 @@
+"""Updates in place: what is written to a static slice of an array is stored there by the kernel
+that computes it.
+
+In: a fused program, whose literals are the places of updates in each run, and its clusters. Out: the updates that need no step of their own, whose values
+know where they go (`Value.home`). The planner takes the array's memory over, or copies it, before
+the kernel; whether the kernel reads the array at other places than it writes, lowering shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from accnp.ir.kernel import KernelSpec
+from accnp.passes.clusters import Cluster
+from accnp.passes.program import Program, Value
+from accnp.passes.spaces import NATIVE, is_one_value, keeps_order, strip_views
+from accnp.primitives.views import contiguous
+
+__all__ = ["Home", "place_updates", "reads_elsewhere"]
+
+
+class Home(NamedTuple):
+    """Where a value is stored: in the result of an update of `array`, under these strides."""
+
+    update: Value
+    array: Value
+    strides: tuple[int, ...]
+    offset: int
+
+
+def place_updates(
+    program: Program, clusters: Sequence[Cluster], apart: Collection[Cluster] = ()
+) -> dict[int, Home]:
+    """Give values a home in the arrays that they are written to; returns the homes by the id of the
+    update. Clusters that are `apart` are left alone."""
+    updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
+    updates = [u for u in updates if u.op.name == "dynamic_update_slice"]
+    if not updates:
+        return {}
+    uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
+    uses.update([id(v) for v in (*program.outputs, *program.effects)])
+    order = {c: k for k, c in enumerate(clusters)}
+    found: dict[int, Home] = {}
+    for u in updates:
+        v = u.inputs[1]
+        while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
+            v = v.inputs[0]
+        c = v.cluster.current() if v.cluster is not None else None
+        if c not in order or c in apart or uses[id(v)] != 1 or not _is_map_of(c, v):
+            continue
+        array, views = strip_views(u.inputs[0], through=True)
+        at = _place(u, v)
+        if views or at is None or is_one_value(u.inputs[0]) or array.aval.dtype not in NATIVE:
+            continue
+        if _is_known(array, c, order) and not _is_read(array, u, c, order, clusters):
+            v.home = found[id(u)] = Home(u, array, *at)
+    return found
+
+
+def _is_map_of(c: Cluster, v: Value) -> bool:
+    """Whether a value is one that a single nest of loops stores element by element."""
+    stores = c.form == "map" and not c.cuts and v in c.roots and v.role == "full"
+    return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
+
+
+def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
+    """The strides and the offset of a value in the result of an update; None if they are not known
+    before it runs."""
+    starts = []
+    for x, n, m in zip(u.inputs[2:], u.aval.shape, u.inputs[1].aval.shape, strict=True):
+        if x.node is None or x.node.op.name != "literal":
+            return None
+        starts.append(max(0, min(int(x.node.params["value"]), n - m)))
+    whole = contiguous(u.aval.shape)
+    long = [s for s, n in zip(whole, u.inputs[1].aval.shape, strict=True) if n != 1]
+    mine = [n for n in v.aval.shape if n != 1]
+    if mine != [n for n in u.inputs[1].aval.shape if n != 1]:
+        return None
+    given = iter(long)
+    strides = tuple([next(given) if n != 1 else 0 for n in v.aval.shape])
+    return strides, sum([i * s for i, s in zip(starts, whole, strict=True)])
+
+
+def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
+    """Whether an array is there before a kernel runs."""
+    made = (array.parent or array).cluster
+    if array.is_leaf or made is None:
+        return array.is_leaf
+    made = made.current()
+    return made is not c and order.get(made, len(order)) < order[c]
+
+
+def _is_read(
+    array: Value, u: Value, c: Cluster, order: dict[Cluster, int], clusters: Sequence[Cluster]
+) -> bool:
+    """Whether a step between a kernel and an update reads the array."""
+    between = clusters[order[c] + 1 : order[u.cluster.current()]]
+    for other in between:
+        if id(array) in other.loads:
+            return True
+        if other.form == "host":
+            whole = other.roots[0].parent or other.roots[0]
+            if any(strip_views(x, through=True)[0] is array for x in whole.inputs):
+                return True
+    return False
+
+
+def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
+    """Return whether kernels read an array at other places than they write its update."""
+    for spec in specs:
+        stores = [a for a in spec.accesses if a.store and a.value is home.update]
+        for a in spec.accesses:
+            if a.store or a.value is not home.array:
+                continue
+            same = [s for s in stores if (s.strides, s.offset) == (a.strides, a.offset)]
+            if not same or a.terms:
+                return True
+    return False
