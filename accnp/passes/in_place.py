@@ -1,9 +1,10 @@
 """Updates in place: what is written to a static slice of an array is stored there by the kernel
 that computes it.
 
-In: a fused program, whose literals are the places of updates in each run, and its clusters. Out: the updates that need no step of their own, whose values
-know where they go (`Value.home`). The planner takes the array's memory over, or copies it, before
-the kernel; whether the kernel reads the array at other places than it writes, lowering shows.
+In: a fused program, whose literals are the places of updates in each run, and its clusters. Out:
+the updates that need no step of their own, whose values know where they go (`Value.home`). The
+planner takes the array's memory over, or copies it, before the kernel; whether the kernel reads the
+array at other places than it writes, lowering shows.
 """
 
 from __future__ import annotations
