@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.functions import KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
 
@@ -104,8 +105,16 @@ def _call(name: str, *args: Expr) -> Call:
 
 
 def _operator(name: str, args: Sequence[Expr]) -> Expr:
+    if name == "neg" and number_type(args[0]).kind == "half":
+        return _call(name, *args)
+    args = [_wide(a) for a in args]
     of = _common(name, [number_type(a) for a in args])
     return _call(name, *[converted(a, of) for a in args])
+
+
+def _wide(x: Expr) -> Expr:
+    """A number as operators take it: of half precision as float32."""
+    return Cast(x, F4) if number_type(x).kind == "half" else x
 
 
 def _common(name: str, of: Sequence[DType]) -> DType:
@@ -127,9 +136,14 @@ def _common(name: str, of: Sequence[DType]) -> DType:
 def _function(name: str, args: Sequence[Expr]) -> Expr:
     if name in DTYPES and len(args) == 1:
         return converted(args[0], DTYPES[name])
+    halves = any(number_type(a).kind == "half" for a in args)
     if name == "one":
-        of = dtype(args[0])
+        of = number_type(args[0])
+        if halves:
+            return Cast(Const(1.0, F4), of)
         return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
+    if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
+        args = [_wide(a) for a in args] if name != "select" else args
     if name != "select" and len({dtype(a) for a in args}) > 1:
         args = _alike(args)
     elif name == "select":
@@ -139,7 +153,7 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
 
 def _alike(args: Sequence[Expr]) -> list[Expr]:
     """Operands that differ where one is a literal, as the widest of the highest kind."""
-    kinds = ("bool", "uint", "int", "float")
+    kinds = ("bool", "uint", "int", "half", "float")
     best = max(kinds.index(dtype(a).kind) for a in args)
     same = [number_type(a) for a in args if kinds.index(dtype(a).kind) == best]
     to = max(same, key=lambda d: d.size)

@@ -340,6 +340,27 @@ def test_folds_of_columns(code: str, combine: str):
     assert all(x == found[0] for x in found)
 
 
+@pytest.mark.parametrize("code", ["f2", "e2"])
+def test_half_precision(code: str):
+    text = f"""
+    kernel k(a0: {code}[], a1: f4[], a2: {code}[]) for lo..hi {{
+      for i in lo..hi independent {{
+        let t: {code} = a0[i]
+        let u: {code} = {code}(mul(f4(t), a1[i]))
+        let v: {code} = select(lt(f4(u), 0.5:f4), fmax(u, t), neg(floor(t)))
+        a2[i] = v
+      }}
+    }}
+    """
+    kernel = parse_kernel(text)
+    verify(kernel)
+    assert "vector(" in print_kernel(run_passes(kernel, Target(64), check=True))
+    ways = (by_llvm, by_text, by_numba, None)
+    found = [results(way, kernel, 200, 1, {}, (3, 150))[0].astype("f4") for way in ways]
+    for x in found[1:]:
+        np.testing.assert_array_equal(x, found[0])
+
+
 # Two passes over rows: folds of what is loaded, stored and computed; the last pass normalises.
 PASSES = """
 kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from accnp.compiler.llvm.registers import join_parts, split_parts
+from accnp.compiler.loops.functions import KEEPS
 from accnp.compiler.loops.types import C8, F4, DType, Type
 from accnp.kernels.math.ir import F32, F64, V
 
@@ -41,12 +42,6 @@ class Intrinsic(NamedTuple):
 
 TABLE: dict[str, Intrinsic] = {}
 
-# Of operands of half precision these make a number of half precision: there is nothing to round.
-_KEEPS = frozenset(
-    """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
-    join_max join_min""".split()  # noqa: SIM905
-)
-
 
 def define(name: str, arity: int, rule: Rule, halves: bool = False, acts: bool = False) -> None:
     """Add a function to the table."""
@@ -66,7 +61,7 @@ def resolve(name: str, of: tuple[Type, ...]) -> Resolved | None:
     if resolved is None:
         return None
     result, params, emit = resolved
-    if name in _KEEPS and len(small) == 1 and {t for t in of if t.kind != "bool"} == small:
+    if name in KEEPS and len(small) == 1 and {t for t in of if t.kind != "bool"} == small:
         (result,) = small
     return result, params, emit
 

@@ -14,7 +14,10 @@ import numpy as np
 
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, part_of
 
-__all__ = ["ALLOCATE", "FUNCTIONS", "INFIX", "Function", "has_vector_form", "identity", "result_of"]
+__all__ = [
+    "ALLOCATE", "FUNCTIONS", "INFIX", "KEEPS", "Function", "has_vector_form", "identity",
+    "result_of",
+]  # fmt: skip
 
 Rule = Callable[[Sequence[DType]], DType | None]
 Reference = Callable[..., Any]
@@ -72,6 +75,19 @@ INFIX = {
     "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^",
     "shl": "<<", "shr": ">>", "floor_quotient": "//", "floor_remainder": "%",
 }  # fmt: skip
+
+
+def _or_half(rule: Rule) -> Rule:
+    """The same, or operands of one type of half precision."""
+    halves = _same("half")
+    return lambda of: rule(of) or halves(of)
+
+
+# Functions of numbers of half precision whose results are such numbers: there is nothing to round.
+KEEPS = frozenset(
+    """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
+    join_max join_min""".split()  # noqa: SIM905
+)
 
 
 def _erf(x: Any) -> Any:
@@ -190,6 +206,11 @@ FUNCTIONS |= {
         "exp_difference": lambda x, y: np.exp(x - y),
     }.items()
 }
+
+
+for _name in KEEPS & FUNCTIONS.keys() - {"select"}:
+    _function = FUNCTIONS[_name]
+    FUNCTIONS[_name] = _function._replace(rule=_or_half(_function.rule))
 
 
 def result_of(name: str, of: Sequence[DType]) -> DType | None:

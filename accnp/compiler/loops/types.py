@@ -76,8 +76,8 @@ DTYPES = {
 B1, I4, I8, U4, U8, F4, F8, C8, C16 = (
     DTYPES[t] for t in ("b1", "i4", "i8", "u4", "u8", "f4", "f8", "c8", "c16")
 )
-# Kernels of half precision and of complex numbers come from texts so far.
-_OF_NUMPY = {d.numpy: d for d in DTYPES.values() if d.kind not in ("half", "complex")}
+# Kernels of complex numbers come from texts so far.
+_OF_NUMPY = {d.numpy: d for d in DTYPES.values() if d.kind != "complex"}
 
 
 def dtype_of(dtype: np.dtype) -> DType | None:

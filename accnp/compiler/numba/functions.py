@@ -23,6 +23,7 @@ from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
+from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
@@ -37,6 +38,8 @@ NUMBA_TYPES: dict[str, Any] = {
     **{t: getattr(types, f"uint{8 * d.size}") for t, d in DTYPES.items() if d.kind == "uint"},
     "f4": types.float32,
     "f8": types.float64,
+    "f2": F2,
+    "e2": E2,
 }
 _OF = {n: DTYPES[t] for t, n in NUMBA_TYPES.items()}
 

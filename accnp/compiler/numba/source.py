@@ -229,8 +229,8 @@ class _Printer:
 
 
 def _is_widened(x: Call) -> bool:
-    """Whether an operator of Numba gives a wider integer."""
-    return x.dtype.kind in ("int", "uint") and x.dtype.size < 8
+    """Whether an operator of Numba gives a wider number."""
+    return x.dtype.kind == "half" or (x.dtype.kind in ("int", "uint") and x.dtype.size < 8)
 
 
 def function_of(b: Buffer) -> str:

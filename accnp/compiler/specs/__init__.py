@@ -6,7 +6,7 @@ constant only where it is 0 or 1, so one kernel serves all shapes of a layout. S
 exception: their sizes are part of the kernel.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
-one function that adds its loops. What is covered so far, of bools, integers, float32 and float64:
+one function that adds its loops. What is covered so far, of all types but complex numbers:
 maps and folds whose operands lie along the rows, folds in rows (in several passes), in chunks, or
 in columns. Operands of maps, and of folds in one pass, may lie across the rows.
 """
@@ -24,7 +24,7 @@ from accnp.compiler.specs.picks import add_picks
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.statements import Statements
-from accnp.ir.kernel import KernelSpec
+from accnp.ir.kernel import KernelSpec, is_half
 
 __all__ = ["build"]
 
@@ -41,6 +41,8 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """
     if spec.fastmath:
         raise Unsupported("approximate functions")
+    if any(f.dtype.kind not in "biuf" or is_half(f.dtype) for p in spec.phases for f in p.folds):
+        raise Unsupported("folds of numbers of half precision")
     add = _FORMS[spec.form]
     if is_picked(spec):
         add = add_picks
