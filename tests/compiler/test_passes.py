@@ -329,6 +329,25 @@ def test_short_loops_that_stay():
     assert "for j in 0:i8..3:i8 independent vector(4, tail) {" in found
 
 
+@pytest.mark.parametrize(
+    ("outer", "place", "is_row"),
+    [
+        ("lo..hi", "<3*i + 1*j + 0>", True),  # the rows may become vectors
+        ("0:i8..9:i8", "<3*i + 1*j + 0>", False),
+        ("lo..hi", "j", False),  # a few columns
+    ],
+)
+def test_rows_of_independent_steps(outer: str, place: str, is_row: bool):
+    text = f"""
+    kernel k(a: f4[], y: f4[]) for lo..hi {{
+      for i in {outer} {{
+        for j in 0:i8..3:i8 independent {{ y[{place}] = a[<3*i + 1*j + 0>] }}
+      }}
+    }}
+    """
+    assert ("for j" not in print_kernel(unroll(parse_kernel(text)))) == is_row
+
+
 def test_memory_that_is_written_is_read_again():
     text = """
     kernel k(a: f4[], y: f4[]) for lo..hi {

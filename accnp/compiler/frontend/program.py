@@ -17,6 +17,8 @@ from accnp.compiler.llvm.lower import write_function
 from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
 from accnp.compiler.loops.types import DTYPES, I8, Pointer, Type
 from accnp.compiler.loops.visiting import statements
+from accnp.compiler.passes.find_independent import find_independent
+from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.pipeline import Target, run_passes
 
 __all__ = ["Unsupported", "lower_source", "read_source"]
@@ -117,8 +119,14 @@ def lower_source(
         separate += [] if inline else [t.call]
         linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
     facts = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
-    made = write_function(run_passes(kernel, target, check=check), target.vector_bytes)
+    made = write_function(_after_passes(kernel, target, check), target.vector_bytes)
     return made.text(attributes, facts), linked, separate
+
+
+def _after_passes(kernel: Kernel, target: Target, check: bool) -> Kernel:
+    """A kernel after the passes. The loops of a source do not say which steps are independent, and
+    those of few independent steps become one vector instead of being written out."""
+    return run_passes(find_independent(inline_indices(kernel)), target, check=check)
 
 
 def _callee(
@@ -131,7 +139,7 @@ def _callee(
         isinstance(s, Run) and (s.first, s.last) == (Const(0, I8), Const(1, I8)) for s in here
     )
     target = Target(0) if once else target
-    made = write_function(run_passes(kernel, target, check=check), target.vector_bytes)
+    made = write_function(_after_passes(kernel, target, check), target.vector_bytes)
     shared = any(isinstance(s, Share) for s in here)
     inline = made.callee(attributes, True, shared) if short else ""
     call = made.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")

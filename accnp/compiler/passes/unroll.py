@@ -1,13 +1,13 @@
 """Write out loops of a few steps, whose number is known, so that the loops around them can become
 vector code.
 
-Loops of independent steps stay: these are one vector. Stores come last, behind the loads of all
+Loops of independent steps stay if they are one vector. Stores come last, behind the loads of all
 steps, and what several steps compute is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from accnp.compiler.loops.builder import affine
 from accnp.compiler.loops.ir import (
@@ -42,26 +42,55 @@ MOST = 16  # steps
 
 def unroll(kernel: Kernel) -> Kernel:
     """Return a kernel without loops of a known, small number of steps."""
-    if not any(isinstance(s, For) and _count(s) for s in statements(kernel.body)):
+    rows = _in_rows(kernel)
+    if not any(isinstance(s, For) and _count(s, rows) for s in statements(kernel.body)):
         return kernel
     names = names_of(kernel)
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
         if not isinstance(s, For) or not all(isinstance(x, Let | Store) for x in s.body):
             return None
-        if not _count(s):
+        if not _count(s, rows):
             return [s._replace(body=_reused(s))]
         return _written_out(s, names)
 
     return kernel._replace(body=replace_loops(kernel.body, change))
 
 
-def _count(s: For) -> int:
+def _count(s: For, rows: Set[Var]) -> int:
     """The steps of a loop that is to be written out, else 0."""
     if not isinstance(s.start, Const) or not isinstance(s.stop, Const) or s.vector is not None:
         return 0
     count = len(range(int(s.start.value), int(s.stop.value), s.step))
-    return count if count <= MOST and not s.independent else 0
+    return count if count <= MOST and (s.index in rows or not _is_vector(s)) else 0
+
+
+def _in_rows(kernel: Kernel) -> set[Var]:
+    """The indices of loops of known length which are the row that each step of a loop does, of as
+    many steps as there are: that one may become vectors."""
+    found: set[Var] = set()
+    for s in statements(kernel.body):
+        if not isinstance(s, For) or isinstance(s.stop, Const) or s.carried:
+            continue
+        inner = [x for x in s.body if isinstance(x, For) and isinstance(x.stop, Const)]
+        below = [x for loop in inner for x in loop.body]
+        rest = [x for x in s.body if x not in inner]
+        if not inner or not all(isinstance(x, Let | Store) for x in (*below, *rest)):
+            continue
+        every = (*below, *rest)
+        places = [x.index for x in every if isinstance(x, Store)]
+        if all(s.index in subexpressions(x) for x in places):
+            found |= {x.index for x in inner}
+    return found
+
+
+def _is_vector(s: For) -> bool:
+    """Whether the steps of a loop are the lanes of a vector: they are independent, and write
+    elements beside each other."""
+    places = [x.index for x in s.body if isinstance(x, Store)]
+    return s.independent and all(
+        x == s.index or (isinstance(x, Index) and (s.index, 1) in x.terms) for x in places
+    )
 
 
 def _written_out(s: For, names: set[str]) -> list[Stmt]:

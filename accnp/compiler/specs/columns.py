@@ -8,9 +8,11 @@ step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from accnp.codegen.columns import is_straight, tile_width
+from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator, condition
 from accnp.codegen.short import DEAR, LANES, in_lanes
 from accnp.codegen.tiles import WIDE, across
@@ -21,7 +23,7 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.squares import begin_tile, join_squares, tiles_of_rows
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.kernel import BLOCK, ROWS
+from accnp.ir.kernel import BLOCK, ROWS, Access
 
 __all__ = ["add_columns", "add_short_columns"]
 
@@ -32,8 +34,8 @@ def add_columns(made: Statements) -> None:
     """Each step folds over all reduced indices for one tile of inner indices."""
     spec, b, out = made.spec, made.b, made.out
     inner = made.along
-    if any(a.store and a.strides[inner] != 1 for a in spec.accesses):
-        raise Unsupported("strides")
+    if not _are_adjacent(spec.phases[0].stores, inner):
+        raise Unsupported("stores that are apart")
     turned = None
     if len(spec.reduced) == 1:
         turned = across(spec, inner, made.of_reduced)
@@ -75,6 +77,7 @@ def _tile(
     """Fold some columns from one on; `vectors` says whether they are done side by side, and
     `turned` the axis along which operands lie."""
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
+    made.out.tiny = partial(generate, spec, tiny=True)
     (phase,) = spec.phases
     totals = [
         b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
@@ -98,7 +101,8 @@ def _tile(
             for total, part, f in zip(totals, sums, phase.folds, strict=True):
                 more = converted(Load(part, j), total.dtype)
                 b.store(total, j, joined(f.combine, Load(total, j), more))
-    with b.loop("j", _ZERO, m, independent=vectors) as steps:
+    adjacent = vectors and _are_adjacent(phase.row_stores, inner)
+    with b.loop("j", _ZERO, m, independent=adjacent) as steps:
         here = {**index, inner: _column(begin, steps.index)}
         for total, f in zip(totals, phase.folds, strict=True):
             value = converted(Load(total, steps.index), covered(f.dtype))
@@ -106,6 +110,11 @@ def _tile(
         for s in phase.row:
             made.statement(s, here)
         made.stores(phase.row_stores, here)
+
+
+def _are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
+    """Whether elements beside each other along an axis are written beside each other."""
+    return all(a.strides[d] == 1 for a, _ in stores)
 
 
 def _column(begin: Var | Const, j: Var) -> Place:

@@ -35,8 +35,7 @@ def add_short(made: Statements) -> None:
     stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
     if any(not 0 <= step <= LANES for step in stores):
         raise Unsupported("rows of a part of an array, which lie apart")
-    if made.outer > 1:  # runs of a few rows are written out as text only
-        made.out.tiny = partial(generate, spec, tiny=True)
+    made.out.tiny = partial(generate, spec, tiny=True)
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
     short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
