@@ -420,7 +420,8 @@ def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception
 def _lowered_source(
     source: str, name: str, signature: tuple[str, ...], callees: Callees
 ) -> tuple[str, list[str], list[str]] | None:
-    """The LLVM texts of a source in restricted Python; None for what only Numba can type."""
+    """The LLVM texts of a source in restricted Python; None for what only Numba can type, or
+    says what is wrong with."""
     program = imported("accnp.compiler.frontend.program")
     objects = _objects()
     target = imported("accnp.compiler.pipeline").Target(objects.LANE_BYTES)
@@ -428,7 +429,7 @@ def _lowered_source(
         return program.lower_source(
             source, name, signature, callees, target, objects.ENTRY_ATTRIBUTES, config.enable_checks
         )
-    except program.Unsupported:
+    except (program.Unsupported, SyntaxError):
         return None
 
 
