@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import random
 import subprocess
 import sys
@@ -11,17 +12,19 @@ import textwrap
 import numpy as np
 import pytest
 
+from accnp.api.kernels.texts import scalar_text
 from accnp.compiler.formulas import Unsupported
+from accnp.compiler.frontend.functions import result_type
 from accnp.compiler.frontend.program import lower_source, read_source
 from accnp.compiler.loops import interpreter
-from accnp.compiler.loops.ir import For, Share, While
+from accnp.compiler.loops.ir import For, Let, Share, Store, While
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
-from accnp.kernels import plain
+from accnp.kernels import library, plain
 from accnp.runtime import loader, objects
 from tests.compiler.running import WIDTH, launched
 
@@ -420,6 +423,52 @@ def test_a_kernel_calls_others():
     del kept
 
 
+def piecewise(x, y):
+    if x > y:
+        return math.sin(x) * 2
+    z = max(x, y) ** 3 - abs(y)
+    if -1 < z < 1 and x != 0:
+        z += math.pi
+    else:
+        w = z if z > 2 else -z
+        z = np.sqrt(w) + helper(x)
+    return z
+
+
+def helper(x):
+    n = int(x * 4) % 3
+    return x / (n + 1) if n != 1 else float(n)
+
+
+def test_functions_of_users_are_part_of_kernels():
+    r = np.random.default_rng(0)
+    x, y = r.normal(size=(2, 300)) * 2
+    mark = scalar_text(piecewise)
+    source = f"""
+def kernel(lo, hi, x, y, out):
+    for i in range(lo, hi):
+        out[i] = {mark}(x[i], y[i])
+"""
+    kernel = read(source, (x, y, x))
+    (loop,) = [s for s in statements(kernel.body) if isinstance(s, For)]
+    assert all(isinstance(s, Let | Store) for s in loop.body)
+    found = by_llvm(source, kernel, (x, y, np.zeros(300)), (0, 300))[2]
+    want = [piecewise(a, b) for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(found, want, rtol=1e-14)
+    assert result_type(mark, [np.dtype(np.float64)] * 2) == np.float64
+    assert result_type(scalar_text(helper), [np.dtype(np.float64)]) == np.float64
+
+
+def loops(x):
+    while x > 1:
+        x = x / 2
+    return x
+
+
+def test_functions_that_need_numba():
+    assert result_type(scalar_text(loops), [np.dtype(np.float64)]) is None
+
+
 PROGRAM = """
 import sys
 import numpy as np
@@ -449,6 +498,16 @@ def test_kernels_of_operations_compile_without_numba(tmp_path):
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("name", [*library.SIGNATURES])
+def test_library_kernels_are_read(name, width):
+    kernel, others = read_source(library.source(name, width), name, library.SIGNATURES[name])
+    assert not others
+    verify(kernel)
+    assert parse_kernel(print_kernel(kernel)) == kernel
+    verify(run_passes(kernel, Target(width)))
 
 
 def test_loops_of_conditions_are_read_as_such():

@@ -56,10 +56,12 @@ class ScalarFunction:
         key = (*kinds, dtypes.canonicalize_dtype(np.float64))
         found = self.found.get(key)
         if found is None:
-            compiled = importlib.import_module("accnp.runtime.user_functions")
-            said = compiled.scalar_result(
-                self.python, self.mark, self.of, [computed(k) for k in kinds]
-            )
+            given = [computed(k) for k in kinds]
+            frontend = importlib.import_module("accnp.compiler.frontend.functions")
+            said = frontend.result_type(self.mark, given)
+            if said is None:
+                compiled = importlib.import_module("accnp.runtime.user_functions")
+                said = compiled.scalar_result(self.python, self.mark, self.of, given)
             found = self.declared or dtypes.canonicalize_dtype(said)
             self.found[key] = found
         return found

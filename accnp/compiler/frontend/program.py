@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from accnp.codegen.definitions import with_definitions
 from accnp.compiler.formulas import Unsupported
 from accnp.compiler.frontend.source import read_kernel
 from accnp.compiler.frontend.syntax import functions_of
@@ -51,15 +52,17 @@ def read_source(
     Unsupported
         If the source is beyond the language.
     """
-    trees = functions_of(source)
+    trees = functions_of(with_definitions(source))
     if name not in trees:
         raise Unsupported("a source without its kernel")
+    kernels = {name, *[callee for callee, _ in callees]}
+    functions = {n: tree for n, tree in trees.items() if n not in kernels}
     known: list[Callee] = []
     made = []
     for callee, its in callees:
-        made.append(read_kernel(trees[callee], its, known, trees))
+        made.append(read_kernel(trees[callee], its, known, functions))
         known.append(Callee(callee, tuple([_type(t) for t in its])))
-    return read_kernel(trees[name], signature, known, trees), made
+    return read_kernel(trees[name], signature, known, functions), made
 
 
 def _type(token: str) -> Type:

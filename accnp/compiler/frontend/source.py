@@ -11,9 +11,10 @@ functions such as `stack_f4()` and `heap_f4(n)`. Operators have the types that N
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from accnp.compiler.formulas import Unsupported
+from accnp.compiler.frontend.functions import BINARY, COMPARE, write_call
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
 from accnp.compiler.frontend.liveness import Liveness, assigned
 from accnp.compiler.frontend.operators import (
@@ -61,14 +62,6 @@ from accnp.compiler.loops.verifier import RESERVED
 
 __all__ = ["read_kernel"]
 
-_BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
-    ast.FloorDiv: "floor_quotient", ast.Mod: "floor_remainder",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
-}  # fmt: skip
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-}  # fmt: skip
 _Values = dict[str, Expr | Buffer]
 _ZERO, _ONE = Const(0, I8), Const(1, I8)
 
@@ -77,7 +70,7 @@ def read_kernel(
     tree: ast.FunctionDef,
     signature: Sequence[str],
     callees: Sequence[Callee] = (),
-    others: Collection[str] = (),
+    functions: Mapping[str, ast.FunctionDef] | None = None,
 ) -> Kernel:
     """Return the kernel of a function.
 
@@ -90,15 +83,16 @@ def read_kernel(
     callees : sequence of Callee, optional
         Kernels that it may call, as `name(first, last, ...)`, and whose steps threads may share, as
         `spread(name, sharer, team, helpers, count, chunk, ...)`.
-    others : collection of str, optional
-        The names of functions that it must not call.
+    functions : mapping of str to ast.FunctionDef, optional
+        The functions of the source; those that are no kernels are functions of numbers, which it
+        may call.
 
     Raises
     ------
     Unsupported
         If the function is beyond the language.
     """
-    return _Reader(tree, signature, callees, others).kernel()
+    return _Reader(tree, signature, callees, functions or {}).kernel()
 
 
 class _Reader:
@@ -107,12 +101,12 @@ class _Reader:
         tree: ast.FunctionDef,
         signature: Sequence[str],
         callees: Sequence[Callee],
-        others: Collection[str],
+        functions: Mapping[str, ast.FunctionDef],
     ) -> None:
         self.tree = tree
         self.callees = {c.name: c for c in callees}
         self.called: dict[str, Callee] = {}
-        self.others = {*others} - self.callees.keys()
+        self.functions = functions
         self.liveness = Liveness(tree)
         self.blocks: list[list[Stmt]] = [[]]
         self.used: set[str] = {n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED
@@ -490,7 +484,7 @@ class _Reader:
         if isinstance(x, ast.BinOp):
             return self.binary(x.op, self.expr(x.left), self.expr(x.right))
         if isinstance(x, ast.Compare) and len(x.ops) == 1:
-            op = _COMPARE.get(type(x.ops[0]))
+            op = COMPARE.get(type(x.ops[0]))
             if op is None:
                 raise Unsupported(type(x.ops[0]).__name__)
             return compared(op, self.expr(x.left), self.expr(x.comparators[0]))
@@ -511,7 +505,7 @@ class _Reader:
         raise Unsupported(type(x).__name__)
 
     def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
-        name = _BINARY.get(type(op))
+        name = BINARY.get(type(op))
         if name is None:
             raise Unsupported(type(op).__name__)
         of_size = name == "floor_quotient" and isinstance(y, Var) and y in self.sizes
@@ -550,7 +544,7 @@ class _Reader:
         return call(attribute, z)
 
     def arguments(self, x: ast.Call) -> tuple[str, list[Expr]]:
-        if not isinstance(x.func, ast.Name) or x.keywords or x.func.id in self.others:
+        if not isinstance(x.func, ast.Name) or x.keywords:
             raise Unsupported(f"a call of {ast.unparse(x.func)}")
         if x.func.id in self.values:
             raise Unsupported(f"a call of the variable {x.func.id}")
@@ -561,6 +555,8 @@ class _Reader:
             z = self.expr(x.func.value)
             return call("conj", z) if number_type(z).kind == "complex" else z
         function, args = self.arguments(x)
+        if function in self.functions:
+            return write_call(function, args, self.functions, self.let)
         if function == "asked":
             return Call("asked", (), I8)
         if function == "at":
