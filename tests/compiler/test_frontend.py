@@ -431,7 +431,7 @@ def piecewise(x, y):
         z += math.pi
     else:
         w = z if z > 2 else -z
-        z = np.sqrt(w) + helper(x)
+        z = np.sqrt(abs(w)) + helper(x)
     return z
 
 
