@@ -194,7 +194,10 @@ def fresh_name(name: str, kernel: Kernel) -> str:
 
 def unlike(name: str, taken: Set[str]) -> str:
     """Return a name that is not taken: this one, or with a number behind it."""
-    return next(n for n in (name, *[f"{name}_{k}" for k in range(len(taken))]) if n not in taken)
+    found, k = name, 0
+    while found in taken:
+        found, k = f"{name}_{k}", k + 1
+    return found
 
 
 def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:

@@ -18,6 +18,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    Memory,
     Reduce,
     Stmt,
     Store,
@@ -37,7 +38,7 @@ from accnp.compiler.loops.visiting import (
 
 __all__ = ["unroll"]
 
-MOST = 16  # steps
+MOST, STATEMENTS = 16, 1024  # steps, and statements in all
 
 
 def unroll(kernel: Kernel) -> Kernel:
@@ -62,7 +63,8 @@ def _count(s: For, rows: Set[Var]) -> int:
     if not isinstance(s.start, Const) or not isinstance(s.stop, Const) or s.vector is not None:
         return 0
     count = len(range(int(s.start.value), int(s.stop.value), s.step))
-    return count if count <= MOST and (s.index in rows or not _is_vector(s)) else 0
+    few = count <= MOST and count * len(s.body) <= STATEMENTS
+    return count if few and (s.index in rows or not _is_vector(s)) else 0
 
 
 def _in_rows(kernel: Kernel) -> set[Var]:
@@ -137,6 +139,7 @@ def _reused(s: For) -> tuple[Stmt, ...]:
     """The statements of a loop, which compute nothing twice."""
     known: dict[Var, Expr] = {}
     computed: dict[Expr, Var] = {}
+    loaded: dict[Memory, list[Expr]] = {}  # what of it depends on memory
     found: list[Stmt] = []
     for x in s.body:
         new = map_statement(x, lambda e: _replaced(e, known))
@@ -146,14 +149,14 @@ def _reused(s: For) -> tuple[Stmt, ...]:
                 known[new.var] = before
                 continue
             computed[new.value] = new.var
+            for p in subexpressions(new.value):
+                if isinstance(p, Load):
+                    loaded.setdefault(p.buffer, []).append(new.value)
         elif isinstance(new, Store):
-            computed = {e: v for e, v in computed.items() if not _reads(e, new)}
+            for e in loaded.pop(new.buffer, ()):
+                computed.pop(e, None)
         found.append(new)
     return tuple(found)
-
-
-def _reads(x: Expr, s: Store) -> bool:
-    return any(isinstance(p, Load) and p.buffer == s.buffer for p in subexpressions(x))
 
 
 def _replaced(x: Expr, known: Mapping[Var, Expr]) -> Expr:
