@@ -225,6 +225,9 @@ class Planner:
                 v.home = None
                 self.kernel(c)
                 return
+        moved, homes = spec_bytes(every), [v.home for v in c.roots if v.home is not None]
+        for spec in every if homes else ():
+            imported("accnp.passes.in_place").read_updates(homes, spec)
         self.check(every)
         single = len(groups) == len(groups[0]) == 1
         if single and not self.body and self.plan.device is None:
@@ -234,17 +237,15 @@ class Planner:
             if single
             else imported("accnp.codegen.cells").generate_cells(groups)
         )
-        step = self.launch(text, c, spec_bytes(every))
+        step = self.launch(text, c, moved)
         if single:
             step.past = past_caches(groups[0][0], step)
             if not config.kernel_overrides:  # an edited kernel may read at other places
                 step.alike = [self.slot(v) for v in same_places(groups[0][0])]
         else:
             step.past = parts_past_caches(every, step)
-        if any(v.home for v in c.roots):
+        if homes:
             step.past, step.alike = ((), ()), []
-            if not config.kernel_overrides:
-                step.updated = {self.slot(v.home.array) for v in c.roots if v.home}
         self.ends(text)
 
     def fetch(self, spec: KernelSpec) -> None:
@@ -535,7 +536,7 @@ class Planner:
     def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
         """Let a kernel update a buffer in place where it is not visible elsewhere: made by a kernel
         of this plan (a host step may return shared memory), last used here, and not read here."""
-        kept = {s for s, _ in step.pointers} - step.updated | set(self.plan.output_slots)
+        kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
         taken = []
         for slot, source, n, _ in step.takes:
             over = source in mine and last[source] is step and source not in kept

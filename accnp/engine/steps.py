@@ -62,7 +62,7 @@ class KernelStep:
     __slots__ = (
         "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
         "grain", "ints", "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text",
-        "updated", "work",
+        "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -79,7 +79,6 @@ class KernelStep:
         # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
         # over the buffer).
         self.takes: list[tuple[int, int, int, bool]] = []
-        self.updated: set[int] = set()  # slots that it reads only where it writes their updates
         self.copied: dict[int, str] = {}  # of slots that take over none: why
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None

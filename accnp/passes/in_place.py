@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from accnp.ir.kernel import KernelSpec
+from accnp.ir.kernel import Access, KernelSpec
 from accnp.passes.clusters import Cluster
 from accnp.passes.program import Program, Value
 from accnp.passes.spaces import NATIVE, is_one_value, keeps_order, strip_views
 from accnp.primitives.views import contiguous
 
-__all__ = ["Home", "place_updates", "reads_elsewhere"]
+__all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]
 
 
 class Home(NamedTuple):
@@ -110,12 +110,37 @@ def _is_read(
 
 def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
     """Return whether kernels read an array at other places than they write its update."""
-    for spec in specs:
-        stores = [a for a in spec.accesses if a.store and a.value is home.update]
+    loads = [(spec, a) for spec in specs for a in spec.accesses if a.value is home.array]
+    return any(not a.store and _written_at(spec, home, a) is None for spec, a in loads)
+
+
+def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
+    """Let a kernel read arrays through the pointers to their updates, which start with their
+    values. Compilers are told that pointers never meet, so two of them for memory that is taken
+    over would let a loop around the kernel read old values."""
+    found: dict[int, Access] = {}
+    for home in homes:
         for a in spec.accesses:
-            if a.store or a.value is not home.array:
-                continue
-            same = [s for s in stores if (s.strides, s.offset) == (a.strides, a.offset)]
-            if not same or a.terms:
-                return True
-    return False
+            if a.value is home.array and not a.store and id(a) not in found:
+                there = _written_at(spec, home, a)
+                assert there is not None, "a kernel reads an array beside its update"
+                found[id(a)] = there
+    for s in (
+        *spec.scalars,
+        *spec.row_head,
+        *[s for phase in spec.phases for s in (*phase.full, *phase.row)],
+    ):
+        if s.access is not None:
+            s.access = found.get(id(s.access), s.access)
+    spec.accesses = [a for a in spec.accesses if id(a) not in found]
+    for k, a in enumerate(spec.accesses):
+        a.number = k
+
+
+def _written_at(spec: KernelSpec, home: Home, load: Access) -> Access | None:
+    """The store of an update at the places of a load; None if there is none."""
+    for a in spec.accesses:
+        same = (a.strides, a.offset, a.dtype) == (load.strides, load.offset, load.dtype)
+        if a.store and a.value is home.update and same and not load.terms:
+            return a
+    return None

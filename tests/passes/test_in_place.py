@@ -176,3 +176,25 @@ def test_places_of_recorded_programs_may_differ():
         want = np.arange(6.0, dtype="f4")
         want[i : i + 2] = np.asarray(jnp.sin(y[:2]) * 2)
         np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "u1"])
+@pytest.mark.parametrize("key", [(slice(1, None), 0), (slice(0, 2), slice(0, 2)), (1, slice(1, 3))])
+def test_a_loop_reads_what_its_last_step_has_written(key, dtype):
+    """LLVM took a load of the array out of the loop, for the store went through another pointer."""
+    x = (np.arange(15).reshape(5, 3) % 3 + 1).astype(dtype)
+    loop = jnp.jit(lambda x: lax.fori_loop(0, 4, lambda _, x: x.at[key].set(x[key] + x[key]), x))
+    want = x.copy()
+    want[key] *= 16
+    np.testing.assert_array_equal(loop(x), want)
+
+
+def test_a_kernel_has_one_pointer_to_what_it_updates():
+    x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
+    f = lambda x, y: (x.at[1:-1].set(x[1:-1] + y[1:-1]), x[1:-1] * 2)  # noqa: E731
+    (step,) = steps_of(f, x, y)
+    ((update, array, *_),) = step.takes
+    used = [slot for slot, _ in step.pointers]
+    assert (used.count(update), used.count(array)) == (1, 0)
+    for got, want in zip(jnp.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)), strict=True):
+        np.testing.assert_array_equal(got, want)
