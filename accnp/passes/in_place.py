@@ -48,7 +48,7 @@ def place_updates(
         v = u.inputs[1]
         while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
             v = v.inputs[0]
-        c = v.cluster.current() if v.cluster is not None else None
+        c = _cluster_of(v)
         if c not in order or c in apart or uses[id(v)] != 1 or not _is_map_of(c, v):
             continue
         array, views = strip_views(u.inputs[0], through=True)
@@ -64,6 +64,11 @@ def _is_map_of(c: Cluster, v: Value) -> bool:
     """Whether a value is one that a single nest of loops stores element by element."""
     stores = c.form == "map" and not c.cuts and v in c.roots and v.role == "full"
     return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
+
+
+def _cluster_of(v: Value) -> Cluster | None:
+    """The cluster that stores a value; None for one that shares the memory of another."""
+    return None if v.cluster is None or v.role == "alias" else v.cluster.current()
 
 
 def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
@@ -86,11 +91,10 @@ def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
 
 def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
     """Whether an array is there before a kernel runs."""
-    made = (array.parent or array).cluster
-    if array.is_leaf or made is None:
-        return array.is_leaf
-    made = made.current()
-    return made is not c and order.get(made, len(order)) < order[c]
+    if array.is_leaf:
+        return True
+    made = _cluster_of(array.parent or array)
+    return made in order and made is not c and order[made] < order[c]
 
 
 def _is_read(

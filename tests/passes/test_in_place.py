@@ -198,3 +198,17 @@ def test_a_kernel_has_one_pointer_to_what_it_updates():
     assert (used.count(update), used.count(array)) == (1, 0)
     for got, want in zip(jnp.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2)])
+def test_values_that_share_memory_with_others(shape):
+    """What a barrier gives is stored in the memory of its operand."""
+    x, y = np.arange(9.0, dtype="f4"), np.ones(2, "f4")
+
+    def f(x, y):
+        made, other = lax.optimization_barrier(((y + 1).reshape(shape), x * 2))
+        return other.at[1:3].set(made.reshape(2)).at[4:6].set(other[:2] * y)
+
+    want = x * 2
+    want[1:3], want[4:6] = 2, [0, 2]
+    np.testing.assert_array_equal(jnp.jit(f)(x, y), want)
