@@ -52,7 +52,7 @@ def unroll(kernel: Kernel) -> Kernel:
         if not isinstance(s, For) or not all(isinstance(x, Let | Store) for x in s.body):
             return None
         if not _count(s, rows):
-            return [s._replace(body=_reused(s))]
+            return [_reused(s)]
         return _written_out(s, names)
 
     return kernel._replace(body=replace_loops(kernel.body, change))
@@ -135,8 +135,8 @@ def _parts(s: Stmt) -> list[Expr]:
     return [p for x in expressions(s) for p in subexpressions(x)]
 
 
-def _reused(s: For) -> tuple[Stmt, ...]:
-    """The statements of a loop, which compute nothing twice."""
+def _reused(s: For) -> For:
+    """A loop whose statements compute nothing twice."""
     known: dict[Var, Expr] = {}
     computed: dict[Expr, Var] = {}
     loaded: dict[Memory, list[Expr]] = {}  # what of it depends on memory
@@ -156,7 +156,8 @@ def _reused(s: For) -> tuple[Stmt, ...]:
             for e in loaded.pop(new.buffer, ()):
                 computed.pop(e, None)
         found.append(new)
-    return tuple(found)
+    carried = [c._replace(following=_replaced(c.following, known)) for c in s.carried]
+    return s._replace(body=tuple(found), carried=tuple(carried))
 
 
 def _replaced(x: Expr, known: Mapping[Var, Expr]) -> Expr:
