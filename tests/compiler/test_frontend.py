@@ -186,6 +186,37 @@ def test_while_break_and_ways_that_meet():
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("test", ["k > 4", "not k > 4"])
+def test_what_is_assigned_where_the_other_way_leaves_the_loop(test):
+    ways = ["break", "k += 2\n        s = s * x[k] + k"]
+    first, other = ways if test == "k > 4" else reversed(ways)
+    source = f"""
+def kernel(lo, hi, x, out):
+    k = 0
+    s = 1.0
+    while True:
+        if {test}:
+            {first.replace("        ", "            ")}
+        else:
+            {other.replace("        ", "            ")}
+        out[k] = s
+    out[0] = s
+"""
+    check(source, np.arange(1.0, 9.0), np.zeros(8))
+
+
+def test_a_loop_hands_on_what_an_unrolled_loop_gives():
+    source = """
+        def kernel(lo, hi, x, out, n):
+            t = 1.5
+            for _ in range(n):
+                for j in range(5):
+                    t = x[j] - t
+            out[0] = t
+        """
+    check(source, np.arange(1.0, 9.0), np.zeros(1), 3)
+
+
 def test_loops_down_and_by_steps_that_are_not_known():
     check(
         """

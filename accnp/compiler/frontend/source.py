@@ -283,11 +283,16 @@ class _Reader:
             return
         then, values = self.inside(s.body)
         orelse, others = self.inside(s.orelse)
-        for body, other in ((then, others), (orelse, values)):
-            if body and isinstance(body[-1], Break):  # the other way is the only one
-                self.values = other
-                self.add(If(test, then, orelse))
-                return
+        leaves, other_leaves = (bool(b) and isinstance(b[-1], Break) for b in (then, orelse))
+        if leaves and other_leaves:
+            self.add(If(test, then, orelse))
+            return
+        if leaves or other_leaves:  # the other way goes on, with what it has assigned
+            self.add(If(test, then, ()) if leaves else If(call("not", test), orelse, ()))
+            for other in orelse if leaves else then:
+                self.add(other)
+            self.values = others if leaves else values
+            return
         joined = []
         changed = assigned([*s.body, *s.orelse])
         for name in sorted(changed):
