@@ -217,6 +217,17 @@ def test_a_loop_hands_on_what_an_unrolled_loop_gives():
     check(source, np.arange(1.0, 9.0), np.zeros(1), 3)
 
 
+@pytest.mark.parametrize("place", ["(i + i) & 7", "(i + k) & 7", "(3 * i + 2 * k) & 7", "i + k"])
+def test_indices_that_move_with_the_loop_twice(place):
+    source = f"""
+def kernel(lo, hi, x, out):
+    for i in range(lo, hi):
+        k = i + 1
+        out[i] = x[{place}]
+"""
+    check(source, np.arange(1.0, 99.0), np.zeros(40), steps=(0, 40))
+
+
 def test_loops_down_and_by_steps_that_are_not_known():
     check(
         """

@@ -601,7 +601,7 @@ class _Vectors(VectorLoop):
             if not self.same(term) or not self.same(factor):
                 if k != 1:
                     term = self.apply("mul", [I8, I8, I8], [term, factor], _product)
-                computed.append(term)
+                computed.append(self.lanes(term) if isinstance(term, Index) else term)
                 continue
             if k != 1:
                 term = self.early("mul", term, factor)
