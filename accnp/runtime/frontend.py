@@ -34,6 +34,7 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.program import MAX_INLINED
 from accnp.compiler.frontend.syntax import functions_of, walk
 from accnp.compiler.llvm.entry import DRIVER, ENTRY, LIBRARY, SIZED, VECTORS, entry_text
 from accnp.forks import at_fork, imported, renewed
@@ -42,10 +43,6 @@ from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED
 
-# Characters of LLVM text that a kernel inlines of those that it calls. A physics step (a loop over
-# 4,800 operations, 2.6 million characters) compiled for 25 s when all was inlined, 6 s when called
-# (x86-64 with AVX-512, 2 threads, 2026-11-28).
-MAX_INLINED = 400_000
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}

@@ -31,8 +31,9 @@ x = np.arange(10, dtype=np.float32)
 out = np.zeros_like(x)
 kernel.run(compiling.pack([x.ctypes.data, out.ctypes.data]), 10, 10)
 assert (out == x * x).all()
-numba = [name for name in sys.modules if name.split(".")[0] == "numba"]
-print(json.dumps({"numba": len(numba), "origin": kernel.origin, **compiling.counters.as_dict()}))
+loaded = [name for name in sys.modules if name.split(".")[0] in ("llvmlite", "numba")]
+counts = {"compiler": len(loaded), "origin": kernel.origin}
+print(json.dumps({**counts, **compiling.counters.as_dict()}))
 """
 
 
@@ -53,13 +54,13 @@ def finish(process):
     return json.loads(out), error
 
 
-def test_a_second_process_neither_compiles_nor_imports_numba(tmp_path):
+def test_a_second_process_neither_compiles_nor_imports_a_compiler(tmp_path):
     first, _ = finish(start(tmp_path))
     assert (first["origin"], first["compiles"], first["disk_hits"]) == ("compiled", 1, 0)
-    assert first["numba"] > 0
+    assert first["compiler"] > 0
     second, _ = finish(start(tmp_path))
     assert (second["origin"], second["compiles"], second["disk_hits"]) == ("disk", 0, 1)
-    assert second["numba"] == 0
+    assert second["compiler"] == 0
 
 
 def test_damaged_and_foreign_entries_are_rebuilt(tmp_path):

@@ -10,9 +10,11 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.compiler.frontend import program
+from accnp.compiler.llvm.entry import DRIVER
 from accnp.config import cache_dir
 from accnp.runtime import compile as compiling
-from accnp.runtime import frontend, objects, tiers
+from accnp.runtime import objects, tiers
 
 BOTH_TIERS = True
 
@@ -65,14 +67,14 @@ def calls_its_kernels(monkeypatch):
     """A list that gets, for each kernel that is lowered from now on, whether it calls others
     instead of inlining them."""
     made = []
-    lower = frontend.lower
+    lower = program.lower_source
 
     def watched(*args):
         lowered = lower(*args)
-        made.append(frontend.DRIVER in lowered[0])
+        made.append(DRIVER in lowered[0])
         return lowered
 
-    monkeypatch.setattr(frontend, "lower", watched)
+    monkeypatch.setattr(program, "lower_source", watched)
     return made
 
 
@@ -85,12 +87,12 @@ def test_kernels_of_a_long_body_are_called_and_those_of_a_short_one_inlined(held
 
 
 def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
-    monkeypatch.setattr(frontend, "MAX_INLINED", 100_000)
+    monkeypatch.setattr(program, "MAX_INLINED", 100_000)
     lengths = []
     passed = objects._passed
 
     def watched(module, *args):
-        if frontend.DRIVER not in str(module):  # a list of calls, which no pass takes long for
+        if DRIVER not in str(module):  # a list of calls, which no pass takes long for
             lengths.append(max([len(str(f)) for f in module.functions]))
         return passed(module, *args)
 
@@ -107,7 +109,7 @@ def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
 
 @pytest.mark.parametrize("limit", [0, 10**9])
 def test_called_or_inlined_the_bits_are_the_same(held, monkeypatch, limit):
-    monkeypatch.setattr(frontend, "MAX_INLINED", limit)
+    monkeypatch.setattr(program, "MAX_INLINED", limit)
     expected = leaves(accnp.jit(bodies(2))(*STATE))
     with accnp.disable_jit():
         by_steps = leaves(bodies(2)(*STATE))
@@ -116,7 +118,7 @@ def test_called_or_inlined_the_bits_are_the_same(held, monkeypatch, limit):
 
 
 def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(held, monkeypatch):
-    monkeypatch.setattr(frontend, "MAX_INLINED", 0)
+    monkeypatch.setattr(program, "MAX_INLINED", 0)
     monkeypatch.setattr("accnp.engine.steps.LONG_TEXT", 0)
     f = accnp.jit(bodies(1))
     first = leaves(f(*STATE))
@@ -130,7 +132,7 @@ def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(held, monkeypa
 
 
 def test_long_loops_are_found_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(frontend, "MAX_INLINED", 0)
+    monkeypatch.setattr(program, "MAX_INLINED", 0)
     with cache_dir(str(tmp_path)):
         compiling.clear_kernels()
         first = leaves(accnp.jit(bodies(1))(*STATE))
