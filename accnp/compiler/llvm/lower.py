@@ -148,6 +148,9 @@ class Function:
         for b, _ in kernel.heap:
             free_aligned(self.b, self.pointers[b])
         self.b.ret_void()
+        self.name, self.kinds = self.made.name, [str(a.type) for a in self.made.args[3:]]
+        self.written = f"{self.module}\n{self.functions.text(self.module.globals)}"
+        self.take_apart()
 
     def text(self, attributes: str, facts: Sequence[str] = ()) -> str:
         """The text of the module with the entry; `facts` are names of metadata."""
@@ -157,17 +160,29 @@ class Function:
     def body(self, facts: Sequence[str] = ()) -> str:
         """The text of the module without an entry."""
         every = [*[VECTORS] * (not self.left), *[SIZED] * self.kernel.sized, *facts]
-        for fact in every:
-            self.module.add_named_metadata(fact)
-        return f"{self.module}\n{self.functions.text(self.module.globals)}"
+        return "\n".join([self.written, *[f"!{fact} = !{{ }}" for fact in every]])
+
+    def take_apart(self) -> None:
+        """Cut the cycles in the module for the collector of garbage: a kernel leaves thousands of
+        objects, and every tenth would bring a collection of all generations on."""
+        for f in self.module.functions:
+            for each in f.blocks:
+                for x in each.instructions:
+                    if isinstance(x, ir.PhiInstr):
+                        x.incomings = []
+                each.instructions = []
+                each.parent = each.terminator = None
+            f.blocks = []
+            f.args = ()
+        self.module.globals.clear()
 
     def entry(self, name: str, linkage: str = "") -> str:
         """The text of an entry of a name."""
         return entry_text(
             name,
             [t.token for t in argument_types(self.kernel)],
-            [str(a.type) for a in self.made.args[3:]],
-            f"void @{self.made.name}",
+            self.kinds,
+            f"void @{self.name}",
             ["i64 %lo", "i64 %hi", "i64 %past"],
             after_counter=["  %past = and i64 %word, 1"],
             can_bypass=self.bypasses and self.kernel.past is None,
@@ -178,15 +193,14 @@ class Function:
         """The text of a module that defines the kernel as a function for others to call; `shared`
         if threads share its steps, which needs an entry."""
         name, kernel = self.kernel.name, self.kernel
-        kinds = [str(a.type) for a in self.made.args[3:]]
-        given = [f"{kind} %a{k}" for k, kind in enumerate(kinds)]
+        given = [f"{kind} %a{k}" for k, kind in enumerate(self.kinds)]
         past = f"%a{kernel.arguments.index(kernel.past)}" if kernel.past is not None else "0"
         linkage = "linkonce_odr " if inline else ""
         head = ", ".join(["i64 %lo", "i64 %hi", *given])
         passed = ", ".join(["i64 %lo", "i64 %hi", f"i64 {past}", *given])
         lines = [
             f"define {linkage}void @{name}({head}) #771 {{",
-            f"  call void @{self.made.name}({passed})",
+            f"  call void @{self.name}({passed})",
             "  ret void",
             "}",
             f"attributes #771 = {{ {attributes} {'alwaysinline' if inline else 'noinline'} }}",
