@@ -90,7 +90,7 @@ def computed(name: str, x: Expr, y: Expr) -> Expr:
             return call(name, x, y)
     if name in _SHIFTS:
         if any(d.kind not in _WHOLE for d in of):
-            raise Unsupported(f"{name} of numbers that are no integers")
+            raise Unsupported(f"{name} of numbers that are not integers")
         to = I8 if of[0].signed else U8
     elif alike and (of[0].kind == "float" or (of[0] == B1 and name in _BITS)):
         to = of[0]

@@ -81,7 +81,7 @@ _OF_NUMPY = {d.numpy: d for d in DTYPES.values() if d.kind != "complex"}
 
 
 def dtype_of(dtype: np.dtype) -> DType | None:
-    """Return the type for a dtype of NumPy; None if fusion's kernels of it are no loop IR yet."""
+    """Return the type for a dtype of NumPy; None if fusion still writes its kernels as text."""
     return _OF_NUMPY.get(dtype)
 
 
