@@ -34,16 +34,16 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
-from accnp.compiler.frontend.program import MAX_INLINED
+from accnp.compiler.frontend.program import MAX_INLINED, Callees
 from accnp.compiler.frontend.syntax import functions_of, walk
 from accnp.compiler.llvm.entry import DRIVER, ENTRY, LIBRARY, SIZED, VECTORS, entry_text
+from accnp.compiler.llvm.lower import take_apart
 from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED
 
-Callees = tuple[tuple[str, tuple[str, ...]], ...]
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
@@ -277,7 +277,7 @@ def lower(
             wrap = functools.partial(callee_text, body, kernel, callee, attributes, shared=shared)
             call = wrap(short=False) + (f"!{VECTORS} = !{{ }}\n" if once else "")
             made.append(_Callee(callee, wrap(short=True) if short else "", call, others, calls))
-            _take_apart(module)
+            take_apart(module)
             scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
         apart = _called_apart(made, trees[name])
         linked, separate = _divide(made, apart)
@@ -287,7 +287,7 @@ def lower(
         if apart:
             module.add_named_metadata(DRIVER)
         text = _text(module, kernel, signature, attributes)
-        _take_apart(module)
+        take_apart(module)
         return text, [*others, *linked], separate
 
 
@@ -319,21 +319,6 @@ def _divide(callees: Sequence[_Callee], apart: set[str]) -> tuple[list[str], lis
         # Callers first: what no module refers to when it is linked is dropped.
         linked = [*inline, *c.others, *linked]
     return linked, separate
-
-
-def _take_apart(module: llvmir.Module) -> None:
-    """Cut the cycles in a module whose text is there, for the collector of garbage: a kernel leaves
-    thousands of objects, and every tenth would bring a collection of all generations on."""
-    for f in module.functions:
-        for block in f.blocks:
-            for x in block.instructions:
-                if isinstance(x, llvmir.PhiInstr):
-                    x.incomings = []
-            block.instructions = []
-            block.parent = block.terminator = None
-        f.blocks = []
-        f.args = ()
-    module.globals.clear()
 
 
 def _run(

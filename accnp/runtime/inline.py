@@ -22,13 +22,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
+from accnp.compiler.frontend.functions import LARGEST, RENAMED, SAME, SQUARINGS
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.numba.namespace import NAMESPACE
 
 __all__ = ["BINARY", "COMPARE", "Body", "NoForm", "Typed", "inlined"]
-
-LARGEST = 2000  # instructions of a function, its copies after each `if` that returns among them
-SQUARINGS = 8  # constant exponents up to this are products
 
 BINARY: dict[type, Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -40,16 +38,6 @@ COMPARE: dict[type, Any] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
-# Functions of math and NumPy of one floating number that kernels have by another name.
-_RENAMED = {
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
-}  # fmt: skip
-_SAME = frozenset(
-    """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh
-    asinh acosh atanh erf erfc lgamma gamma copysign pow abs""".split()  # noqa: SIM905
-)
-
 Typed = tuple[Any, Any]
 
 
@@ -238,8 +226,8 @@ class Body:
             isinstance(callee, type) and issubclass(callee, np.generic)
         ):
             return self.cast(arguments, callee)
-        own = _RENAMED.get(getattr(callee, "__name__", ""), getattr(callee, "__name__", ""))
-        known = own in _SAME and any(
+        own = RENAMED.get(getattr(callee, "__name__", ""), getattr(callee, "__name__", ""))
+        known = own in SAME and any(
             getattr(m, n, None) is callee for m in (math, np, builtins) for n in (callee.__name__,)
         )
         floating = {kind for kind, _ in arguments} <= {types.float32, types.float64}

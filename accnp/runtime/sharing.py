@@ -13,9 +13,10 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
+from accnp.compiler.llvm.lower import SHARED
+
 __all__ = ["SHARED", "spread"]
 
-SHARED = "_entry"  # what follows the name of a kernel in that of its entry
 _I64 = ir.IntType(64)
 _WORDS = _I64.as_pointer()
 _ENTRY = ir.FunctionType(ir.VoidType(), [_WORDS, _WORDS, _I64, _I64])

@@ -29,7 +29,9 @@ from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType
 
-__all__ = ["BINARY", "COMPARE", "result_type", "write_call"]
+__all__ = [
+    "BINARY", "COMPARE", "LARGEST", "RENAMED", "SAME", "SQUARINGS", "result_type", "write_call",
+]  # fmt: skip
 
 LARGEST = 2000  # operations of a function, its copies after each `if` that returns among them
 SQUARINGS = 8  # constant exponents up to this are products
@@ -43,11 +45,11 @@ COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
 # Functions of math and NumPy of one floating number that kernels have by another name.
-_RENAMED = {
+RENAMED = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
     "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
 }  # fmt: skip
-_SAME = frozenset(
+SAME = frozenset(
     """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh
     asinh acosh atanh erf erfc lgamma gamma copysign pow abs""".split()  # noqa: SIM905
 )
@@ -297,8 +299,8 @@ class _Body:
             return self.select(compared("lt" if name == "min" else "gt", b, a), b, a)
         if name in _CASTS and len(arguments) == 1:
             return cast_to(arguments[0], _CASTS[name])
-        own = _RENAMED.get(name, name)
-        if own in _SAME and alike and number_type(arguments[0]).kind == "float":
+        own = RENAMED.get(name, name)
+        if own in SAME and alike and number_type(arguments[0]).kind == "float":
             of = tuple([dtype(a) for a in arguments])
             found = resolve(own, of)
             if found is not None and found[1] == of and found[0] is not None:

@@ -137,7 +137,7 @@ def _callee(
 ) -> _Text:
     here = [s for s in calls if isinstance(s, Run | Share) and s.kernel == kernel.name]
     short = sum([isinstance(s, For) for s in statements(kernel.body)]) == 1
-    # Scalar code where one step is done each time, which is no loop.
+    # Scalar code where one step is done each time, since that needs no loop.
     once = short and all(
         isinstance(s, Run) and (s.first, s.last) == (Const(0, I8), Const(1, I8)) for s in here
     )

@@ -84,7 +84,7 @@ def read_kernel(
         Kernels that it may call, as `name(first, last, ...)`, and whose steps threads may share, as
         `spread(name, sharer, team, helpers, count, chunk, ...)`.
     functions : mapping of str to ast.FunctionDef, optional
-        The functions of the source; those that are no kernels are functions of numbers, which it
+        The functions of the source; those that are not kernels are functions of numbers, which it
         may call.
 
     Raises
@@ -476,7 +476,7 @@ class _Reader:
         """An expression as an index."""
         value = self.expr(x)
         if number_type(value).kind not in ("int", "uint"):
-            raise Unsupported("an index that is no integer")
+            raise Unsupported("an index that is not an integer")
         return as_index(cast_to(value, I8))
 
     def expr(self, x: ast.expr, name: str = "t") -> Expr:

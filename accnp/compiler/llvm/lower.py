@@ -68,7 +68,7 @@ from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
 from accnp.kernels.math.ir import fetch
 
-__all__ = ["SHARED", "Function", "argument_types", "lower", "write_function"]
+__all__ = ["SHARED", "Function", "argument_types", "lower", "take_apart", "write_function"]
 
 SHARED = "_entry"  # what follows the name of a kernel in that of its entry
 
@@ -150,7 +150,7 @@ class Function:
         self.b.ret_void()
         self.name, self.kinds = self.made.name, [str(a.type) for a in self.made.args[3:]]
         self.written = f"{self.module}\n{self.functions.text(self.module.globals)}"
-        self.take_apart()
+        take_apart(self.module)
 
     def text(self, attributes: str, facts: Sequence[str] = ()) -> str:
         """The text of the module with the entry; `facts` are names of metadata."""
@@ -161,20 +161,6 @@ class Function:
         """The text of the module without an entry."""
         every = [*[VECTORS] * (not self.left), *[SIZED] * self.kernel.sized, *facts]
         return "\n".join([self.written, *[f"!{fact} = !{{ }}" for fact in every]])
-
-    def take_apart(self) -> None:
-        """Cut the cycles in the module for the collector of garbage: a kernel leaves thousands of
-        objects, and every tenth would bring a collection of all generations on."""
-        for f in self.module.functions:
-            for each in f.blocks:
-                for x in each.instructions:
-                    if isinstance(x, ir.PhiInstr):
-                        x.incomings = []
-                each.instructions = []
-                each.parent = each.terminator = None
-            f.blocks = []
-            f.args = ()
-        self.module.globals.clear()
 
     def entry(self, name: str, linkage: str = "") -> str:
         """The text of an entry of a name."""
@@ -436,6 +422,21 @@ class Function:
         return self.b.gep(self.base(buffer), [self.value(index)])
 
 
+def take_apart(module: ir.Module) -> None:
+    """Cut the cycles in a module whose text is there, for the collector of garbage: a kernel leaves
+    thousands of objects, and every tenth would bring a collection of all generations on."""
+    for f in module.functions:
+        for each in f.blocks:
+            for x in each.instructions:
+                if isinstance(x, ir.PhiInstr):
+                    x.incomings = []
+            each.instructions = []
+            each.parent = each.terminator = None
+        f.blocks = []
+        f.args = ()
+    module.globals.clear()
+
+
 def argument_types(kernel: Kernel) -> list[Type]:
     """Return the types of the arguments of a kernel, behind the first and the last step."""
     return [Pointer(a.dtype) if isinstance(a, Buffer) else a.dtype for a in kernel.arguments]
@@ -626,7 +627,7 @@ class _Vectors(VectorLoop):
         return moving, offset, computed
 
     def addends(self, x: Expr) -> tuple[Index | None, Any, list[Any]]:
-        """The same of a sum that is no affine index."""
+        """The same of a sum that is not an affine index."""
         if isinstance(x, loops.Index):
             return self.terms(x)
         if not isinstance(x, loops.Call) or x.function != "add":
