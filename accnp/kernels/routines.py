@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,21 +71,21 @@ def symbol(routine: str, code: str) -> str:
     return PREFIX + {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[code] + name
 
 
-def address(symbol: str) -> int:
-    """The address of a routine."""
+def address(symbol: str, extension: Callable[[str], Any] = importlib.import_module) -> int:
+    """The address of a routine; `extension` loads the extension module of SciPy that has it."""
     name = symbol.removeprefix(PREFIX)
     if name.startswith("sort_"):
         return _sort_address(name.removeprefix("sort_"))
     if name.startswith("special_"):
         function = CALLS[name.removeprefix("special_")][2]
-        return _capsule_address("scipy.special.cython_special", function)
+        return _capsule_address(importlib.import_module("scipy.special.cython_special"), function)
     library = "cython_blas" if name[1:] in _BLAS else "cython_lapack"
-    return _capsule_address(f"scipy.linalg.{library}", name)
+    return _capsule_address(extension(f"scipy.linalg.{library}"), name)
 
 
-def _capsule_address(module: str, name: str) -> int:
+def _capsule_address(module: Any, name: str) -> int:
     """The address of a C function that a module of Cython offers."""
-    capsule: Any = importlib.import_module(module).__pyx_capi__[name]
+    capsule: Any = module.__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.forks import imported
+from accnp.forks import extension
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -23,6 +23,7 @@ __all__ = [
     "square",
 ]  # fmt: skip
 
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # with which names of routines begin
 Result = tuple[tuple[int, ...], Any]  # shape and dtype
 
 
@@ -38,8 +39,14 @@ def lapack_dtype(dtype: np.dtype) -> np.dtype:
 
 def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
     """A routine of LAPACK, through SciPy, for matrices such as this one."""
-    given = complex_name if like.dtype.kind == "c" else name
-    return imported("scipy.linalg").get_lapack_funcs(given, (like,))
+    if like.dtype.kind == "c":
+        name = complex_name
+    return fortran_routine("_flapack", name, like.dtype)
+
+
+def fortran_routine(library: str, name: str, dtype: np.dtype) -> Any:
+    """A routine of SciPy's "_flapack" or "_fblas", for elements of a dtype that LAPACK has."""
+    return getattr(extension(f"scipy.linalg.{library}"), _LETTERS[dtype.char] + name)
 
 
 def far_power(x: Any) -> int:

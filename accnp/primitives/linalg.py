@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 
 from accnp.errors import IncompatibleShapesError
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.dot_kernels import dot_kernel
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque, weak_as_operands
-from accnp.primitives.lapack_calls import batched, inexact, lapack_dtype, square
+from accnp.primitives.lapack_calls import (
+    batched,
+    fortran_routine,
+    inexact,
+    lapack_dtype,
+    routine,
+    square,
+)
 from accnp.primitives.lapack_kernels import (
     cholesky_by_lapack,
     solve_by_lapack,
@@ -282,9 +288,8 @@ def _solve_numpy(a: Any, b: Any) -> Any:
 
 def _solve_one(a: Any, b: Any) -> Any:
     """A singular matrix gives what dividing by its zero pivots gives."""
-    getrf, getrs = imported("scipy.linalg").get_lapack_funcs(("getrf", "getrs"), (a, b))
-    factors, pivots, _ = getrf(a)
-    return getrs(factors, pivots, b)[0]
+    factors, pivots, _ = routine("getrf", "getrf", a)(a)
+    return routine("getrs", "getrs", a)(factors, pivots, b)[0]
 
 
 def _solve_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
@@ -338,7 +343,7 @@ def _tri_numpy(
     if not b.size:
         return b
 
-    trsm: Any = imported("scipy.linalg").get_blas_funcs("trsm", (a, b))
+    trsm = fortran_routine("_fblas", "trsm", work)
 
     def one(m: Any, v: Any) -> Any:
         m = m.conj() if conjugate_a else m

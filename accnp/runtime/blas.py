@@ -16,7 +16,7 @@ from typing import Any
 
 from accnp._native import blas_alone
 from accnp.config import config, listeners, usable_cpus
-from accnp.forks import at_fork, imported, renewed
+from accnp.forks import at_fork, extension, has_extension, renewed
 
 __all__ = ["alone_calls", "follow"]
 
@@ -40,7 +40,7 @@ def follow(loaded: bool = False) -> None:
 def alone_calls() -> dict[str, int]:
     """The functions that kernels call around calls of LAPACK which are best left to one thread
     (`_native/blas.c`): their addresses, for the OpenBLAS that SciPy was linked with."""
-    module = imported("scipy.linalg.cython_lapack")
+    module = extension("scipy.linalg.cython_lapack")
     library = ctypes.CDLL(module.__file__)  # its symbols, and those of what it was linked with
     switches = [0, 0]  # another BLAS
     for prefix in ("scipy_openblas", "openblas"):
@@ -52,6 +52,10 @@ def alone_calls() -> dict[str, int]:
     return dict(zip(("blas_alone", "blas_shared"), blas_alone(*switches), strict=True))
 
 
+def _scipy_loaded() -> bool:
+    return _SCIPYS in sys.modules or has_extension("scipy.linalg")
+
+
 def serve() -> None:
     """Say that the calling thread works for others: what it leaves behind is what they want."""
     _mine.serves = True
@@ -60,14 +64,14 @@ def serve() -> None:
 def _apply(threads: int, loaded: bool = False) -> None:
     global _applied, _controller, _scipy
     # SciPy is loaded on first use, by reference functions or by the user.
-    loaded = loaded or (not _scipy and _SCIPYS in sys.modules)
+    loaded = loaded or (not _scipy and _scipy_loaded())
     if threads == _applied and not (loaded and _controller is not None):
         return
     import threadpoolctl  # 10 ms, for those who change the number only
 
     with _lock:
         if _controller is None or loaded:
-            _scipy = _SCIPYS in sys.modules
+            _scipy = _scipy_loaded()
             _controller = threadpoolctl.ThreadpoolController()
         for library in _controller.select(user_api="blas").lib_controllers:
             # In threadpoolctl 3.8 calls do nothing but in the thread that was first.

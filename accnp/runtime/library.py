@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from accnp.forks import imported, loading
+from accnp.forks import extension, imported, loading
 from accnp.runtime import machine
 from accnp.runtime.blas import alone_calls, follow
 from accnp.runtime.compile import Kernel, get_kernel
@@ -47,7 +47,9 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
             for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
                 symbol = found.decode()
                 name = symbol.removeprefix(routines.PREFIX)
-                alone = name in routines.ALONE
-                addresses[symbol] = alone_calls()[name] if alone else routines.address(symbol)
+                if name in routines.ALONE:
+                    addresses[symbol] = alone_calls()[name]
+                else:
+                    addresses[symbol] = routines.address(symbol, extension)
         follow(loaded=True)
     return addresses, kernels

@@ -5,6 +5,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from accnp.forks import extension
+
 PROGRAM = """
 import json, sys
 import numpy
@@ -80,3 +84,27 @@ accnp.jit(lambda x: jnp.sort(jnp.tanh(x)).sum())(jnp.arange(100000.0)).block_unt
     second, compiled = modules_of(code, ACCNP_CACHE_DIR=str(tmp_path))
     assert not compiled
     assert not {"numba", "scipy", "llvmlite.ir"} & set(second)
+
+
+def test_transforms_and_lapack_load_no_package_of_scipy():
+    code = """
+import accnp, accnp.numpy as jnp, numpy
+x = numpy.eye(200)
+for _ in range(2):
+    assert (numpy.asarray(jnp.fft.fft(x[0])) == 1).all()
+    assert (numpy.asarray(jnp.linalg.inv(x)) == x).all()
+    assert (numpy.asarray(jnp.linalg.eigvals(x)) == 1).all()
+packages = {"scipy.fft", "scipy.linalg"}
+assert not packages & set(sys.modules)
+import scipy.fft, scipy.linalg.cython_lapack
+assert (scipy.fft.fft(x[0]) == 1).all()
+assert (scipy.linalg.lu(x)[2] == x).all()
+assert "dgesv" in scipy.linalg.cython_lapack.__pyx_capi__
+"""
+    modules_of(code)
+
+
+def test_extension_modules_that_are_not_there():
+    for name in ("scipy.linalg.no_such_module", "no_such_package.module", "scipy.linalg.lapack"):
+        with pytest.raises(ImportError, match=f"no extension module {name}"):
+            extension(name)
