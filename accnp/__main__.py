@@ -29,6 +29,7 @@ from accnp._native import COMPILED
 from accnp.config import OPTIONS, config
 from accnp.engine.describe import bytes_text
 from accnp.runtime import compile as kernels
+from accnp.runtime import machine, prebuilt
 from accnp.runtime.diskcache import DiskCache
 
 __all__ = ["clear_cache", "documentation", "info", "main"]
@@ -74,10 +75,18 @@ def _machine() -> dict[str, Any]:
         "cores": f"{cores} usable of {os.cpu_count()}",
         "threads": f"{config.threads}, of kernels and BLAS (ACCNP_THREADS)",
         "vectors": f"{_vector_bits(objects)} bits",
+        "library kernels": _library_kernels(),
         "memory": _memory(),
         "hot path": "C extension" if COMPILED else "Python (no extension, or ACCNP_NATIVE=0)",
         "devices": _devices(None),
     }
+
+
+def _library_kernels() -> str:
+    count = prebuilt.count()
+    if not count:
+        return "compiled when they are first needed"
+    return f"{count}, compiled in advance for {machine.LEVEL}"
 
 
 def _model() -> str:

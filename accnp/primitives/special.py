@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -112,6 +111,8 @@ unary(
 @cache
 def _tail_factors(count: int) -> list[float]:
     """B_2j / (2 j)! for j from 1 on: of t / (exp(t) - 1), the even coefficients."""
+    from fractions import Fraction  # 2 ms to load, for those who need it
+
     found = [Fraction(1)]
     for n in range(1, 2 * count + 1):
         parts = [c / math.factorial(n + 1 - k) for k, c in enumerate(found)]

@@ -6,6 +6,7 @@ they are first needed; a process whose kernels are all on disk never imports Num
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
 from accnp.config import config
-from accnp.forks import aside, at_fork, imported, renewed
+from accnp.forks import aside, at_fork, imported, renewed, uncollected
 from accnp.runtime.notes import note
 
 ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
@@ -76,7 +77,8 @@ counters = Counters()
 
 
 class Kernel:
-    """Machine code of one kernel. `origin` says where it came from: "compiled" or "disk".
+    """Machine code of one kernel. `origin` says where it came from: "compiled", "disk", or
+    "prebuilt" (from the package).
 
     `call(n, chunk, *arguments)` does 0..n on this thread; the arguments are integers, one for each
     token of the signature. `call_brief` does the same and keeps the interpreter lock meanwhile.
@@ -148,7 +150,7 @@ class Kernel:
         return _objects().show_assembly(*self._lowered())
 
     def _lowered(self) -> tuple[str, list[str], list[str]]:
-        return _lower(
+        return lower(
             self.source,
             self.name,
             self.signature,
@@ -234,7 +236,7 @@ def find_kernel(
     disk = disk_cache()
     if disk is None:
         return kernel, False
-    identity = _identity(source, name, signature, fastmath, callees)
+    identity = identity_of(source, name, signature, fastmath, callees)
     path = disk.path(disk.key(identity, _stamp()))
     return kernel, os.path.exists(path)
 
@@ -253,12 +255,16 @@ def show_kernel(
 
     The `program` is that of `get_kernel`. No cache changes.
     """
-    lowered = _lower(source, name, signature, None, fastmath, callees, program)
+    lowered = lower(source, name, signature, None, fastmath, callees, program)
     return getattr(_objects(), f"show_{what}")(*lowered)
 
 
-def _identity(
-    source: str, name: str, signature: tuple[str, ...], fastmath: bool, callees: Callees
+def identity_of(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool = False,
+    callees: Callees = (),
 ) -> tuple[str, ...]:
     """What tells a kernel from others on disk; the source comes last."""
     called = [f"{callee}({','.join(its)})" for callee, its in callees]
@@ -284,20 +290,20 @@ def _make(
 ) -> Kernel:
     begin = time.perf_counter()
     upgrades: list[_Upgrade] = []
-    identity = _identity(source, name, signature, fastmath, callees)
+    identity = identity_of(source, name, signature, fastmath, callees)
     if program is not None and config.compiler == "numba":
         (address,), code, origin = _by_numba(identity, source, name, signature)
     else:
         (address,), code, origin = _native(
             identity,
-            lambda: _lower(source, name, signature, namespace, fastmath, callees, program),
+            lambda: lower(source, name, signature, namespace, fastmath, callees, program),
             (ENTRY,),
             stored=namespace is None,
             upgrades=upgrades if quick else None,
         )
     if origin == "disk":
         counters.disk_hits += 1
-    else:
+    elif origin == "compiled":
         counters.compiles += 1
     kernel = Kernel(
         source, name, signature, fastmath, namespace, callees, origin, address, code, program
@@ -305,7 +311,7 @@ def _make(
     kernel.seconds = time.perf_counter() - begin
     counters.seconds += kernel.seconds
     if config.debug:
-        where = "read from disk" if origin == "disk" else "compiled"
+        where = {"disk": "read from disk", "prebuilt": "read from the package"}.get(origin, origin)
         tier = ", in the first tier" if upgrades else ""
         arguments, ms = ", ".join(signature), kernel.seconds * 1e3
         counters.event(origin, name, f"{where} in {ms:.1f} ms, for ({arguments}){tier}")
@@ -321,10 +327,14 @@ def _native(
     stored: bool = True,
     upgrades: list[_Upgrade] | None = None,
 ) -> tuple[list[int], Any, str]:
-    """Addresses of symbols, what keeps them, and "disk" or "compiled". With a list for what comes
+    """Addresses of symbols, what keeps them, and the origin. With a list for what comes
     behind, the code may be of the first tier."""
     loader = _loader()
     disk = disk_cache() if stored else None
+    data = imported("accnp.runtime.prebuilt").find(identity, disk) if stored else None
+    if data is not None:
+        with contextlib.suppress(RuntimeError):  # a file that is no object file
+            return *loader.load(data, *symbols, kernel=identity[0]), "prebuilt"
     key = ""
     if disk is not None:
         key = disk.key(identity, _stamp())
@@ -334,7 +344,8 @@ def _native(
                 return *loader.load(data, *symbols, kernel=identity[0]), "disk"
             except RuntimeError:
                 disk.drop(key)
-    lowered = aside(text)  # in typing contexts that are not to be left half made
+    with uncollected:
+        lowered = aside(text)  # in typing contexts that are not to be left half made
     try:
         if upgrades is not None and _tiers().room():
             addresses, code, parts = _tiers().first(*lowered, kernel=identity[0])
@@ -371,15 +382,16 @@ def native_code(
     return _native(identity, lambda: (text, [], []), symbols)[:2]
 
 
-def _lower(
+def lower(
     source: str,
     name: str,
     signature: tuple[str, ...],
-    namespace: Mapping[str, Any] | None,
-    fastmath: bool,
+    namespace: Mapping[str, Any] | None = None,
+    fastmath: bool = False,
     callees: Callees = (),
     program: LoopKernel | None = None,
 ) -> tuple[str, list[str], list[str]]:
+    """The LLVM texts of a kernel: its module, those linked with it, and those compiled apart."""
     if program is not None and not fastmath and namespace is None and not callees:
         try:
             return _lowered_program(program), [], []

@@ -35,6 +35,9 @@ _LARGEST = (
 _ABANDONED = 3600  # seconds after which a file that is still being written has no writer any more
 DEFAULT_LIMIT = 256 << 20
 _LIBRARIES = ("numba", "llvmlite")
+_NEW = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+)
 _stamps: dict[str, str] = {}
 
 
@@ -75,7 +78,7 @@ class DiskCache:
         are read again only where size, times or place of one have changed."""
         files = _shaping()
         seen = [f"{np.__version__} {os.name}"]
-        for file in files:
+        for file in (*files, *_libraries()):
             s = os.stat(file)
             seen.append(f"{file} {s.st_ino} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns}")
         place = f"versions-{digest(chr(0).join(seen).encode()).hex()}"
@@ -123,14 +126,15 @@ class DiskCache:
 
     def put(self, key: str, data: bytes) -> bool:
         """Store bytes under a key; False when the folder cannot take them."""
-        import tempfile  # 5 ms, for those who write
-
         temporary = None
         try:
             os.makedirs(self._private or self.folder, mode=0o700, exist_ok=True)
             self._private = None  # it may be a new folder: check it again
             place = self.place
-            handle, temporary = tempfile.mkstemp(prefix=".new-", dir=place)
+            # Not by `tempfile`, which takes 3 ms to load. The name is new: the file is made here.
+            name = os.path.join(place, f".new-{os.urandom(8).hex()}")
+            handle = os.open(name, _NEW, 0o600)
+            temporary = name
             with os.fdopen(handle, "wb") as file:
                 file.write(_MAGIC + digest(key.encode() + data) + data)
             os.replace(temporary, self.path(key))
@@ -205,8 +209,24 @@ def digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=32).digest()
 
 
+def compiler_stamp(cache: DiskCache | None = None) -> str:
+    """What stands for the source of the compiler alone, whatever the versions of its libraries.
+
+    A cache keeps it with what it keeps of the versions.
+    """
+    found = _stamps.get("compiler")
+    if found is None:
+        if cache is not None:
+            cache.key((), "")
+            found = _stamps["versions"].split()[1]
+        else:
+            found = _digest_of(_shaping())
+        _stamps["compiler"] = found
+    return found
+
+
 def _shaping() -> list[str]:
-    """The files that shape machine code, beside a kernel's source."""
+    """The files of the compiler, which shape machine code beside a kernel's source."""
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "syntax", "objects")
     modules += ("independent", "inline", "sharing", "stepwise")
@@ -215,16 +235,25 @@ def _shaping() -> list[str]:
     for package in ("kernels", "compiler"):
         for folder, _, names in os.walk(os.path.join(os.path.dirname(here), package)):
             parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]
-    for library in _LIBRARIES:
-        # The version file is read, since importing Numba for its version would cost 0.4 s.
-        found = PathFinder.find_spec(library)
-        if found is not None and found.origin is not None:
-            parts.append(os.path.join(os.path.dirname(found.origin), "_version.py"))
     return sorted(filter(os.path.exists, parts))
 
 
+def _libraries() -> list[str]:
+    """The files with the versions of its libraries: importing Numba for its own takes 0.4 s."""
+    found = [PathFinder.find_spec(library) for library in _LIBRARIES]
+    places = [os.path.dirname(spec.origin) for spec in found if spec and spec.origin]
+    return sorted(filter(os.path.exists, [os.path.join(p, "_version.py") for p in places]))
+
+
 def _version_stamp(files: Sequence[str]) -> str:
-    texts = [f"{np.__version__} {os.name}".encode()]
+    """What stands for all versions, and for the compiler alone."""
+    own = _digest_of(files)
+    whole = digest(f"{np.__version__} {os.name} {own} {_digest_of(_libraries())}".encode())
+    return f"{whole.hex()} {own}"
+
+
+def _digest_of(files: Sequence[str]) -> str:
+    texts: list[bytes] = []
     for part in files:
         with contextlib.suppress(OSError), open(part, "rb") as file:
             texts += [os.path.basename(part).encode(), file.read()]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import gc
 import types as pytypes
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,7 +37,7 @@ from accnp.compiler.frontend.program import MAX_INLINED, Callees
 from accnp.compiler.frontend.syntax import functions_of, walk
 from accnp.compiler.llvm.entry import DRIVER, ENTRY, LIBRARY, SIZED, VECTORS, entry_text
 from accnp.compiler.llvm.lower import take_apart
-from accnp.forks import at_fork, imported, renewed
+from accnp.forks import imported, renewed, uncollected
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
@@ -183,31 +182,11 @@ def argument_type(token: str) -> Any:
 def alone() -> Iterator[None]:
     """One thread makes LLVM's text at a time, and no garbage is collected meanwhile: a collection
     in the middle costs more than the compilation (30 ms, measured)."""
-    global _paused
-    with global_compiler_lock:
-        outer, _paused = _paused, _paused or gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if _paused and not outer:
-                gc.enable()
-            _paused = outer
-
-
-_paused = False  # whether collections wait for the thread that is `alone`
-
-
-def _in_child() -> None:
-    """The thread that was alone may not be there any more."""
-    global _paused
-    if _paused:
-        gc.enable()
-    _paused = False
+    with global_compiler_lock, uncollected:
+        yield
 
 
 renewed(global_compiler_lock._lock)
-at_fork(_in_child)
 
 
 def load_function(

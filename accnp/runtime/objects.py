@@ -21,7 +21,7 @@ from accnp.runtime.fast_exit import watch_exit
 from accnp.runtime.helpers import at_work, in_parallel
 from accnp.runtime.llvm_lock import apart, in_order
 from accnp.runtime.loader import framed
-from accnp.runtime.machine import VECTOR_BYTES, WIDE
+from accnp.runtime.machine import TARGET, VECTOR_BYTES, WIDE
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -30,8 +30,11 @@ watch_exit()
 _lock = renewed(threading.RLock())
 _serial = itertools.count()
 _TRIPLE = llvm.get_process_triple()
-CPU = llvm.get_host_cpu_name()
+CPU = TARGET.tuning if TARGET else llvm.get_host_cpu_name()
 _HOST = llvm.get_host_cpu_features()
+if TARGET is not None:
+    for _name in _HOST:
+        _HOST[_name] = _name in TARGET.features
 LANE_BYTES = VECTOR_BYTES  # of the vectors that `lanes` writes; 0 in tests: none
 _VECTORS = "!accnp.vectors"
 _LIBRARY = "!accnp.library"

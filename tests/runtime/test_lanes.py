@@ -28,7 +28,7 @@ def text_of(source, signature, lane_bytes, monkeypatch):
     # What vectors of 32 bytes may use is what there is without AVX-512.
     monkeypatch.setattr(cold, "vector_bytes", min(lane_bytes or 64, objects.VECTOR_BYTES))
     frontend.context_of(False).__dict__.pop("accnp_templates", None)
-    text = compiling._lower(source, "kernel", signature, None, False)[0]
+    text = compiling.lower(source, "kernel", signature, None, False)[0]
     frontend.context_of(False).__dict__.pop("accnp_templates", None)
     return text
 
