@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 for _name in [name for name in sys.modules if name.startswith("accnp.")]:
     del sys.modules[_name]
 
+from accnp.numpy_start import load_numpy
+
+load_numpy()
+
 from accnp import dtypes, errors, numpy
 from accnp.api.compiled.jit import jit
 from accnp.api.arrays.placement import device_put

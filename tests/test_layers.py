@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "accnp"
 RANKS = {
     "_native": 0, "missing": 0, "errors": 0, "error_texts": 0, "docstrings": 0, "dtypes": 0,
-    "config": 0, "forks": 0, "pytree": 0, "gone": 0, "command_line_flags": 0,
+    "config": 0, "forks": 0, "pytree": 0, "gone": 0, "command_line_flags": 0, "numpy_start": 0,
     "ir": 1,
     "primitives": 2,
     "transforms": 3, "passes": 3,
