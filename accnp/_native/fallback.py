@@ -873,6 +873,7 @@ class Team:
     def __init__(self) -> None:
         self.address = next(_numbers)
         self.helpers = self.looks = 0
+        self.loops = (0, 0)  # launches of native loops: alone, shared; not counted here
         self._busy = 0
         self._lock = allocate_lock()
         self._jobs: SimpleQueue[_Job] | None = None  # a queue, once there are helpers

@@ -12,6 +12,11 @@
  * waker runs, or where it ran before. While it waits for them it looks again: it may have been
  * moved to theirs. But a helper that lost its processor in the middle of a chunk (its clock stands)
  * is moved to that of the waiting thread: the thread that took it may run for milliseconds.
+ *
+ * Loops share launches of some microseconds. Whether that is faster depends on the machine, and on
+ * what else runs on it at the moment, so it is measured: a kernel runs alone a few times, then
+ * shared, and goes on in the faster way for a while. A launch that takes far too long ends sharing
+ * at once, and each such loss doubles the time until sharing is tried again.
  */
 
 #ifdef __linux__
@@ -48,6 +53,13 @@
 #endif
 
 #define MOST_HELPERS 255
+#define CHOICES 64          /* kernels of loops that are remembered; a power of two */
+#define ALONE_TRIALS 4      /* launches alone of which the fastest counts, without the first */
+#define SHARED_TRIALS 8     /* launches with helpers of which the mean counts, ... */
+#define SETTLING 2          /* ... without the first of them */
+#define HOPELESS 8          /* times as long as alone: a helper has lost its processor */
+#define SOONEST 512         /* launches until the next trial, at least ... */
+#define LATEST (1 << 16)    /* ... and at most */
 #define MOST_PARTS 16       /* each is looked at by each thread */
 #define PATIENCE 1024       /* looks of who waits before it asks what helpers do: some 12 us */
 #define CLOSELY (1 << 17)   /* cycles between brief launches that follow each other: some 50 us */
@@ -77,6 +89,15 @@ typedef struct {
 } Part;
 
 typedef struct {
+    int64_t entry, n; /* of the kernel, and its range */
+    int64_t step;     /* launches since the trial began */
+    int64_t alone;    /* cycles of a launch alone */
+    int64_t shared;   /* sum of the cycles of launches with helpers */
+    int64_t share;    /* whether that was faster */
+    int64_t wait;     /* launches until the next trial */
+} Choice;
+
+typedef struct {
     int64_t open; /* tickets, and who is inside */
     int64_t entry, argv, parts, chunk, unused0[3];
     int64_t busy, unused1[7];
@@ -88,6 +109,8 @@ typedef struct {
     int64_t unused3[3];
     Helper helpers[MOST_HELPERS];
     Part parts_of[MOST_PARTS];
+    Choice choices[CHOICES];
+    int64_t went[2]; /* launches of loops: alone, shared */
 } Team;
 
 /* --- processors --- */
@@ -264,7 +287,69 @@ awake(Team *team, int64_t helpers)
     return 0;
 }
 
+/* --- whether loops share a kernel --- */
+
+static Choice *
+choice_of(Team *team, int64_t entry, int64_t n)
+{
+    Choice *c = &team->choices[(entry >> 4 ^ n) & (CHOICES - 1)];
+    if (LOAD(c->entry, RELAXED) != entry || LOAD(c->n, RELAXED) != n) {
+        STORE(c->entry, entry, RELAXED);
+        STORE(c->n, n, RELAXED);
+        STORE(c->step, 0, RELAXED);
+        STORE(c->wait, SOONEST, RELAXED);
+    }
+    return c;
+}
+
+static bool
+to_be_shared(Choice *c)
+{
+    int64_t step = LOAD(c->step, RELAXED);
+    return step < ALONE_TRIALS                   ? false
+           : step < ALONE_TRIALS + SHARED_TRIALS ? true
+                                                 : LOAD(c->share, RELAXED) != 0;
+}
+
+static void
+decide(Choice *c, bool share)
+{
+    int64_t wait = LOAD(c->wait, RELAXED);
+    wait = share ? wait / 2 : wait * 2;
+    STORE(c->wait, wait < SOONEST ? SOONEST : wait > LATEST ? LATEST : wait, RELAXED);
+    STORE(c->share, share, RELAXED);
+    STORE(c->step, ALONE_TRIALS + SHARED_TRIALS, RELAXED);
+}
+
+static void
+took(Choice *c, bool shared, int64_t cycles)
+{
+    int64_t step = LOAD(c->step, RELAXED), alone = LOAD(c->alone, RELAXED);
+    STORE(c->step, step + 1, RELAXED);
+    if (shared && cycles > HOPELESS * alone) {
+        decide(c, false);
+    } else if (step == 0) {
+        STORE(c->alone, INT64_MAX / HOPELESS, RELAXED);
+        STORE(c->shared, 0, RELAXED);
+    } else if (step < ALONE_TRIALS) {
+        STORE(c->alone, cycles < alone ? cycles : alone, RELAXED);
+    } else if (step < ALONE_TRIALS + SETTLING) {
+        return;
+    } else if (step < ALONE_TRIALS + SHARED_TRIALS) {
+        int64_t sum = LOAD(c->shared, RELAXED) + cycles;
+        STORE(c->shared, sum, RELAXED);
+        if (step == ALONE_TRIALS + SHARED_TRIALS - 1) {
+            decide(c, sum < alone * (SHARED_TRIALS - SETTLING));
+        }
+    } else if (step - ALONE_TRIALS - SHARED_TRIALS > LOAD(c->wait, RELAXED)) {
+        STORE(c->step, 0, RELAXED);
+    }
+}
+
 /* --- sharing --- */
+
+static void share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk,
+                       int64_t tickets, bool brief);
 
 void
 spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, int64_t helpers)
@@ -287,12 +372,31 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
             return;
         }
     }
-    if (!SWAP_IF(team->busy, 0, 1, ACQ_REL)) { /* another thread shares just now */
-        entry(argv, &own, n, n);
-        return;
+    int64_t begin = brief || LOAD(team->sessions, RELAXED) == 0 ? 0 : CYCLES();
+    Choice *choice = begin == 0 ? NULL : choice_of(team, address, n);
+    bool shared = choice == NULL || to_be_shared(choice);
+    if (choice != NULL) {
+        keep_off(team); /* this thread may have been moved to a helper's processor */
     }
+    shared = shared && SWAP_IF(team->busy, 0, 1, ACQ_REL); /* or another thread shares just now */
+    if (shared) {
+        share_work(team, entry, argv, n, chunk, tickets, brief);
+    } else {
+        entry(argv, &own, n, n);
+    }
+    if (choice != NULL) {
+        took(choice, shared, CYCLES() - begin);
+        __atomic_fetch_add(&team->went[shared], 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void
+share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int64_t tickets,
+           bool brief)
+{
+    int64_t others = (n - 1) / chunk;
     int64_t parts = tickets + 1 < MOST_PARTS ? tickets + 1 : MOST_PARTS;
-    team->entry = address;
+    team->entry = (int64_t)(intptr_t)entry;
     team->argv = (int64_t)(intptr_t)argv;
     team->parts = parts;
     team->chunk = chunk;
@@ -470,6 +574,13 @@ team_helpers(TeamObject *self, void *Py_UNUSED(closure))
 }
 
 static PyObject *
+team_loops(TeamObject *self, void *Py_UNUSED(closure))
+{
+    return Py_BuildValue("LL", (long long)LOAD(self->team->went[0], RELAXED),
+                         (long long)LOAD(self->team->went[1], RELAXED));
+}
+
+static PyObject *
 team_address(TeamObject *self, void *Py_UNUSED(closure))
 {
     return PyLong_FromVoidPtr(self->team);
@@ -506,6 +617,7 @@ static PyMethodDef team_methods[] = {
 static PyGetSetDef team_getset[] = {
     {"asleep", (getter)team_asleep, NULL, "How many helpers sleep.", NULL},
     {"helpers", (getter)team_helpers, NULL, "How many there are.", NULL},
+    {"loops", (getter)team_loops, NULL, "How many launches of loops ran alone, and shared.", NULL},
     {"address", (getter)team_address, NULL, "Address, for launches.", NULL},
     {"looks", (getter)team_get_looks, (setter)team_set_looks,
      "How often a helper looks for work before it sleeps.", NULL},

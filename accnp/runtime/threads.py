@@ -45,6 +45,11 @@ class _Team:
         """How many of them sleep."""
         return self._team.asleep
 
+    @property
+    def loops(self) -> tuple[int, int]:
+        """How many launches of native loops ran on one thread, and how many were shared."""
+        return self._team.loops
+
     def prepare(self, threads: int) -> None:
         """Have helpers for this many threads in all; if each has a CPU, they poll for work."""
         team = self._team

@@ -118,3 +118,29 @@ def test_helpers_ask_for_short_turns_and_stay_as_nice_as_they_were():
         assert ask(threads._CALLS["x86_64"][1], helper.native_id or 0, found, 56, 0) == 0
         assert found.raw[4:20] == mine.raw[4:20]  # policy, flags, nice
         assert int.from_bytes(found.raw[24:32], "little") in (0, threads._TURN)  # 0: before 6.12
+
+
+@pytest.mark.skipif(not COMPILED, reason="the fallback shares nothing in loops")
+def test_loops_measure_whether_sharing_a_kernel_is_faster():
+    def sweep(_, pair):
+        a, b = pair
+        b = b.at[1:-1].set((a[:-2] + a[1:-1] + a[2:]) / 3)
+        return b, a
+
+    def run(steps):
+        x = np.linspace(-1, 1, 60_000, dtype=np.float32)
+        loop = jnp.jit(lambda a, b: jnp.lax.fori_loop(0, steps, sweep, (a, b)))
+        return [np.asarray(y) for y in loop(x, np.sin(9 * x))]
+
+    with use_threads(1):
+        want = run(4000)
+    with use_threads(2):
+        run(1)  # starts helpers
+        before = threads._team.loops
+        found = run(4000)
+        alone, shared = np.subtract(threads._team.loops, before)
+    for a, b in zip(found, want, strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert alone + shared == 4000
+    assert alone >= 4  # the trial
+    assert shared >= 1
