@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import simulations
+from benchmarks import simulations, sweeps
 from benchmarks.harness import paced, use_cpus
 
 SECONDS = 1.5  # that a run of a case takes, about
@@ -302,11 +302,16 @@ def _simulations() -> Iterator[Case]:
     yield Case("adjoint equation", 1.0, simulations.adjoint())
 
 
+def _sweeps() -> Iterator[Case]:
+    for name, bar, make, arrays in sweeps.CASES:
+        yield Case(name, bar, lambda m, f=make, x=arrays: _compiled(m, f(m), *x))
+
+
 def cases() -> list[Case]:
     """All cases, in the order of the table."""
     groups = (
         _iteration, _searches, _determinants, _updates, _gathers, _sparse, _solvers, _masked,
-        _products, _systems, _simulations,
+        _products, _systems, _simulations, _sweeps,
     )  # fmt: skip
     return [case for group in groups for case in group()]
 

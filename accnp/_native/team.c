@@ -59,7 +59,7 @@
 #define SETTLING 2          /* ... without the first of them */
 #define HOPELESS 8          /* times as long as alone: a helper has lost its processor */
 #define SOONEST 512         /* launches until the next trial, at least ... */
-#define LATEST (1 << 16)    /* ... and at most */
+#define LATEST (1 << 13)    /* ... and at most */
 #define MOST_PARTS 16       /* each is looked at by each thread */
 #define PATIENCE 1024       /* looks of who waits before it asks what helpers do: some 12 us */
 #define CLOSELY (1 << 17)   /* cycles between brief launches that follow each other: some 50 us */
@@ -302,20 +302,33 @@ choice_of(Team *team, int64_t entry, int64_t n)
     return c;
 }
 
+/* Whether to share a launch. One that is to be tried waits for a helper that is awake: then it is
+ * none of those that are measured. */
 static bool
-to_be_shared(Choice *c)
+to_be_shared(Choice *c, Team *team, bool *measured)
 {
     int64_t step = LOAD(c->step, RELAXED);
-    return step < ALONE_TRIALS                   ? false
-           : step < ALONE_TRIALS + SHARED_TRIALS ? true
-                                                 : LOAD(c->share, RELAXED) != 0;
+    if (step < ALONE_TRIALS) {
+        return false;
+    }
+    if (step >= ALONE_TRIALS + SHARED_TRIALS) {
+        return LOAD(c->share, RELAXED) != 0;
+    }
+    int64_t count = LOAD(team->count, RELAXED);
+    for (int64_t i = 0; i < count; i++) {
+        if (LOAD(team->helpers[i].asleep, RELAXED) == 0) {
+            return true;
+        }
+    }
+    *measured = false;
+    return false;
 }
 
 static void
-decide(Choice *c, bool share)
+decide(Choice *c, bool share, bool lost)
 {
     int64_t wait = LOAD(c->wait, RELAXED);
-    wait = share ? wait / 2 : wait * 2;
+    wait = lost ? wait * 2 : share ? wait / 2 : wait;
     STORE(c->wait, wait < SOONEST ? SOONEST : wait > LATEST ? LATEST : wait, RELAXED);
     STORE(c->share, share, RELAXED);
     STORE(c->step, ALONE_TRIALS + SHARED_TRIALS, RELAXED);
@@ -327,7 +340,7 @@ took(Choice *c, bool shared, int64_t cycles)
     int64_t step = LOAD(c->step, RELAXED), alone = LOAD(c->alone, RELAXED);
     STORE(c->step, step + 1, RELAXED);
     if (shared && cycles > HOPELESS * alone) {
-        decide(c, false);
+        decide(c, false, true);
     } else if (step == 0) {
         STORE(c->alone, INT64_MAX / HOPELESS, RELAXED);
         STORE(c->shared, 0, RELAXED);
@@ -339,7 +352,7 @@ took(Choice *c, bool shared, int64_t cycles)
         int64_t sum = LOAD(c->shared, RELAXED) + cycles;
         STORE(c->shared, sum, RELAXED);
         if (step == ALONE_TRIALS + SHARED_TRIALS - 1) {
-            decide(c, sum < alone * (SHARED_TRIALS - SETTLING));
+            decide(c, sum < alone * (SHARED_TRIALS - SETTLING), false);
         }
     } else if (step - ALONE_TRIALS - SHARED_TRIALS > LOAD(c->wait, RELAXED)) {
         STORE(c->step, 0, RELAXED);
@@ -374,7 +387,8 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
     }
     int64_t begin = brief || LOAD(team->sessions, RELAXED) == 0 ? 0 : CYCLES();
     Choice *choice = begin == 0 ? NULL : choice_of(team, address, n);
-    bool shared = choice == NULL || to_be_shared(choice);
+    bool measured = choice != NULL;
+    bool shared = choice == NULL || to_be_shared(choice, team, &measured);
     if (choice != NULL) {
         keep_off(team); /* this thread may have been moved to a helper's processor */
     }
@@ -384,8 +398,10 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
     } else {
         entry(argv, &own, n, n);
     }
-    if (choice != NULL) {
+    if (measured) {
         took(choice, shared, CYCLES() - begin);
+    }
+    if (choice != NULL) {
         __atomic_fetch_add(&team->went[shared], 1, __ATOMIC_RELAXED);
     }
 }

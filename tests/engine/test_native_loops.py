@@ -297,3 +297,23 @@ def test_small_axes_are_walked_whole(shape):
     got, found = jnp.jit(lambda x: lax.scan(body, x, None, length=4))(x)
     np.testing.assert_allclose(got, want, rtol=1e-5)
     np.testing.assert_allclose(found, sums, rtol=1e-4)
+
+
+def test_what_does_not_change_is_read_before_loops_of_scalars():
+    def check(data):
+        def bit(_, state):
+            crc, byte = state
+            return jnp.where((byte ^ crc) & 1, (crc >> 1) ^ 0x8408, crc >> 1), byte >> 1
+
+        def byte(i, crc):
+            return jnp.lax.fori_loop(0, 8, bit, (crc, data[i].astype("uint32")))[0]
+
+        return ~jnp.lax.fori_loop(0, data.size, byte, jnp.uint32(0xFFFF)) & 0xFFFF
+
+    f, data = jnp.jit(check), np.frombuffer(b"123456789", np.uint8)
+    assert int(f(data)) == 0x906E  # the check value of CRC-16/X-25 in catalogues
+    loop = max(jnp.inspect(f)(data).kernels, key=lambda k: len(k.source))
+    blocks = {text.partition(":")[0]: text for text in loop.llvm().split("\n\n")}
+    loops = [text for name, text in blocks.items() if f"label %{name}\n" in f"{text}\n"]
+    (bits,) = [text for text in loops if text.count("lshr") == 2]
+    assert " load " not in bits
