@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from accnp.codegen.cpu import generate
 from accnp.codegen.generated import Generated
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.specs import build
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generated"]

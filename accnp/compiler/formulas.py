@@ -13,12 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accnp.compiler.frontend.operators import compared, computed, negated, stored_as
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
+from accnp.compiler.unsupported import Unsupported
+from accnp.forks import imported
 
-__all__ = ["Unsupported", "converted", "expression"]
+__all__ = ["converted", "expression"]
 
 U8 = DTYPES["u8"]
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -33,10 +36,6 @@ _BITWISE = ("and", "or", "xor", "not")
 _MODULAR = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "sq")
 # Rounded to float64 and then to float32, these have the bits of one rounding.
 _ROUNDED = ("add", "sub", "mul", "div")
-
-
-class Unsupported(Exception):
-    """What the loop IR does not express yet."""
 
 
 def expression(formula: str, operands: Sequence[Expr]) -> Expr:
@@ -85,6 +84,11 @@ def _typed(x: ast.expr, operands: Sequence[Expr]) -> Expr:
         for other in rest:
             first = _call("and" if isinstance(x.op, ast.And) else "or", first, other)
         return first
+    if isinstance(x, ast.Attribute) and x.attr in ("real", "imag"):
+        return _call(x.attr, _typed(x.value, operands))
+    if isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute) and x.func.attr == "conjugate":
+        z = _typed(x.func.value, operands)
+        return _call("conj", z) if number_type(z).kind == "complex" else z
     if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
         return _function(x.func.id, [_typed(a, operands) for a in x.args])
     raise Unsupported(type(x).__name__)
@@ -107,9 +111,17 @@ def _call(name: str, *args: Expr) -> Call:
 def _operator(name: str, args: Sequence[Expr]) -> Expr:
     if name == "neg" and number_type(args[0]).kind == "half":
         return _call(name, *args)
+    if any(number_type(a).kind == "complex" for a in args):
+        return _complex_operator(name, args)
     args = [_wide(a) for a in args]
     of = _common(name, [number_type(a) for a in args])
     return _call(name, *[converted(a, of) for a in args])
+
+
+def _complex_operator(name: str, args: Sequence[Expr]) -> Expr:
+    if len(args) == 1:
+        return negated(name, args[0])
+    return compared(name, *args) if name in _TESTS else computed(name, *args)
 
 
 def _wide(x: Expr) -> Expr:
@@ -139,16 +151,31 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
     halves = any(number_type(a).kind == "half" for a in args)
     if name == "one":
         of = number_type(args[0])
+        if of.kind == "complex":
+            raise Unsupported("1 as a complex number")
         if halves:
             return Cast(Const(1.0, F4), of)
         return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
     if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
         args = [_wide(a) for a in args] if name != "select" else args
+    if any(number_type(a).kind == "complex" for a in args) or name == "make_complex":
+        return _complex_function(name, args)
     if name != "select" and len({dtype(a) for a in args}) > 1:
         args = _alike(args)
     elif name == "select":
         args = [args[0], *_alike(args[1:])]
     return _call(name, *args)
+
+
+def _complex_function(name: str, args: Sequence[Expr]) -> Expr:
+    """A function that has complex numbers among its arguments, as the table has it."""
+    if name == "select" and dtype(args[1]) == dtype(args[2]):
+        return Call(name, tuple(args), dtype(args[1]))
+    found = imported("accnp.compiler.intrinsics.all").resolve(name, tuple([dtype(a) for a in args]))
+    if found is None or found[0] is None:
+        return _call(name, *args)
+    result, params, _ = found
+    return Call(name, tuple([stored_as(a, t) for a, t in zip(args, params, strict=True)]), result)
 
 
 def _alike(args: Sequence[Expr]) -> list[Expr]:

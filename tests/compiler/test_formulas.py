@@ -6,11 +6,12 @@ import operator as operators
 
 import pytest
 
-from accnp.compiler.formulas import Unsupported, converted, expression
+from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.ir import Var, dtype
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8
 from accnp.compiler.numba.functions import NUMBA_TYPES
+from accnp.compiler.unsupported import Unsupported
 from accnp.runtime.frontend import tell
 from accnp.runtime.lean import TYPING
 

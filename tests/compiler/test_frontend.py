@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from accnp.api.kernels.texts import scalar_text
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.frontend.functions import result_type
 from accnp.compiler.frontend.program import lower_source, read_source
 from accnp.compiler.loops import interpreter
@@ -24,6 +23,7 @@ from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
+from accnp.compiler.unsupported import Unsupported
 from accnp.kernels import library, plain
 from accnp.runtime import loader, objects
 from tests.compiler.running import WIDTH, launched

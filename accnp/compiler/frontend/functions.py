@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from accnp.codegen.definitions import with_definitions
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.frontend.operators import (
     cast_to,
     compared,
@@ -28,6 +27,7 @@ from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType
+from accnp.compiler.unsupported import Unsupported
 
 __all__ = [
     "BINARY", "COMPARE", "LARGEST", "RENAMED", "SAME", "SQUARINGS", "result_type", "write_call",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, F4, F8, I8, U8, DType, Type, part_of
+from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["cast_to", "compared", "computed", "constant", "negated", "stored_as", "zero"]
 

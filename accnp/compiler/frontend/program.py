@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from accnp.codegen.definitions import with_definitions
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.frontend.source import read_kernel
 from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
@@ -21,6 +20,7 @@ from accnp.compiler.loops.visiting import statements
 from accnp.compiler.passes.find_independent import find_independent
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.pipeline import Target, run_passes
+from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["Unsupported", "lower_source", "read_source"]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.frontend.functions import BINARY, COMPARE, write_call
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
 from accnp.compiler.frontend.liveness import Liveness, assigned
@@ -59,6 +58,7 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.signatures import type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, Pointer, Type
 from accnp.compiler.loops.verifier import RESERVED
+from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["read_kernel"]
 

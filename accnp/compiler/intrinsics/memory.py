@@ -10,10 +10,10 @@ from llvmlite import ir
 
 from accnp.compiler.intrinsics.table import Resolved, define, widest
 from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, register_type
-from accnp.compiler.loops.types import B1, C8, DTYPES, F4, F8, DType, Pointer, Type
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type, part_of
 from accnp.kernels.math import across, block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
-from accnp.kernels.math.ir import F32, F64, I8, I64, V, fetch
+from accnp.kernels.math.ir import I8, I64, V, fetch
 from accnp.kernels.math.transpose import transpose
 
 __all__ = ["stack_memory"]
@@ -146,6 +146,16 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
     define(f"{write.__name__}_{name}", 5, rule)
 
 
+def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
+    """Write the fold of a block of memory, in the order that all processors have; returns the
+    result."""
+    if of.kind == "complex":
+        part = memory_type(part_of(of))
+        return join_parts(b, *block.block_reduce_complex(b, place, count, part, combine))
+    kind = _LOGIC.get(combine, combine) if of == B1 else combine
+    return from_memory(of, b, block.block_reduce(b, place, count, memory_type(of), kind, of.signed))
+
+
 def _block(name: str) -> None:
     def rule(p: Type, n: Type) -> Resolved | None:
         if not isinstance(p, Pointer):
@@ -157,12 +167,7 @@ def _block(name: str) -> None:
             return None
 
         def emit(b: Any, place: Any, count: Any) -> Any:
-            if of.kind == "complex":
-                part = F32 if of == C8 else F64
-                return join_parts(b, *block.block_reduce_complex(b, place, count, part, name))
-            kind = _LOGIC.get(name, name) if of == B1 else name
-            found = block.block_reduce(b, place, count, memory_type(of), kind, of.signed)
-            return from_memory(of, b, found)
+            return write_fold(name, of, b, place, count)
 
         return of, (p, INT), emit
 

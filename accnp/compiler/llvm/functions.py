@@ -13,7 +13,6 @@ from llvmlite import ir
 
 from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.llvm.registers import (
-    from_memory,
     join_parts,
     memory_type,
     register_type,
@@ -29,7 +28,7 @@ from accnp.kernels.math.heap import external
 from accnp.kernels.math.ir import I64, V, fma, where
 from accnp.kernels.math.transpose import transpose
 
-__all__ = ["write_call", "write_fold", "write_fold_rows", "write_library_call", "write_transpose"]
+__all__ = ["write_call", "write_fold_rows", "write_library_call", "write_transpose"]
 
 
 # What folds of bools are, whose elements are bytes of 0 and 1.
@@ -183,12 +182,3 @@ def write_library_call(b: Any, name: str, words: Sequence[Any]) -> None:
         b.store(word, b.gep(block, [ir.Constant(I64, k)]))
     # Without a counter, the entry does the steps from 0 on.
     b.call(callee, [block, ir.Constant(pointer, None), ir.Constant(I64, 1), ir.Constant(I64, 0)])
-
-
-def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
-    """Write the fold of a block of memory, in the order that all processors have; returns the
-    result."""
-    combine = _LOGIC.get(combine, combine) if of.kind == "bool" else combine
-    return from_memory(
-        of, b, block.block_reduce(b, place, count, memory_type(of), combine, of.signed)
-    )

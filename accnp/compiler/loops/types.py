@@ -76,12 +76,11 @@ DTYPES = {
 B1, I4, I8, U4, U8, F4, F8, C8, C16 = (
     DTYPES[t] for t in ("b1", "i4", "i8", "u4", "u8", "f4", "f8", "c8", "c16")
 )
-# Kernels of complex numbers come from texts so far.
-_OF_NUMPY = {d.numpy: d for d in DTYPES.values() if d.kind != "complex"}
+_OF_NUMPY = {d.numpy: d for d in DTYPES.values()}
 
 
 def dtype_of(dtype: np.dtype) -> DType | None:
-    """Return the type for a dtype of NumPy; None if fusion still writes its kernels as text."""
+    """Return the type for a dtype of NumPy; None if kernels have no numbers of this dtype."""
     return _OF_NUMPY.get(dtype)
 
 

@@ -17,8 +17,9 @@ from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
 from accnp.compiler.intrinsics.all import TABLE, resolve
+from accnp.compiler.intrinsics.memory import write_fold
 from accnp.compiler.llvm.casts import write_cast
-from accnp.compiler.llvm.functions import write_call, write_fold, write_fold_rows, write_transpose
+from accnp.compiler.llvm.functions import write_call, write_fold_rows, write_transpose
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
@@ -40,6 +41,8 @@ NUMBA_TYPES: dict[str, Any] = {
     "f8": types.float64,
     "f2": F2,
     "e2": E2,
+    "c8": types.complex64,
+    "c16": types.complex128,
 }
 _OF = {n: DTYPES[t] for t, n in NUMBA_TYPES.items()}
 
@@ -65,7 +68,7 @@ def _scalar(name: str, arity: int) -> None:
         known = [d for d in of if d is not None]
         result = result_of(name, known) if len(known) == len(of) else None
         if result is None:
-            return None
+            return _of_table(name, args)
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
             return write_call(name, known, b, values)
@@ -156,27 +159,27 @@ def _transpose(size: int) -> None:
     _define(f"transpose_{size}", 6, typed)
 
 
-def _procedure(name: str) -> None:
-    """A procedure of the table of intrinsics, of pointers and numbers."""
+def _of_table(name: str, args: Sequence[Any]) -> Any:
+    """The signature and the code of a function or procedure of the table of intrinsics."""
+    of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
+    if None in of:
+        return None
+    pairs = zip(args, of, strict=True)
+    kinds = [Pointer(d) if isinstance(a, types.CPointer) else d for a, d in pairs if d]
+    found = resolve(name, tuple(kinds))
+    if found is None:
+        return None
+    result, params, write = found
 
-    def typed(*args: Any) -> Any:
-        of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
-        if None in of:
-            return None
-        pairs = zip(args, of, strict=True)
-        kinds = [Pointer(d) if isinstance(a, types.CPointer) else d for a, d in pairs if d]
-        found = resolve(name, tuple(kinds))
-        if found is None:
-            return None
-        _, params, write = found
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        made = write(b, *values)
+        return context.get_dummy_value() if result is None else made
 
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-            write(b, *values)
-            return context.get_dummy_value()
+    return (types.void if result is None else _of(result))(*[_of(p) for p in params]), code
 
-        return types.void(*[_of(p) for p in params]), code
 
-    _define(name, TABLE[name].arity, typed)
+def _intrinsic(name: str) -> None:
+    _define(name, TABLE[name].arity, lambda *args: _of_table(name, args))
 
 
 def _of(t: Type) -> Any:
@@ -261,8 +264,9 @@ for _combine in COMBINES:
     _strips(_combine)
 for _size in (1, 2, 4, 8):
     _transpose(_size)
-for _name in ("permute", *[f"columns_{c}" for c in COMBINES]):
-    _procedure(_name)
+for _name in TABLE:
+    if _name not in globals() and _name.isidentifier():
+        _intrinsic(_name)
 _define("at", 2, _at)
 _define("release", 1, _release)
 _define("prefetch", 1, _prefetch)

@@ -6,7 +6,7 @@ constant only where it is 0 or 1, so one kernel serves all shapes of a layout. S
 exception: their sizes are part of the kernel.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
-one function that adds its loops. What is covered so far, of all types but complex numbers:
+one function that adds its loops. What is covered so far, of all types:
 maps and folds whose operands lie along the rows, folds in rows (in several passes), in chunks, or
 in columns. Operands of maps, and of folds in one pass, may lie across the rows.
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from accnp.codegen.generated import Generated
 from accnp.codegen.short import is_picked, is_short
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
 from accnp.compiler.specs.columns import add_columns, add_short_columns
@@ -24,6 +23,7 @@ from accnp.compiler.specs.picks import add_picks
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.statements import Statements
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import KernelSpec, is_half
 
 __all__ = ["build"]
@@ -41,7 +41,7 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """
     if spec.fastmath:
         raise Unsupported("approximate functions")
-    if any(f.dtype.kind not in "biuf" or is_half(f.dtype) for p in spec.phases for f in p.folds):
+    if any(f.dtype.kind not in "biufc" or is_half(f.dtype) for p in spec.phases for f in p.folds):
         raise Unsupported("folds of numbers of half precision")
     add = _FORMS[spec.form]
     if is_picked(spec):

@@ -16,13 +16,14 @@ from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator, condition
 from accnp.codegen.short import DEAR, LANES, in_lanes
 from accnp.codegen.tiles import WIDE, across
-from accnp.compiler.formulas import Unsupported, converted, expression
+from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.squares import begin_tile, join_squares, tiles_of_rows
 from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import BLOCK, ROWS, Access
 
 __all__ = ["add_columns", "add_short_columns"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accnp.codegen.folds import accumulator, condition
-from accnp.compiler.formulas import Unsupported, converted, expression
+from accnp.compiler.formulas import converted, expression
+from accnp.compiler.frontend.operators import computed
 from accnp.compiler.loops.builder import Loop, affine, call
 from accnp.compiler.loops.functions import identity
-from accnp.compiler.loops.ir import Const, Expr, Index, Var, dtype
-from accnp.compiler.loops.types import B1, I8, DType
+from accnp.compiler.loops.ir import Cast, Const, Expr, Index, Var, dtype, number_type
+from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import BLOCK, KernelSpec, Phase
 
 __all__ = ["block", "check_folds", "folded", "joined", "start_of"]
@@ -94,14 +96,18 @@ def _block_of_runs(
     return found
 
 
-def start_of(combine: str, to: DType) -> Const:
+def start_of(combine: str, to: DType) -> Expr:
     """Return what a fold starts from."""
+    if to.kind == "complex":
+        return Cast(start_of(combine, part_of(to)), to)
     return Const(identity(combine, to), to)
 
 
 def joined(combine: str, x: Expr, y: Expr) -> Expr:
     """Return two results of a fold as one."""
     functions = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}
+    if number_type(x).kind == "complex":
+        return computed(functions[combine], x, y)
     if dtype(x) == B1:
         functions = {"max": "or", "min": "and", "sum": "or", "prod": "and"}
     return call(functions.get(combine, combine), x, y)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from accnp.codegen.tiles import across
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Statements
 from accnp.compiler.specs.tiles import add_tiles
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_map"]

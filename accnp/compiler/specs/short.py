@@ -15,12 +15,12 @@ from math import prod
 
 from accnp.codegen.cpu import generate
 from accnp.codegen.short import LANES
-from accnp.compiler.formulas import Unsupported
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Expr, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_short"]

@@ -8,10 +8,11 @@ from math import prod
 import numpy as np
 
 from accnp.codegen.generated import Generated
-from accnp.compiler.formulas import Unsupported, converted, expression
+from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.builder import Builder, affine, call, cast, plus
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8, DType, dtype_of
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["Place", "Statements", "covered"]

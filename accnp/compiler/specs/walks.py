@@ -14,7 +14,7 @@ from math import prod
 from accnp.codegen.columns import GROUP, SOON, is_plain, walk_shape
 from accnp.codegen.folds import accumulator, is_product, lanes
 from accnp.codegen.tiles import LINE, WIDE
-from accnp.compiler.formulas import Unsupported, converted
+from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import (
     Buffer,
@@ -30,6 +30,7 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import BLOCK, Access, Fold
 
 __all__ = ["add_walk"]
