@@ -24,7 +24,7 @@ from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.statements import Statements
 from accnp.compiler.unsupported import Unsupported
-from accnp.ir.kernel import KernelSpec, is_half
+from accnp.ir.kernel import KernelSpec
 
 __all__ = ["build"]
 
@@ -41,8 +41,6 @@ def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """
     if spec.fastmath:
         raise Unsupported("approximate functions")
-    if any(f.dtype.kind not in "biufc" or is_half(f.dtype) for p in spec.phases for f in p.folds):
-        raise Unsupported("folds of numbers of half precision")
     add = _FORMS[spec.form]
     if is_picked(spec):
         add = add_picks
