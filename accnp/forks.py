@@ -186,7 +186,11 @@ def _extension(name: str) -> Any:
             raise ImportError(f"there is no extension module {name}", name=name)
         known = name in sys.modules
         module = module_from_spec(spec)
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except (ImportError, OSError):  # it needs what its package sets up, as on Windows
+            sys.modules.pop(name, None)
+            return importlib.import_module(name)
         if not known:  # its package adds it when it is imported, and has it as an attribute then
             sys.modules.pop(name, None)
         return module

@@ -108,3 +108,15 @@ def test_extension_modules_that_are_not_there():
     for name in ("scipy.linalg.no_such_module", "no_such_package.module", "json.no_such_module"):
         with pytest.raises(ImportError, match=f"no extension module {name}"):
             extension(name)
+
+
+def test_extension_modules_that_need_their_package_come_with_it():
+    """Cython's modules of scipy.special import the package, which imports them."""
+    code = """
+import accnp
+from accnp.forks import extension
+assert extension("scipy.special._ufuncs").gamma(5.0) == 24.0
+import scipy.special
+assert scipy.special.gamma(5.0) == 24.0
+"""
+    modules_of(code)
