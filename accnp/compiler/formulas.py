@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.compiler.frontend.operators import compared, computed, negated, stored_as
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.functions import KEEPS
+from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
 from accnp.compiler.unsupported import Unsupported
@@ -158,8 +158,8 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
         return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
     if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
         args = [_wide(a) for a in args] if name != "select" else args
-    if any(number_type(a).kind == "complex" for a in args) or name == "make_complex":
-        return _complex_function(name, args)
+    if any(number_type(a).kind == "complex" for a in args) or name not in FUNCTIONS:
+        return _of_table(name, args)
     if name != "select" and len({dtype(a) for a in args}) > 1:
         args = _alike(args)
     elif name == "select":
@@ -167,8 +167,8 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
     return _call(name, *args)
 
 
-def _complex_function(name: str, args: Sequence[Expr]) -> Expr:
-    """A function that has complex numbers among its arguments, as the table has it."""
+def _of_table(name: str, args: Sequence[Expr]) -> Expr:
+    """A function of complex numbers, or one that only the table of intrinsics has."""
     if name == "select" and dtype(args[1]) == dtype(args[2]):
         return Call(name, tuple(args), dtype(args[1]))
     found = imported("accnp.compiler.intrinsics.all").resolve(name, tuple([dtype(a) for a in args]))

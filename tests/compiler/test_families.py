@@ -36,6 +36,9 @@ EXPRESSIONS = {
     "int": lambda x, y: (x.astype("int32") * 3 - 7) // 2,
     "half": lambda x, y: x.astype("float16") + 1,
     "complex": lambda x, y: jnp.abs(x + 1j * y),
+    "gelu": lambda x, y: jnp.nn.gelu(x) * y,
+    "bits": lambda x, y: jnp.lax.population_count(jnp.lax.bitcast_convert_type(x, "uint32") >> 3),
+    "random numbers": lambda x, y: jnp.random.normal(jnp.random.key(1), (2000,)),
     "uint8": lambda x, y: x.astype("uint8") + 1,
     "strided": lambda x, y: x.reshape(50, 40)[::2, 1:] * 2,
     "every fifth": lambda x, y: jnp.tanh(x[::5]),
@@ -105,7 +108,7 @@ def test_the_share_of_text_only_falls():
      "maximum of bytes", "transposed", "folds across", "every fifth", "softmax of columns",
      "sum of columns", "softmax of the first axis", "gradient of a bias", "folds of axes",
      "norms of points", "centred points", "picked columns", "tiles of rows",
-     "columns across", "half"],
+     "columns across", "half", "complex", "gelu", "bits"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0
@@ -240,7 +243,9 @@ x = jnp.asarray(np.linspace(-3, 3, 50, dtype=np.float32))
 print(np.asarray(jnp.tanh(x) * x).tobytes().hex(), np.asarray((x * x).sum()).tobytes().hex())
 y = jnp.asarray(np.linspace(-3, 3, 600, dtype=np.float32).reshape(30, 20))
 for f in (lambda y: (y * y).T.sum(0), lambda y: y[:, :3].mean(0),
-          lambda y: y[:, (y[:4, 0] + 3).astype(int)]):
+          lambda y: y[:, (y[:4, 0] + 3).astype(int)], jnp.nn.gelu,
+          lambda y: jnp.lax.population_count(jnp.lax.bitcast_convert_type(y, "uint32") >> 3),
+          lambda y: jnp.random.bits(jnp.random.key(1), (99,))):
     print(np.asarray(jnp.jit(f)(y)).tobytes().hex())
 """
     found = []
