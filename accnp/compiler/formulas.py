@@ -17,7 +17,7 @@ from accnp.compiler.frontend.operators import compared, computed, negated, store
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Type
 from accnp.compiler.unsupported import Unsupported
 from accnp.forks import imported
 
@@ -156,10 +156,10 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
         if halves:
             return Cast(Const(1.0, F4), of)
         return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
-    if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
-        args = [_wide(a) for a in args] if name != "select" else args
     if any(number_type(a).kind == "complex" for a in args) or name not in FUNCTIONS:
         return _of_table(name, args)
+    if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
+        args = [_wide(a) for a in args] if name != "select" else args
     if name != "select" and len({dtype(a) for a in args}) > 1:
         args = _alike(args)
     elif name == "select":
@@ -175,7 +175,17 @@ def _of_table(name: str, args: Sequence[Expr]) -> Expr:
     if found is None or found[0] is None:
         return _call(name, *args)
     result, params, _ = found
-    return Call(name, tuple([stored_as(a, t) for a, t in zip(args, params, strict=True)]), result)
+    passed = [_passed(a, t) for a, t in zip(args, params, strict=True)]
+    return Call(name, tuple(passed), result)
+
+
+def _passed(x: Expr, to: Type) -> Expr:
+    """An argument as a function of the table takes it: of half precision, it is float32 already."""
+    if dtype(x) == to or (number_type(x).kind == "half" and to == F4):
+        return x
+    if not isinstance(to, DType):
+        raise Unsupported("an address in a formula")
+    return stored_as(x, to)
 
 
 def _alike(args: Sequence[Expr]) -> list[Expr]:

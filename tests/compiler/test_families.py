@@ -289,3 +289,10 @@ print((jnp.arange(5000.0) - 1).max())
         check=False,
     )
     assert done.stdout == "5000.0\n0\n4998.0\n", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("of", ["float16", "bfloat16"])
+def test_bits_of_half_precision_are_those_of_memory(of: str):
+    x = jnp.asarray(np.linspace(-3, 3, 77), of)
+    found = jnp.jit(lambda x: jnp.lax.bitcast_convert_type(x, "uint16") + 1)(x)
+    assert (np.asarray(found) == np.asarray(x).view("uint16") + 1).all()
