@@ -12,6 +12,7 @@ threads, nothing is done.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
 from typing import Any
@@ -29,15 +30,15 @@ def load_numpy() -> None:
     """Import NumPy."""
     chosen = "numpy" in sys.modules or not {*_VARIABLES}.isdisjoint(os.environ)
     if chosen or sys.platform != "linux":
-        import numpy
-
+        importlib.import_module("numpy")
         return
     os.environ[_VARIABLES[0]] = "1"
     try:
-        import numpy
+        importlib.import_module("numpy")
     finally:
         del os.environ[_VARIABLES[0]]
-    library = ctypes.CDLL(numpy._core._multiarray_umath.__file__)  # and what it was linked with
+    module = sys.modules["numpy._core._multiarray_umath"]
+    library = ctypes.CDLL(module.__file__)  # and what it was linked with
     count, use = _function(library, "get_num_procs"), _function(library, "set_num_threads")
     if use is not None:
         use(count() if count is not None else len(os.sched_getaffinity(0)))
