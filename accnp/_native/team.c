@@ -13,10 +13,9 @@
  * moved to theirs. But a helper that lost its processor in the middle of a chunk (its clock stands)
  * is moved to that of the waiting thread: the thread that took it may run for milliseconds.
  *
- * Loops share launches of some microseconds. Whether that is faster depends on the machine, and on
- * what else runs on it at the moment, so it is measured: a kernel runs alone a few times, then
- * shared, and goes on in the faster way for a while. A launch that takes far too long ends sharing
- * at once, and each such loss doubles the time until sharing is tried again.
+ * Kernels in native loops take some microseconds. A helper that loses its processor to another
+ * process holds up such a launch for much longer than the kernel takes on one thread. So the launches
+ * that follow a stall run on one thread: first some, and twice as many after each further stall.
  */
 
 #ifdef __linux__
@@ -53,13 +52,9 @@
 #endif
 
 #define MOST_HELPERS 255
-#define CHOICES 64          /* kernels of loops that are remembered; a power of two */
-#define ALONE_TRIALS 4      /* launches alone of which the fastest counts, without the first */
-#define SHARED_TRIALS 8     /* launches with helpers of which the mean counts, ... */
-#define SETTLING 2          /* ... without the first of them */
-#define HOPELESS 8          /* times as long as alone: a helper has lost its processor */
-#define SOONEST 512         /* launches until the next trial, at least ... */
-#define LATEST (1 << 13)    /* ... and at most */
+#define FEWEST_ALONE 128    /* launches of loops on one thread after a stall, at least ... */
+#define MOST_ALONE 16384    /* ... and at most */
+#define SMOOTH 1024         /* shared launches without a stall, after which the fewest apply again */
 #define MOST_PARTS 16       /* each is looked at by each thread */
 #define PATIENCE 1024       /* looks of who waits before it asks what helpers do: some 12 us */
 #define CLOSELY (1 << 17)   /* cycles between brief launches that follow each other: some 50 us */
@@ -89,15 +84,6 @@ typedef struct {
 } Part;
 
 typedef struct {
-    int64_t entry, n; /* of the kernel, and its range */
-    int64_t step;     /* launches since the trial began */
-    int64_t alone;    /* cycles of a launch alone */
-    int64_t shared;   /* sum of the cycles of launches with helpers */
-    int64_t share;    /* whether that was faster */
-    int64_t wait;     /* launches until the next trial */
-} Choice;
-
-typedef struct {
     int64_t open; /* tickets, and who is inside */
     int64_t entry, argv, parts, chunk, unused0[3];
     int64_t busy, unused1[7];
@@ -109,8 +95,10 @@ typedef struct {
     int64_t unused3[3];
     Helper helpers[MOST_HELPERS];
     Part parts_of[MOST_PARTS];
-    Choice choices[CHOICES];
-    int64_t went[2]; /* launches of loops: alone, shared */
+    int64_t alone;            /* launches of loops that still run on one thread after a stall */
+    int64_t alone_next;       /* how many after the next stall */
+    int64_t smooth;           /* shared launches since the latest stall */
+    int64_t loop_launches[2]; /* on one thread, shared */
 } Team;
 
 /* --- processors --- */
@@ -287,126 +275,10 @@ awake(Team *team, int64_t helpers)
     return 0;
 }
 
-/* --- whether loops share a kernel --- */
-
-static Choice *
-choice_of(Team *team, int64_t entry, int64_t n)
-{
-    Choice *c = &team->choices[(entry >> 4 ^ n) & (CHOICES - 1)];
-    if (LOAD(c->entry, RELAXED) != entry || LOAD(c->n, RELAXED) != n) {
-        STORE(c->entry, entry, RELAXED);
-        STORE(c->n, n, RELAXED);
-        STORE(c->step, 0, RELAXED);
-        STORE(c->wait, SOONEST, RELAXED);
-    }
-    return c;
-}
-
-/* Whether to share a launch. One that is to be tried waits for a helper that is awake: then it is
- * none of those that are measured. */
-static bool
-to_be_shared(Choice *c, Team *team, bool *measured)
-{
-    int64_t step = LOAD(c->step, RELAXED);
-    if (step < ALONE_TRIALS) {
-        return false;
-    }
-    if (step >= ALONE_TRIALS + SHARED_TRIALS) {
-        return LOAD(c->share, RELAXED) != 0;
-    }
-    int64_t count = LOAD(team->count, RELAXED);
-    for (int64_t i = 0; i < count; i++) {
-        if (LOAD(team->helpers[i].asleep, RELAXED) == 0) {
-            return true;
-        }
-    }
-    *measured = false;
-    return false;
-}
-
-static void
-decide(Choice *c, bool share, bool lost)
-{
-    int64_t wait = LOAD(c->wait, RELAXED);
-    wait = lost ? wait * 2 : share ? wait / 2 : wait;
-    STORE(c->wait, wait < SOONEST ? SOONEST : wait > LATEST ? LATEST : wait, RELAXED);
-    STORE(c->share, share, RELAXED);
-    STORE(c->step, ALONE_TRIALS + SHARED_TRIALS, RELAXED);
-}
-
-static void
-took(Choice *c, bool shared, int64_t cycles)
-{
-    int64_t step = LOAD(c->step, RELAXED), alone = LOAD(c->alone, RELAXED);
-    STORE(c->step, step + 1, RELAXED);
-    if (shared && cycles > HOPELESS * alone) {
-        decide(c, false, true);
-    } else if (step == 0) {
-        STORE(c->alone, INT64_MAX / HOPELESS, RELAXED);
-        STORE(c->shared, 0, RELAXED);
-    } else if (step < ALONE_TRIALS) {
-        STORE(c->alone, cycles < alone ? cycles : alone, RELAXED);
-    } else if (step < ALONE_TRIALS + SETTLING) {
-        return;
-    } else if (step < ALONE_TRIALS + SHARED_TRIALS) {
-        int64_t sum = LOAD(c->shared, RELAXED) + cycles;
-        STORE(c->shared, sum, RELAXED);
-        if (step == ALONE_TRIALS + SHARED_TRIALS - 1) {
-            decide(c, sum < alone * (SHARED_TRIALS - SETTLING), false);
-        }
-    } else if (step - ALONE_TRIALS - SHARED_TRIALS > LOAD(c->wait, RELAXED)) {
-        STORE(c->step, 0, RELAXED);
-    }
-}
-
 /* --- sharing --- */
 
-static void share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk,
-                       int64_t tickets, bool brief);
-
-void
-spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, int64_t helpers)
-{
-    Entry entry = (Entry)(intptr_t)address;
-    Team *team = (Team *)(intptr_t)where;
-    bool brief = helpers < 0;
-    int64_t tickets = brief ? -helpers : helpers, own = 0;
-    if (tickets <= 0 || n <= chunk) {
-        entry(argv, &own, n, n);
-        return;
-    }
-    int64_t others = (n - 1) / chunk; /* chunks beside the first */
-    tickets = others < tickets ? others : tickets;
-    if (brief) {
-        tickets = awake(team, tickets);
-        if (tickets == 0) {
-            entry(argv, &own, n, n);
-            STORE(team->ended, CYCLES(), RELAXED);
-            return;
-        }
-    }
-    int64_t begin = brief || LOAD(team->sessions, RELAXED) == 0 ? 0 : CYCLES();
-    Choice *choice = begin == 0 ? NULL : choice_of(team, address, n);
-    bool measured = choice != NULL;
-    bool shared = choice == NULL || to_be_shared(choice, team, &measured);
-    if (choice != NULL) {
-        keep_off(team); /* this thread may have been moved to a helper's processor */
-    }
-    shared = shared && SWAP_IF(team->busy, 0, 1, ACQ_REL); /* or another thread shares just now */
-    if (shared) {
-        share_work(team, entry, argv, n, chunk, tickets, brief);
-    } else {
-        entry(argv, &own, n, n);
-    }
-    if (measured) {
-        took(choice, shared, CYCLES() - begin);
-    }
-    if (choice != NULL) {
-        __atomic_fetch_add(&team->went[shared], 1, __ATOMIC_RELAXED);
-    }
-}
-
-static void
+/* Publishes a launch, works along and waits; returns whether it waited long for helpers. */
+static bool
 share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int64_t tickets,
            bool brief)
 {
@@ -445,6 +317,71 @@ share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int
         keep_off(team);
     }
     STORE(team->busy, 0, RELEASE);
+    return late;
+}
+
+/* Runs a launch of a native loop alone if a stall was not long ago. */
+static bool
+runs_alone(Team *team)
+{
+    int64_t left = LOAD(team->alone, RELAXED);
+    if (left > 0) {
+        STORE(team->alone, left - 1, RELAXED);
+    }
+    return left > 0;
+}
+
+/* Decides on the next launches of native loops, after a shared one that was stalled or not. */
+static void
+note_launch(Team *team, bool stalled)
+{
+    int64_t next = LOAD(team->alone_next, RELAXED), smooth = LOAD(team->smooth, RELAXED);
+    if (stalled) {
+        STORE(team->alone, next, RELAXED);
+        STORE(team->alone_next, 2 * next < MOST_ALONE ? 2 * next : MOST_ALONE, RELAXED);
+        STORE(team->smooth, 0, RELAXED);
+    } else if (smooth < SMOOTH) {
+        STORE(team->smooth, smooth + 1, RELAXED);
+    } else if (next != FEWEST_ALONE) {
+        STORE(team->alone_next, FEWEST_ALONE, RELAXED);
+    }
+}
+
+void
+spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, int64_t helpers)
+{
+    Entry entry = (Entry)(intptr_t)address;
+    Team *team = (Team *)(intptr_t)where;
+    bool brief = helpers < 0;
+    int64_t tickets = brief ? -helpers : helpers, own = 0;
+    if (tickets <= 0 || n <= chunk) {
+        entry(argv, &own, n, n);
+        return;
+    }
+    int64_t others = (n - 1) / chunk; /* chunks beside the first */
+    tickets = others < tickets ? others : tickets;
+    if (brief) {
+        tickets = awake(team, tickets);
+        if (tickets == 0) {
+            entry(argv, &own, n, n);
+            STORE(team->ended, CYCLES(), RELAXED);
+            return;
+        }
+    }
+    bool in_loop = !brief && LOAD(team->sessions, RELAXED) != 0;
+    bool shared = !(in_loop && runs_alone(team));
+    shared = shared && SWAP_IF(team->busy, 0, 1, ACQ_REL); /* or another thread shares just now */
+    if (shared) {
+        bool stalled = share_work(team, entry, argv, n, chunk, tickets, brief);
+        if (in_loop) {
+            note_launch(team, stalled);
+        }
+    } else {
+        entry(argv, &own, n, n);
+    }
+    if (in_loop) {
+        __atomic_fetch_add(&team->loop_launches[shared], 1, __ATOMIC_RELAXED);
+    }
 }
 
 void
@@ -492,6 +429,7 @@ team_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     uintptr_t address = ((uintptr_t)self->memory + CACHE_LINE - 1) & ~(uintptr_t)(CACHE_LINE - 1);
     self->team = (Team *)address;
     self->team->processor = -1;
+    self->team->alone_next = FEWEST_ALONE;
     return (PyObject *)self;
 }
 
@@ -592,8 +530,8 @@ team_helpers(TeamObject *self, void *Py_UNUSED(closure))
 static PyObject *
 team_loops(TeamObject *self, void *Py_UNUSED(closure))
 {
-    return Py_BuildValue("LL", (long long)LOAD(self->team->went[0], RELAXED),
-                         (long long)LOAD(self->team->went[1], RELAXED));
+    return Py_BuildValue("LL", (long long)LOAD(self->team->loop_launches[0], RELAXED),
+                         (long long)LOAD(self->team->loop_launches[1], RELAXED));
 }
 
 static PyObject *

@@ -38,9 +38,10 @@ ROUSE, NEAR = 1 << 21, 1 << 19
 GRAIN = 1 << 16  # in one chunk of a kernel: some 20 us
 PIECES = 32  # chunks for each thread are enough
 # In a native loop helpers are awake from step to step, so less is worth sharing, in vectors:
-SHARED = 1 << 18  # work of a kernel from which threads may share it there: some 6 us. They do so
-# while that is faster (`_native/team.c`). On two cores of a Zen 5, 80 sweeps of a stencil took
-# 569 us and now 375 (150x150), 700 and now 370 (25x25x25). With 2^16 they were slower.
+SHARED = 1 << 18  # work of a kernel from which threads share it there: some 6 us on one thread. On
+# two cores of a Zen 5, 80 sweeps of a stencil took 210 us on one thread and 135 on two (150x150),
+# 270 and 170 (25x25x25). With 2^16 they were slower. After a stall kernels run on one thread for a
+# while (`_native/team.c`).
 BESIDE = 1 << 15  # that of others in such a body that they share as well: then each finds most of
 # what it reads in its own cache
 LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;

@@ -121,7 +121,7 @@ def test_helpers_ask_for_short_turns_and_stay_as_nice_as_they_were():
 
 
 @pytest.mark.skipif(not COMPILED, reason="the fallback shares nothing in loops")
-def test_loops_measure_whether_sharing_a_kernel_is_faster():
+def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
     def sweep(_, pair):
         a, b = pair
         b = b.at[1:-1].set((a[:-2] + a[1:-1] + a[2:]) / 3)
@@ -142,5 +142,4 @@ def test_loops_measure_whether_sharing_a_kernel_is_faster():
     for a, b in zip(found, want, strict=True):
         assert a.tobytes() == b.tobytes()
     assert alone + shared == 4000
-    assert alone >= 4  # the trial
-    assert shared >= 1
+    assert shared >= 1  # each stall makes 128 launches or more run on one thread
