@@ -355,6 +355,15 @@ def test_heads_that_do_not_fit() -> None:
             export.deserialize(closed(head))
 
 
+def test_constraints_on_symbols_that_a_program_does_not_use() -> None:
+    b, _ = export.symbolic_shape("b, c", constraints=["c <= b", "b >= 2"])
+    made = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((b,), "float32"))
+    for program in (made, export.deserialize(made.serialize(vjp_order=2))):
+        assert program.call(jnp.zeros(3)).tolist() == [0] * 3
+        with pytest.raises(ValueError, match="b >= 2"):
+            program.call(jnp.zeros(1))
+
+
 SIZES = [
     "9**9**9**9", "2^(10^10)", "b^1000", "b**9**9", "(b+c+d)^64", "(1+b)^-1", "b//0", "mod(b, 0)",
     "(" * 500 + "b" + ")" * 500, "-" * 1900 + "b", "b" * 3000, "__import__('os').system('id')",

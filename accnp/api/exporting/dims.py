@@ -344,8 +344,12 @@ class SymbolicScope:
         return low, high
 
     def broken(self, sizes: Mapping[str, int]) -> str | None:
-        """The first constraint that values of the symbols do not keep."""
+        """The first constraint that values of some symbols violate; None if they violate none.
+        Constraints on symbols without a value do not count: a program may use only some of the
+        symbols of its scope."""
         for text, (known, sign) in zip(self.constraints_str, self.constraints, strict=True):
+            if isinstance(known, Dim) and not known.symbols() <= sizes.keys():
+                continue
             value = known.at(sizes) if isinstance(known, Dim) else known
             if (value < 0) if sign == ">=" else value:
                 return text
