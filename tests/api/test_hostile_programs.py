@@ -341,6 +341,7 @@ HEADS: list[dict[str, Any]] = [
     {"arrays": [["float32", [0, 2**62]]]}, {"arrays": [["U5", [0]]]}, {"arrays": None},
     {"program": {"values": ADD, "out": [7]}}, {"program": {"values": ADD, "out": [-1]}},
     {"program": {"values": ADD, "out": [2, 2]}}, {"program": {"values": {}, "out": [2]}},
+    {"program": {"values": ADD, "out": 2}}, {"program": {"values": [*ADD, [5]], "out": [2]}},
 ]  # fmt: skip
 
 
@@ -353,6 +354,28 @@ def test_heads_that_do_not_fit() -> None:
         head = {k: v for k, v in BASE.items() if k != missing}
         with pytest.raises(ValueError, match=r"export\.deserialize"):
             export.deserialize(closed(head))
+
+
+SIZED = {
+    **BASE, "symbols": ["b"], "in_types": [[["b"], "float32", False]] * 2,
+    "out_types": [[["b"], "float32", False]],
+    "program": {"values": [["in", [{"poly": [[[1], 1, 1]]}], "float32", False]] * 2
+                + [["add", [0, 1], {}]], "out": [2]},
+}  # fmt: skip
+
+
+def test_heads_with_symbols_are_checked_when_they_are_read() -> None:
+    """Before the sizes are known: fields that only a call uses must be there and well-formed."""
+    read = export.deserialize(closed(SIZED))
+    assert read.call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
+    for missing in SIZED:
+        head = {k: v for k, v in SIZED.items() if k != missing}
+        with pytest.raises(ValueError, match=r"export\.deserialize.*" + missing):
+            export.deserialize(closed(head))
+    for program in (None, [], {}, {"values": []}, {"out": []}, {"values": {}, "out": []},
+                    {"values": [5], "out": []}, {"values": [[5]], "out": [0]}):  # fmt: skip
+        with pytest.raises(ValueError, match=r"export\.deserialize"):
+            pytest.fail(f"{export.deserialize(closed({**SIZED, 'program': program}))} {program}")
 
 
 def test_constraints_on_symbols_that_a_program_does_not_use() -> None:
@@ -423,6 +446,12 @@ def test_derivatives_belong_to_their_program() -> None:
     assert export.deserialize(closed(head, inner)).has_vjp()
     for rest in (other, inner[:-3], blob(4, 0)):
         with pytest.raises(ValueError, match=r"export\.deserialize"):
+            export.deserialize(closed({**head, "vjp": len(rest)}, rest))
+    of, inside = opened(inner)
+    for tree in ({"in_tree": ["tuple", [["tuple", [["list", ["*", "*"]]]], ["dict", []]]]},
+                 {"out_tree": ["dict", [["a", "*"]]]}):  # fmt: skip
+        rest = closed({**of, **tree}, inside)
+        with pytest.raises(ValueError, match=r"export\.deserialize.*the tree of"):
             export.deserialize(closed({**head, "vjp": len(rest)}, rest))
     data = closed(BASE)
     for _ in range(40):  # each the derivative of the next one

@@ -27,7 +27,7 @@ from accnp.api.exporting.options import (
     default_export_platform,
     maximum_supported_calling_convention_version,
 )
-from accnp.api.exporting.programs import Encoder, decoded, only_value_errors
+from accnp.api.exporting.programs import Encoder, check_structure, decoded, only_value_errors
 from accnp.api.exporting.symbolic import at_sizes, symbols_of
 from accnp.api.exporting.trees import read_tree, write_tree
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
@@ -36,7 +36,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval, symbolic_aval
 from accnp.ir.graph import evaluate
 from accnp.primitives.kinds import dtype_kind
-from accnp.pytree import PyTreeDef, flatten_arrays, tree_unflatten
+from accnp.pytree import PyTreeDef, flatten_arrays, tree_structure, tree_unflatten
 from accnp.runtime.device import default_backend
 
 __all__ = ["Exported", "deserialize", "export"]
@@ -445,7 +445,17 @@ def _deserialized(data: bytes, order: int) -> Exported:
     return made
 
 
+# What a head consists of; some fields are used only when the program is called or written.
+_FIELDS = (
+    "name", "platforms", "disabled_checks", "constraints", "symbols", "in_types", "out_types",
+    "program", "in_tree", "out_tree",
+)  # fmt: skip
+
+
 def _check_head(head: dict[str, Any]) -> None:
+    missing = [key for key in _FIELDS if key not in head]
+    expect(not missing, f"it has no {', '.join(missing)}")
+    check_structure(head["program"])
     texts = [head["name"], *head["platforms"], *head["disabled_checks"], *head["constraints"]]
     texts += head["symbols"]
     expect(all(type(t) is str and len(t) <= 2000 for t in texts), "its texts")
@@ -473,6 +483,10 @@ def _check_exported(made: Exported, vjp: Exported | None) -> None:
     if not names:
         made._program({})
     if vjp is not None:
+        flat = tree_structure(((0,) * len(vjp.in_avals), {}))
+        expect(vjp.in_tree == flat, "the tree of the arguments of its derivative")
+        listed = tree_structure([0] * len(vjp.out_avals))
+        expect(vjp.out_tree == listed, "the tree of the results of its derivative")
         floats = [made.out_avals[i] for i in _floats(made.out_avals)]
         want_in = [_shown(a) for a in (*made.in_avals, *floats)]
         want_out = [_shown(made.in_avals[i]) for i in _floats(made.in_avals)]

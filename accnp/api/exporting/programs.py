@@ -35,7 +35,7 @@ from accnp.primitives.index import (
 )
 from accnp.primitives.kinds import dtype_kind
 
-__all__ = ["Encoder", "decoded", "only_value_errors"]
+__all__ = ["Encoder", "check_structure", "decoded", "only_value_errors"]
 
 _ENUMS: dict[str, Any] = {c.__name__: c for c in (FftType, GatherScatterMode, Precision)}
 _RECORDS: dict[str, type] = {
@@ -228,9 +228,22 @@ def decoded(program: Mapping[str, Any], arrays: Sequence[np.ndarray], number: Nu
         return _decoded(program, arrays, number)
 
 
+def check_structure(program: Any) -> None:
+    """Check that data has the structure of a program: what can be said before its sizes are known.
+
+    Raises:
+        ValueError: it does not.
+    """
+    expect(type(program) is dict, "its program")
+    for key in ("values", "out"):
+        expect(type(program.get(key)) is list, f"its program has no list of {key}")
+    for entry in program["values"]:
+        expect(type(entry) is list and entry and type(entry[0]) is str, f"the value {entry!r:.60}")
+
+
 def _decoded(program: Any, arrays: Sequence[np.ndarray], number: Number) -> Graph:
+    check_structure(program)
     entries: list[list[Any]] = program["values"]
-    expect(type(entries) is list and all(type(e) is list and e for e in entries), "its values")
 
     def read(v: Any) -> Any:
         return _value(v, arrays, number)
