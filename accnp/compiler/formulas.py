@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accnp.compiler.frontend.operators import compared, computed, negated, stored_as
+from accnp.compiler.frontend.calls import resolve_call
+from accnp.compiler.frontend.operators import compared, computed, negated
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Type
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
 from accnp.compiler.unsupported import Unsupported
-from accnp.forks import imported
 
 __all__ = ["converted", "expression"]
 
@@ -157,7 +157,7 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
             return Cast(Const(1.0, F4), of)
         return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
     if any(number_type(a).kind == "complex" for a in args) or name not in FUNCTIONS:
-        return _of_table(name, args)
+        return _call_intrinsic(name, args)
     if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
         args = [_wide(a) for a in args] if name != "select" else args
     if name != "select" and len({dtype(a) for a in args}) > 1:
@@ -167,25 +167,12 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
     return _call(name, *args)
 
 
-def _of_table(name: str, args: Sequence[Expr]) -> Expr:
+def _call_intrinsic(name: str, args: Sequence[Expr]) -> Call:
     """A function of complex numbers, or one that only the table of intrinsics has."""
-    if name == "select" and dtype(args[1]) == dtype(args[2]):
+    if name == "select" and dtype(args[1]) == dtype(args[2]):  # without loading the table
         return Call(name, tuple(args), dtype(args[1]))
-    found = imported("accnp.compiler.intrinsics.all").resolve(name, tuple([dtype(a) for a in args]))
-    if found is None or found[0] is None:
-        return _call(name, *args)
-    result, params, _ = found
-    passed = [_passed(a, t) for a, t in zip(args, params, strict=True)]
-    return Call(name, tuple(passed), result)
-
-
-def _passed(x: Expr, to: Type) -> Expr:
-    """An argument as a function of the table takes it: of half precision, it is float32 already."""
-    if dtype(x) == to or (number_type(x).kind == "half" and to == F4):
-        return x
-    if not isinstance(to, DType):
-        raise Unsupported("an address in a formula")
-    return stored_as(x, to)
+    result, passed = resolve_call(name, args) or (None, ())
+    return _call(name, *args) if result is None else Call(name, passed, result)
 
 
 def _alike(args: Sequence[Expr]) -> list[Expr]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from accnp.compiler.frontend.calls import convert_argument, resolve_call
 from accnp.compiler.frontend.functions import BINARY, COMPARE, write_call
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
 from accnp.compiler.frontend.liveness import Liveness, assigned
@@ -26,7 +27,7 @@ from accnp.compiler.frontend.operators import (
     zero,
 )
 from accnp.compiler.frontend.syntax import walk
-from accnp.compiler.intrinsics.all import TABLE, resolve
+from accnp.compiler.intrinsics.all import TABLE
 from accnp.compiler.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import (
@@ -56,7 +57,7 @@ from accnp.compiler.loops.ir import (
     number_type,
 )
 from accnp.compiler.loops.signatures import type_of_call
-from accnp.compiler.loops.types import B1, DTYPES, I8, DType, Pointer, Type
+from accnp.compiler.loops.types import B1, DTYPES, I8, Pointer
 from accnp.compiler.loops.verifier import RESERVED
 from accnp.compiler.unsupported import Unsupported
 
@@ -239,11 +240,10 @@ class _Reader:
             self.run(x.func.id, x.args)
             return
         name, args = self.arguments(x)
-        found = resolve(name, tuple([dtype(a) for a in args]))
+        found = resolve_call(name, args)
         if found is None:
             raise Unsupported(f"a call of {name}")
-        result, params, _ = found
-        passed = tuple([self.passed(a, t) for a, t in zip(args, params, strict=True)])
+        result, passed = found
         made = None if result is None else Var(self.fresh(name), result)
         self.add(Do(name, passed, made))
 
@@ -261,7 +261,7 @@ class _Reader:
         if len(rest) != len(callee.arguments):
             raise Unsupported(f"{len(rest)} arguments of {name}")
         first = [as_index(cast_to(v, I8)) for v in leading]
-        args = tuple([self.passed(a, t) for a, t in zip(rest, callee.arguments, strict=True)])
+        args = tuple([convert_argument(*pair) for pair in zip(rest, callee.arguments, strict=True)])
         if shared:
             sharer, team, helpers, count, chunk = first
             self.add(Share(name, sharer, team, helpers, count, chunk, args))
@@ -569,28 +569,16 @@ class _Reader:
             return Address(memory, self.index(x.args[1]))
         if function in DTYPES and len(args) == 1:
             return cast_to(args[0], DTYPES[function])
-        of = [dtype(a) for a in args]
-        found = resolve(function, tuple(of))
-        result, params = (None, ()) if found is None else found[:2]
+        result, passed = resolve_call(function, args) or (None, ())
         if result is None:
-            result, params = type_of_call(function, of), tuple(of)
+            result, passed = type_of_call(function, [dtype(a) for a in args]), tuple(args)
         if result is None:
             raise Unsupported(f"a call of {function}")
-        passed = tuple([self.passed(a, t) for a, t in zip(args, params, strict=True)])
         if function in TABLE and TABLE[function].acts:
             made = Var(self.fresh(name), result)
             self.add(Do(function, passed, made))
             return made
         return Call(function, passed, result)
-
-    def passed(self, x: Expr, to: Type) -> Expr:
-        """An argument as a function takes it; numbers of half precision are float32 already."""
-        of = dtype(x)
-        if of == to or (of.kind == "half" and to == DTYPES["f4"]):
-            return x
-        if not isinstance(to, DType) or not isinstance(of, DType):
-            raise Unsupported("memory of another type")
-        return stored_as(x, to)
 
 
 def is_sized(tree: ast.FunctionDef) -> bool:

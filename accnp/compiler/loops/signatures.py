@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from accnp.compiler.loops.functions import result_of
 from accnp.compiler.loops.types import F4, I8, DType, Type
 from accnp.forks import imported
 
-__all__ = ["procedure", "type_of_call"]
+if TYPE_CHECKING:
+    from accnp.compiler.intrinsics.table import Resolved
+
+__all__ = ["find_intrinsic", "procedure", "type_of_call"]
+
+
+def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
+    """Return the result, the parameters and the code of an intrinsic; None if there is none of
+    this name that takes arguments of these types."""
+    # By name: the code of intrinsics needs llvmlite, which verified kernels of fusion do not.
+    return imported("accnp.compiler.intrinsics.all").resolve(name, tuple(of))
 
 
 def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
@@ -24,8 +35,7 @@ def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
 def procedure(name: str, of: Sequence[Type]) -> tuple[Type | None, bool]:
     """Return the type of the result of a procedure, and whether it takes arguments of some types:
     exactly these, but for numbers of half precision, which are float32 in registers."""
-    # By name: the code of procedures needs llvmlite, which verified kernels of fusion do not.
-    found = imported("accnp.compiler.intrinsics.all").resolve(name, tuple(of))
+    found = find_intrinsic(name, of)
     if found is None:
         return None, False
     result, params, _ = found

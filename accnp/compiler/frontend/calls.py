@@ -1,0 +1,55 @@
+"""Calls of intrinsics: the types of their results, and the conversions of their arguments.
+
+In: the name of a function or procedure, and expressions as its arguments. Out: the type of the
+result, and the arguments as it takes them. Formulas of operations and the front end use this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.compiler.frontend.operators import stored_as
+from accnp.compiler.loops.ir import Expr, dtype
+from accnp.compiler.loops.signatures import find_intrinsic
+from accnp.compiler.loops.types import F4, DType, Type
+from accnp.compiler.unsupported import Unsupported
+
+__all__ = ["convert_argument", "resolve_call"]
+
+
+def resolve_call(name: str, args: Sequence[Expr]) -> tuple[Type | None, tuple[Expr, ...]] | None:
+    """Return the type of the result of an intrinsic, and its arguments as it takes them.
+
+    Parameters
+    ----------
+    name : str
+        The name of the intrinsic.
+    args : sequence of Expr
+        The arguments, which are converted to the types of its parameters.
+
+    Returns
+    -------
+    tuple of (Type or None, tuple of Expr), or None
+        The type is None for a procedure; None if no intrinsic of this name takes such arguments.
+
+    Raises
+    ------
+    Unsupported
+        If a conversion is not allowed.
+    """
+    found = find_intrinsic(name, [dtype(a) for a in args])
+    if found is None:
+        return None
+    result, params, _ = found
+    return result, tuple([convert_argument(a, t) for a, t in zip(args, params, strict=True)])
+
+
+def convert_argument(x: Expr, to: Type) -> Expr:
+    """Return an argument as a parameter of a type takes it: numbers of half precision are float32
+    in registers already."""
+    of = dtype(x)
+    if of == to or (of.kind == "half" and to == F4):
+        return x
+    if not isinstance(to, DType) or not isinstance(of, DType):
+        raise Unsupported("memory of another type")
+    return stored_as(x, to)
