@@ -3,7 +3,7 @@ order, copies, and what is asked of the caches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -16,12 +16,13 @@ from accnp.kernels.math.heap import free_aligned, malloc_aligned
 from accnp.kernels.math.ir import I8, I64, V, fetch
 from accnp.kernels.math.transpose import transpose
 
-__all__ = ["stack_memory"]
+__all__ = ["stack_memory", "write_fold", "write_fold_rows"]
 
 STACK = 1024
 TILE, SLAB = 4096, 16384  # elements of tiles in which operands are laid transposed
 INT = DTYPES["i8"]
 _BYTES = I8.as_pointer()
+# Reductions of bools, whose elements are bytes of 0 and 1.
 _LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
@@ -127,8 +128,13 @@ def _touch(p: Type) -> Resolved | None:
     )
 
 
+def _as_logic(combine: str, of: DType) -> str:
+    """The reduction that machine code computes: bools have logical ones."""
+    return _LOGIC.get(combine, combine) if of == B1 else combine
+
+
 def _across(name: str, write: Callable[..., Any], step: Type) -> None:
-    """Folds of what lies across the loops (math.across); there is room behind the sums."""
+    """Reductions over rows (math.across); the buffer of the results has room for whole vectors."""
 
     def rule(sums: Type, source: Type, steps: Type, rows: Type, wide: Type) -> Resolved | None:
         if not isinstance(sums, Pointer) or source != sums:
@@ -136,10 +142,9 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
         of = sums.of
         if of.kind in ("complex", "half"):
             return None
-        kind = _LOGIC.get(name, name) if of == B1 else name
 
         def emit(b: Any, *args: Any) -> None:
-            write(b, memory_type(of), of.size, kind, of.signed, args)
+            write(b, memory_type(of), of.size, _as_logic(name, of), of.signed, args)
 
         return None, (sums, sums, step, INT, INT), emit
 
@@ -152,8 +157,13 @@ def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
     if of.kind == "complex":
         part = memory_type(part_of(of))
         return join_parts(b, *block.block_reduce_complex(b, place, count, part, combine))
-    kind = _LOGIC.get(combine, combine) if of == B1 else combine
+    kind = _as_logic(combine, of)
     return from_memory(of, b, block.block_reduce(b, place, count, memory_type(of), kind, of.signed))
+
+
+def write_fold_rows(combine: str, of: DType, b: Any, values: Sequence[Any]) -> None:
+    """Write reductions of columns: the arguments are those of `math.across.strips`."""
+    across.strips(b, memory_type(of), of.size, _as_logic(combine, of), of.signed, values)
 
 
 def _block(name: str) -> None:

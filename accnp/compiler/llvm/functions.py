@@ -23,16 +23,13 @@ from accnp.compiler.loops.types import I8, DType, Type
 from accnp.kernels import mathlib
 from accnp.kernels.library import PREFIX
 from accnp.kernels.math import basic, block, integer
-from accnp.kernels.math.across import strips
 from accnp.kernels.math.heap import external
 from accnp.kernels.math.ir import I64, V, fma, where
 from accnp.kernels.math.transpose import transpose
 
-__all__ = ["write_call", "write_fold_rows", "write_library_call", "write_transpose"]
+__all__ = ["write_call", "write_library_call", "write_transpose"]
 
 
-# What folds of bools are, whose elements are bytes of 0 and 1.
-_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", "xor": "xor"}
 _TESTS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -156,12 +153,6 @@ _FLOATS: dict[str, Callable[..., V]] = {
     "fma": fma,
     "is_finite": basic.is_finite,
 }
-
-
-def write_fold_rows(combine: str, of: DType, b: Any, values: Sequence[Any]) -> None:
-    """Write folds of columns: the arguments are those of `math.across.strips`."""
-    combine = _LOGIC.get(combine, combine) if of.kind == "bool" else combine
-    strips(b, memory_type(of), of.size, combine, of.signed, values)
 
 
 def write_transpose(b: Any, of: DType, values: Sequence[Any]) -> None:

@@ -17,9 +17,9 @@ from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
 from accnp.compiler.intrinsics.all import TABLE, resolve
-from accnp.compiler.intrinsics.memory import write_fold
+from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.casts import write_cast
-from accnp.compiler.llvm.functions import write_call, write_fold_rows, write_transpose
+from accnp.compiler.llvm.functions import write_call, write_transpose
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
@@ -179,6 +179,7 @@ def _of_table(name: str, args: Sequence[Any]) -> Any:
 
 
 def _intrinsic(name: str) -> None:
+    """Define a function or procedure of the table of intrinsics for Numba."""
     _define(name, TABLE[name].arity, lambda *args: _of_table(name, args))
 
 
