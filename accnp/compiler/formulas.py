@@ -114,6 +114,8 @@ def _operator(name: str, args: Sequence[Expr]) -> Expr:
     if any(number_type(a).kind == "complex" for a in args):
         return _complex_operator(name, args)
     args = [_wide(a) for a in args]
+    if name in _TESTS and number_type(args[0]) != number_type(args[1]) and _has_unsigned(args):
+        return compared(name, *args)
     of = _common(name, [number_type(a) for a in args])
     return _call(name, *[converted(a, of) for a in args])
 
@@ -122,6 +124,10 @@ def _complex_operator(name: str, args: Sequence[Expr]) -> Expr:
     if len(args) == 1:
         return negated(name, args[0])
     return compared(name, *args) if name in _TESTS else computed(name, *args)
+
+
+def _has_unsigned(args: Sequence[Expr]) -> bool:
+    return any(number_type(a).kind == "uint" for a in args)
 
 
 def _wide(x: Expr) -> Expr:
@@ -140,8 +146,6 @@ def _common(name: str, of: Sequence[DType]) -> DType:
         return F8
     if name == "div":
         return F8
-    if name in _TESTS and any(d.kind == "uint" for d in of):
-        raise Unsupported("a comparison of integers of two kinds")
     return U8 if all(d.kind == "uint" for d in of) else I8
 
 

@@ -49,6 +49,7 @@ EXPRESSIONS = {
     "broadcast": lambda x, y: x.reshape(50, 40) + y[:40],
     "stencil": lambda x, y: x[1:-1] + x[2:] - 2 * x[:-2],
     "slice write": lambda x, y: x.at[1:-1].set(y[2:]),
+    "unsigned": lambda x, y: (x * 9).astype("uint32").astype(bool) | (y * 9).astype("uint8").any(),
     "sum": lambda x, y: (x * y).sum(),
     "mean of rows": lambda x, y: (x * y).reshape(50, 40).mean(1),
     "sum of columns": lambda x, y: x.reshape(50, 40).sum(0),
@@ -82,6 +83,12 @@ TEXT = 6  # kernels of these that are Python text
 def kernels(name: str) -> tuple[int, int]:
     """How many kernels of an expression are Python text, and how many there are."""
     x = jnp.asarray(np.linspace(0, 1, 2000, dtype=np.float32))
+    found = are_text(EXPRESSIONS[name], x, x)
+    return sum(found), len(found)
+
+
+def are_text(f, *arguments) -> list[bool]:
+    """Of each kernel of a function, whether it is Python text."""
     found: list[bool] = []
     step = plans.KernelStep.__init__
 
@@ -91,8 +98,8 @@ def kernels(name: str) -> tuple[int, int]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plans.KernelStep, "__init__", made)
-        jnp.jit(lambda x, y: EXPRESSIONS[name](x, y))(x, x).block_until_ready()
-    return sum(found), len(found)
+        jnp.block_until_ready(jnp.jit(lambda *args: f(*args))(*arguments))
+    return found
 
 
 def test_the_share_of_text_only_falls():
@@ -108,10 +115,21 @@ def test_the_share_of_text_only_falls():
      "maximum of bytes", "transposed", "folds across", "every fifth", "softmax of columns",
      "sum of columns", "softmax of the first axis", "gradient of a bias", "folds of axes",
      "norms of points", "centred points", "picked columns", "tiles of rows",
-     "columns across", "half", "complex", "gelu", "bits"],
+     "columns across", "half", "complex", "gelu", "bits", "unsigned"],
 )  # fmt: skip
 def test_covered_families_are_loop_ir(name: str):
     assert kernels(name)[0] == 0
+
+
+@pytest.mark.parametrize("part", [np.s_[:, 2], np.s_[:, 1:4], np.s_[:, 1:]])
+def test_parts_of_arrays_are_stored_by_loop_ir(part):
+    """Elements and short rows that lie apart, and long rows."""
+    x = np.linspace(-1, 1, 210, dtype=np.float32).reshape(30, 7)
+    y = x[::-1].copy()
+    assert are_text(lambda x, y: x.at[part].set(y[part] * 2), x, y) == [False]
+    want = x.copy()
+    want[part] = y[part] * 2
+    np.testing.assert_array_equal(jnp.jit(lambda x, y: x.at[part].set(y[part] * 2))(x, y), want)
 
 
 def test_covered_kernels_are_compiled_without_numba(tmp_path):

@@ -6,9 +6,7 @@ constant only where it is 0 or 1, so one kernel serves all shapes of a layout. S
 exception: their sizes are part of the kernel.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
-one function that adds its loops. What is covered so far, of all types:
-maps and folds whose operands lie along the rows, folds in rows (in several passes), in chunks, or
-in columns. Operands of maps, and of folds in one pass, may lie across the rows.
+one function that adds its loops.
 """
 
 from __future__ import annotations

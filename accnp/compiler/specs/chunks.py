@@ -9,7 +9,7 @@ from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.folds import check_folds, folded
+from accnp.compiler.specs.folds import folded
 from accnp.compiler.specs.statements import Statements, covered
 from accnp.ir.kernel import CHUNK
 
@@ -20,7 +20,6 @@ def add_chunks(made: Statements) -> None:
     """Each step folds one chunk of one row. The fold of a row that is one chunk is a result;
     others are partial results, which another kernel folds."""
     spec, b, out = made.spec, made.b, made.out
-    check_folds(spec)
     (phase,) = spec.phases
     chunks = max(1, -(-prod(spec.reduced) // CHUNK))
     out.extent = prod(spec.outer) * chunks

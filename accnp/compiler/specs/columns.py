@@ -22,9 +22,8 @@ from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.squares import begin_tile, join_squares, tiles_of_rows
-from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.compiler.unsupported import Unsupported
-from accnp.ir.kernel import BLOCK, ROWS, Access
+from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
+from accnp.ir.kernel import BLOCK, ROWS
 
 __all__ = ["add_columns", "add_short_columns"]
 
@@ -35,8 +34,6 @@ def add_columns(made: Statements) -> None:
     """Each step folds over all reduced indices for one tile of inner indices."""
     spec, b, out = made.spec, made.b, made.out
     inner = made.along
-    if not _are_adjacent(spec.phases[0].stores, inner):
-        raise Unsupported("stores that are apart")
     turned = None
     if len(spec.reduced) == 1:
         turned = across(spec, inner, made.of_reduced)
@@ -102,7 +99,7 @@ def _tile(
             for total, part, f in zip(totals, sums, phase.folds, strict=True):
                 more = converted(Load(part, j), total.dtype)
                 b.store(total, j, joined(f.combine, Load(total, j), more))
-    adjacent = vectors and _are_adjacent(phase.row_stores, inner)
+    adjacent = vectors and are_adjacent(phase.row_stores, inner)
     with b.loop("j", _ZERO, m, independent=adjacent) as steps:
         here = {**index, inner: _column(begin, steps.index)}
         for total, f in zip(totals, phase.folds, strict=True):
@@ -111,11 +108,6 @@ def _tile(
         for s in phase.row:
             made.statement(s, here)
         made.stores(phase.row_stores, here)
-
-
-def _are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
-    """Whether elements beside each other along an axis are written beside each other."""
-    return all(a.strides[d] == 1 for a, _ in stores)
 
 
 def _column(begin: Var | Const, j: Var) -> Place:
@@ -137,6 +129,7 @@ def _join(
     """Join rows to the sums in turn."""
     b, inner, (begin, m) = made.b, made.along, columns
     (phase,) = made.spec.phases
+    vectors = vectors and are_adjacent(phase.stores, inner)
     long = vectors and not isinstance(m, Const)
     before = dict(made.values)
     with b.loop("r", *rows, interchangeable=long) as loop:

@@ -12,19 +12,10 @@ from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Cast, Const, Expr, Index, Var, dtype, number_type
 from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.runs import runs
-from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.compiler.unsupported import Unsupported
-from accnp.ir.kernel import BLOCK, KernelSpec, Phase
+from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
+from accnp.ir.kernel import BLOCK, Phase
 
-__all__ = ["block", "check_folds", "folded", "joined", "start_of"]
-
-
-def check_folds(spec: KernelSpec) -> None:
-    """Raise Unsupported for folds that the loop IR does not cover yet."""
-    along = len(spec.outer) + len(spec.reduced) - 1
-    stores = [a for p in spec.phases for a, _ in p.stores]
-    if spec.reduced and any(a.strides[along] != 1 for a in stores):
-        raise Unsupported("stores that are apart")
+__all__ = ["block", "folded", "joined", "start_of"]
 
 
 def folded(
@@ -48,7 +39,8 @@ def folded(
             for f in phase.folds
         ]
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
-        fold = block if len(made.spec.reduced) == 1 else _block_of_runs
+        one = len(made.spec.reduced) == 1 and are_adjacent(phase.stores, made.outer)
+        fold = block if one else _block_of_runs
         parts = fold(made, phase, index, loop, extent)
         results = [
             loop.follow(acc, joined(f.combine, acc, part))
@@ -85,7 +77,8 @@ def _block_of_runs(
     values = {f.source: f.dtype for f in phase.folds}
     buffers = {x: b.stack("part_values", covered(of), BLOCK) for x, of in values.items()}
     end = b.let("end", affine((loop.index, 1), (extent, 1)))
-    with runs(made, loop.index, end, made.of_reduced) as (inner, at):
+    adjacent = are_adjacent(phase.stores, made.of_reduced[-1])
+    with runs(made, loop.index, end, made.of_reduced, adjacent) as (inner, at):
         made.body(phase, {**index, **inner})
         for x, buffer in buffers.items():
             b.store(buffer, at, made.values[x])

@@ -7,9 +7,8 @@ from math import prod
 from accnp.codegen.tiles import across
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.statements import Statements
+from accnp.compiler.specs.statements import Statements, are_adjacent
 from accnp.compiler.specs.tiles import add_tiles
-from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_map"]
@@ -18,8 +17,6 @@ __all__ = ["add_map"]
 def add_map(made: Statements) -> None:
     """Each step is one element, or one row of them."""
     spec, b = made.spec, made.b
-    if len(spec.inner) > 1:
-        raise Unsupported("several axes of one row")
     for s in spec.row_head:
         made.statement(s, {})
     phase = spec.phases[0] if spec.phases else Phase()
@@ -31,13 +28,12 @@ def add_map(made: Statements) -> None:
             for a, name in phase.row_stores:
                 made.store(a, name, {})
         return
-    along = made.outer
-    if any(a.store and a.strides[along] != 1 for a in spec.accesses):
-        raise Unsupported("stores that are apart")
+    (along,) = range(made.outer, made.outer + len(spec.inner))
+    adjacent = are_adjacent(phase.stores, along)
     if not spec.outer:
         made.out.extent, made.out.weight = spec.inner[0], spec.cost
         made.hoist(phase, along, {})
-        with b.loop("i", b.first, b.last, independent=True) as loop:
+        with b.loop("i", b.first, b.last, independent=adjacent) as loop:
             made.body(phase, {along: loop.index})
         return
     turned = across(spec, along, range(made.outer))
@@ -49,5 +45,5 @@ def add_map(made: Statements) -> None:
     with b.loop("o", b.first, b.last) as rows:
         index = made.outer_indices(rows.index)
         made.hoist(phase, along, index)
-        with b.loop("j", Const(0, I8), made.size(along), independent=True) as loop:
+        with b.loop("j", Const(0, I8), made.size(along), independent=adjacent) as loop:
             made.body(phase, {**index, along: loop.index})

@@ -15,8 +15,8 @@ from accnp.codegen.tiles import AHEAD, LINE, across
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.folds import check_folds, folded
-from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.specs.folds import folded
+from accnp.compiler.specs.statements import Statements, are_adjacent, covered
 from accnp.compiler.specs.tiles import add_row_tiles
 from accnp.compiler.specs.walks import add_walk
 from accnp.ir.kernel import Phase
@@ -29,7 +29,6 @@ KEPT = 1 << 17  # elements of a row that is kept; those of a longer one wait in 
 def add_rows(made: Statements) -> None:
     """Each step does one row."""
     spec, b = made.spec, made.b
-    check_folds(spec)
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
         d = across(spec, made.along, range(made.outer))
         if d is not None and walkable(spec, d):
@@ -71,7 +70,8 @@ def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
         axes = range(made.outer, made.outer + len(made.spec.reduced))
         with ExitStack() as loops:
             for d in axes:
-                loop = b.loop(f"q{d}", Const(0, I8), made.size(d), independent=d == axes[-1])
+                independent = d == axes[-1] and are_adjacent(phase.stores, d)
+                loop = b.loop(f"q{d}", Const(0, I8), made.size(d), independent=independent)
                 index[d] = loops.enter_context(loop).index
             made.body(phase, index)
         made.values = before

@@ -20,7 +20,6 @@ from accnp.compiler.loops.ir import Const, Expr, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.statements import Statements, covered
-from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_short"]
@@ -32,14 +31,13 @@ def add_short(made: Statements) -> None:
     """Each step is one row."""
     spec = made.spec
     made.literal = LANES
-    stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
-    if any(not 0 <= step <= LANES for step in stores):
-        raise Unsupported("rows of a part of an array, which lie apart")
     made.out.tiny = partial(generate, spec, tiny=True)
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
     short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
-    with _rows(made) as index:
+    stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
+    # Of rows under other strides it is not known that they do not overlap.
+    with _rows(made, all(0 <= step <= LANES for step in stores)) as index:
         for s in spec.row_head:
             made.statement(s, index)
         for phase in spec.phases:
@@ -55,7 +53,7 @@ def add_short(made: Statements) -> None:
 
 
 @contextmanager
-def _rows(made: Statements) -> Iterator[dict[int, Var]]:
+def _rows(made: Statements, independent: bool) -> Iterator[dict[int, Var]]:
     """The loop over the rows; gives the indices of the outer axes.
 
     Several outer axes are done in runs along the last one: with a division for each row, they would
@@ -64,7 +62,7 @@ def _rows(made: Statements) -> Iterator[dict[int, Var]]:
     b = made.b
     *others, along = range(made.outer)
     if not others:
-        with b.loop("o", b.first, b.last, independent=True) as loop:
+        with b.loop("o", b.first, b.last, independent=independent) as loop:
             yield {along: loop.index}
         return
     size = made.size(along)
@@ -75,7 +73,7 @@ def _rows(made: Statements) -> Iterator[dict[int, Var]]:
         end = b.let("end", call("fmin", affine((run, 1), (size, 1)), b.last))
         index = made.indices(runs.index, others, "o")
         first, stop = (affine((x, 1), (run, -1)) for x in (begin, end))
-        with b.loop("o", first, stop, independent=True) as loop:
+        with b.loop("o", first, stop, independent=independent) as loop:
             yield {**index, along: loop.index}
 
 

@@ -15,7 +15,7 @@ from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
 
-__all__ = ["Place", "Statements", "covered"]
+__all__ = ["Place", "Statements", "are_adjacent", "covered"]
 
 Place = Var | Index  # along an axis: a variable, or a sum of variables and a constant
 
@@ -26,6 +26,12 @@ def covered(dtype: np.dtype) -> DType:
     if found is None:
         raise Unsupported(f"numbers of type {dtype}")
     return found
+
+
+def are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
+    """Return whether elements beside each other along an axis are written beside each other: only
+    such loops become vectors, and of others it is not known that they write different places."""
+    return all(a.strides[d] == 1 for a, _ in stores)
 
 
 class Statements:
