@@ -5,6 +5,7 @@ These checks read the sources; `make docs` builds the site.
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import os
 import re
@@ -33,6 +34,11 @@ PAGES = sorted(
 TEXTS = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in PAGES}
 # Pages with examples that show their output.
 SESSIONS = [name for name in PAGES if "```pycon" in TEXTS[name]]
+# Records of decisions, and the parts that each has after its title.
+RECORDS = [name for name in PAGES if re.fullmatch(r"decisions/\d{4}-[a-z0-9-]+", name)]
+RECORD_PARTS = ["Context", "Decision", "Alternatives considered", "Consequences"]
+RECORD_WORDS = 850  # at most: one page
+RECORD_DATA = ROOT / "benchmarks" / "data" / "decisions"
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
@@ -116,7 +122,7 @@ def named_files(text: str) -> Iterator[tuple[str, str]]:
         yield from (("" if name in folders else folder, name) for name in names)
 
 
-@pytest.mark.parametrize("page", ["architecture", "decisions"])
+@pytest.mark.parametrize("page", ["architecture", "decisions", *RECORDS])
 def test_files_that_pages_name_exist(page: str) -> None:
     package = ROOT / "accnp"
     missing = []
@@ -125,6 +131,36 @@ def test_files_that_pages_name_exist(page: str) -> None:
         if not here and not any(package.rglob(folder + name)):
             missing.append(folder + name)
     assert not missing
+
+
+@pytest.mark.parametrize("page", RECORDS)
+def test_records_have_one_form(page: str) -> None:
+    text = TEXTS[page]
+    number = int(re.findall(r"\d+", page)[0])
+    assert re.match(rf"# {number}\. .+\n\n- Status: (accepted|superseded)", text)
+    assert re.search(r"^- Date: \d{4}-\d{2}-\d{2}", text, re.MULTILINE)
+    source = re.search(r"^- Source: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    assert source is not None
+    assert link_targets(source[1])
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == RECORD_PARTS
+    assert len(text.split()) <= RECORD_WORDS
+
+
+def test_numbers_of_records_are_unique() -> None:
+    numbers = [int(re.findall(r"\d+", page)[0]) for page in RECORDS]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_data_of_records_is_shown_and_complete() -> None:
+    shown = "".join(TEXTS[page] for page in RECORDS)
+    files = sorted(RECORD_DATA.glob("*.csv"))
+    assert files
+    for path in files:
+        assert f"data/decisions/{path.name}" in shown
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        assert rows
+        assert all(len(row) == len(header) for row in rows), path.name
 
 
 @pytest.mark.parametrize("page", EXECUTED)
