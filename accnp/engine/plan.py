@@ -125,7 +125,7 @@ def _buffer_of(node: Node) -> Any:
 
 
 def _is_update(v: Value) -> bool:
-    return v.op.name == "dynamic_update_slice"
+    return v.op.name in ("dynamic_update_slice", "update_slice")
 
 
 class Planner:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from accnp.ir.kernel import Access, KernelSpec
 from accnp.passes.clusters import Cluster
+from accnp.passes.places import region_of
 from accnp.passes.program import Program, Value
 from accnp.passes.spaces import NATIVE, is_one_value, keeps_order, strip_views
-from accnp.primitives.views import contiguous
 
 __all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]
 
@@ -37,7 +37,7 @@ def place_updates(
     """Give values a home in the arrays that they are written to; returns the homes by the id of the
     update. Clusters that are `apart` are left alone."""
     updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
-    updates = [u for u in updates if u.op.name == "dynamic_update_slice"]
+    updates = [u for u in updates if u.op.name in ("dynamic_update_slice", "update_slice")]
     if not updates:
         return {}
     uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
@@ -74,19 +74,17 @@ def _cluster_of(v: Value) -> Cluster | None:
 def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
     """The strides and the offset of a value in the result of an update; None if they are not known
     before it runs."""
-    starts = []
-    for x, n, m in zip(u.inputs[2:], u.aval.shape, u.inputs[1].aval.shape, strict=True):
-        if x.node is None or x.node.op.name != "literal":
-            return None
-        starts.append(max(0, min(int(x.node.params["value"]), n - m)))
-    whole = contiguous(u.aval.shape)
-    long = [s for s, n in zip(whole, u.inputs[1].aval.shape, strict=True) if n != 1]
+    region = region_of(u)
+    if region is None:
+        return None
+    sizes, whole = u.inputs[1].aval.shape, u.aval.shape
+    long = [s for s, n in zip(region.strides(whole), sizes, strict=True) if n != 1]
     mine = [n for n in v.aval.shape if n != 1]
-    if mine != [n for n in u.inputs[1].aval.shape if n != 1]:
+    if mine != [n for n in sizes if n != 1]:
         return None
     given = iter(long)
     strides = tuple([next(given) if n != 1 else 0 for n in v.aval.shape])
-    return strides, sum([i * s for i, s in zip(starts, whole, strict=True)])
+    return strides, region.offset(whole)
 
 
 def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:

@@ -8,7 +8,7 @@ carry the marks that fusion leaves on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -79,11 +79,21 @@ class Program:
         self.values = values
         self.outputs = outputs
         self.effects = effects  # those of the values that are done in this order, wanted or not
+        self.known = False  # whether it depends on the numbers of leaves
 
 
-def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]) -> Program:
-    """Make a program of nodes in order; `leaves` become its first values, in that order."""
-    builder = _Builder()
+def build(
+    order: Sequence[Node],
+    leaves: Sequence[Node],
+    outputs: Sequence[Node],
+    fixed: Collection[int] | None = (),
+) -> Program:
+    """Make a program of nodes in order; `leaves` become its first values, in that order.
+
+    `fixed` are the ids of leaves whose numbers are the same in each run; None stands for all that
+    are literals.
+    """
+    builder = _Builder(fixed)
     leaf_values = [builder.leaf(node) for node in leaves]
     env = _Env(None)
     for node in order:
@@ -96,12 +106,18 @@ def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]
     values = _live(builder.made, wanted)
     if turn(values, wanted):
         values = _live(builder.made, wanted)
+    known = False
+    if fixed != () and any(v.op.takes is not None for v in values):
+        rewrite = imported("accnp.passes.updates").rewrite_updates
+        values, known = rewrite(values, wanted, Value)
     if any(v.op.name == "dynamic_slice" for v in values):
         values = imported("accnp.passes.slices").hold_slices(values, wanted, Value)
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i
-    return Program(every, values, outs, builder.effects)
+    program = Program(every, values, outs, builder.effects)
+    program.known = known
+    return program
 
 
 class _Env:
@@ -126,7 +142,8 @@ class _Env:
 class _Builder:
     """Nodes to values; values that mean the same are one value."""
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: Collection[int] | None) -> None:
+        self.fixed = fixed
         self.leaves: dict[int, Value] = {}
         self.extra: list[Value] = []  # constants and literals inside inlined bodies: further leaves
         self.table: dict[Any, Any] = {}
@@ -135,7 +152,9 @@ class _Builder:
 
     def leaf(self, node: Node) -> Value:
         op = node.op if node.op.kind == "leaf" else OPS["const"]
-        v = self.leaves[id(node)] = Value(op, {}, (), node.aval, node)
+        known = op is node.op and (self.fixed is None or id(node) in self.fixed)
+        params = node.params if known else {}
+        v = self.leaves[id(node)] = Value(op, params, (), node.aval, node)
         return v
 
     def get(self, x: Node, env: _Env) -> Any:
@@ -403,5 +422,5 @@ def from_graph(graph: Graph) -> tuple[Program, list[Node]]:
         if id(x) not in seen:
             seen.add(id(x))
             leaves.append(x)
-    program = build(order, leaves, graph.outputs)
+    program = build(order, leaves, graph.outputs, None)
     return program, [v.node for v in program.leaves]  # type: ignore[misc]

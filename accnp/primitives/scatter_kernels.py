@@ -26,10 +26,10 @@ from accnp.primitives.index_kernels import (
     loads_of,
     one_window,
 )
-from accnp.primitives.nests import Axis, Text, merged, total
+from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
 
-__all__ = ["scatter_kernel", "update_kernel"]
+__all__ = ["region_kernel", "scatter_kernel", "update_kernel"]
 
 COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order of its rows
 MANY = 1 << 16  # updates from which on threads share them
@@ -118,6 +118,20 @@ def update_kernel(operands: Sequence[Operand]) -> OwnKernel:
         return _blocks(text, x, sizes, update.strides, axes, loads, False, out, store)
     own = one_window(text, sizes, strides, update.strides, loads, store)
     return _filled(x, len(text.pointers), out, own) if x.one else own
+
+
+def region_kernel(operands: Sequence[Operand], region: Any) -> OwnKernel:
+    """The kernel of `update_slice`: (operand, update) -> operand, in place."""
+    x, update = operands
+    text = Text(2 + x.one)
+    steps = zip(update.shape, region.strides(x.shape), update.strides, strict=True)
+    nest = Nest(text, merged([Axis(n, (s, t)) for n, s, t in steps]) or [Axis(1, (0, 0))])
+    first = text.integer(region.offset(x.shape))
+    for _ in nest.axes:
+        nest.open()
+    text.add(f"a1[{total([first, *nest.walk(0)])}] = a0[{total(nest.walk(1))}]")
+    own = nest.own(1)
+    return _filled(x, len(text.pointers), "a1", own) if x.one else own
 
 
 # --- scatters ------------------------------------------------------------------------------------

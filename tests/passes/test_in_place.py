@@ -29,7 +29,7 @@ def test_a_kernel_stores_in_the_slice():
 
 def test_memory_of_the_program_is_taken_over():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
-    made, update = steps_of(lambda x, y: jnp.sin(y).at[1:-1].set(stencil(x)), x, y)
+    made, update = steps_of(lambda x, y: jnp.cumsum(y).at[1:-1].set(stencil(x)), x, y)
     assert len(made.allocs) == 1
     assert [over for *_, over in update.takes] == [True]
 

@@ -138,7 +138,25 @@ INDEXING = {
     "static place": (lambda x: x.at[3].set(1.0), [X], ["dynamic_update_slice"]),
     "static element": (lambda x: x.at[3, 5].set(1.0), [X], ["dynamic_update_slice"]),
     "static rows": (lambda x: x.at[3:9].add(1.0), [X], ["scatter_add"]),
-    "every other row": (lambda x: x.at[::2].set(1.0), [X], ["map", "scatter"]),
+    "every other row": (lambda x: x.at[::2].set(1.0), [X], ["update_slice"]),
+    "rows that are computed": (lambda x: x.at[3:9].add(x[:6] * 2.0), [X], ["map", "update_slice"]),
+    "rows of another": (lambda x, y: x.at[3:9].add(jnp.sin(y[:6])), [X, X], ["map"]),
+    "every other row of another": (lambda x, y: x.at[::-2].min(y[::2] * 2.0), [X, X], ["map"]),
+    "parts of a new array": (
+        lambda x: jnp.zeros(9).at[:5].set(x[0, :5] * 2).at[5:].set(x[1, :4] + 1),
+        [X],
+        ["map"],
+    ),
+    "the inside of a new array": (
+        lambda x: jnp.zeros_like(x).at[1:-1].set(x[2:] - x[:-2]) * 2,
+        [X],
+        ["map"],
+    ),
+    "the edges of a computed array": (
+        lambda x: jnp.sin(x).at[0].set(0.0).at[:, -1].multiply(x[:, 0] + 1),
+        [X],
+        ["map", "map"],
+    ),
     "traced row": (lambda x, k: x.at[k].set(1.0), [X, K], ["map", "scatter"]),
     "counted": (lambda i: jnp.zeros(9).at[i].add(1.0), [AT], ["map", "scatter_add"]),
     "columns": (lambda x, i: x.at[:, i].multiply(2.0), [X, AT], ["map", "scatter_mul"]),
@@ -175,7 +193,8 @@ def copies(f, *arrays):
 
 def test_what_is_computed_here_is_updated_in_place():
     assert copies(lambda x: x.at[3].set(1.0).at[4].set(2.0), X) == (1, 1)
-    assert copies(lambda x: (x + 1).at[3].set(1.0), X) == (0, 1)
+    assert copies(lambda x: jnp.cumsum(x, 0).at[3].set(1.0), X) == (0, 1)
+    assert copies(lambda x: (x + 1).at[3].set(1.0), X) == (0, 0)  # one kernel writes all
     assert copies(lambda x, i: (x + 1).at[i].add(1.0), X, AT) == (0, 1)
     # Other readers come first.
     assert copies(lambda x, k: ((y := x + 1).at[k].set(0.0), y.sum(), y[k]), X, K) == (0, 1)

@@ -183,6 +183,7 @@ def _assemble(
         starts = full_node((*batch, 0), 0, kind)
     elif len(parts) > 1 and not batch and None not in known and not state.named:
         starts = numpy_node(np.array(known, kind), "x.at[...]")  # no kernel to put them together
+        starts.params = {"places": tuple(known)}  # what plans may know of it
     else:
         starts = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=len(batch))
     numbers = ScatterDimensionNumbers(tuple(windows), tuple(sorted(inserted)), tuple(mapped))

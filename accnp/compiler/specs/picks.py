@@ -29,7 +29,8 @@ def add_picks(made: Statements) -> None:
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.inner)
     taken = taken_in(spec.phases[0])
-    if all(is_permuted(s, spec.inner[0]) for s in taken) and short.permutes():
+    adjacent = all(a.strides[made.along] == 1 for a, _ in spec.phases[0].stores)
+    if adjacent and all(is_permuted(s, spec.inner[0]) for s in taken) and short.permutes():
         _permuted(made, taken)
     else:
         _loaded(made)

@@ -1,0 +1,167 @@
+"""Updates of places that are known when a plan is made.
+
+In: an update (`dynamic_update_slice`, a scatter) as a recorded node or as a value of a program.
+Out: the `Region` that it writes, or the literals that say where that is. Places are computed as
+affine functions of the indices of the starts, so that strided slices of any length cost the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from accnp.primitives.scatter import window_sizes
+from accnp.primitives.updates import Region
+
+__all__ = ["places_of", "region_of"]
+
+MOST = 32  # operations from literals to places
+
+
+class _Affine(NamedTuple):
+    """A number for each index of an array: a constant, and a step along each axis."""
+
+    constant: int
+    steps: tuple[int, ...]
+
+
+class _Reader:
+    """Follows operations on starts to the literals below them."""
+
+    def __init__(self) -> None:
+        self.literals: list[int] = []
+        self.count = 0
+
+    def number(self, x: Any) -> _Affine | None:
+        """The affine function that an array of integers is; None for any other array."""
+        self.count += 1
+        if self.count > MOST or x.aval.dtype.kind not in "iu":
+            return None
+        name, zeros = x.op.name, (0,) * x.aval.ndim
+        if name == "iota":
+            d = x.params["dimension"]
+            return _Affine(0, tuple([int(k == d) for k in range(x.aval.ndim)]))
+        if name == "literal" and "value" in x.params:
+            self.literals.append(x.params["value"])
+            return _Affine(int(x.params["value"]), zeros)
+        if getattr(x, "value", None) is not None or not x.inputs:
+            return None  # a computed node, whose operands are gone
+        parts = [self.number(y) for y in x.inputs] if name in _RULES else [None]
+        return None if None in parts else _RULES[name](x, *parts)
+
+    def coordinates(self, starts: Any) -> list[_Affine] | None:
+        """The coordinates that lie along the last axis of starts, as functions of the others."""
+        known = starts.params.get("places") if starts.op.name == "const" else None
+        if known is not None:
+            self.literals += known
+            return [_Affine(n, (0,) * (starts.aval.ndim - 1)) for n in known]
+        last = starts.aval.ndim - 1
+        parts = [starts]
+        if starts.op.name == "concatenate" and starts.params["dimension"] == last:
+            parts = list(starts.inputs)
+        if any(x.aval.shape[-1] != 1 for x in parts):
+            return None
+        found = [self.number(x) for x in parts]
+        return None if None in found else [_Affine(f.constant, f.steps[:-1]) for f in found if f]
+
+
+def _broadcast(x: Any, a: _Affine) -> _Affine:
+    steps = [0] * x.aval.ndim
+    for k, d in enumerate(x.params["broadcast_dimensions"]):
+        steps[d] = a.steps[k] if x.inputs[0].aval.shape[k] != 1 else 0
+    return _Affine(a.constant, tuple(steps))
+
+
+def _reshape(x: Any, a: _Affine) -> _Affine | None:
+    """A view that adds or drops axes of length 1 only."""
+    before, after = x.inputs[0].aval.shape, x.aval.shape
+    if [n for n in before if n != 1] != [n for n in after if n != 1]:
+        return None
+    long = iter([s for s, n in zip(a.steps, before, strict=True) if n != 1])
+    return _Affine(a.constant, tuple([next(long) if n != 1 else 0 for n in after]))
+
+
+def _add(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
+    if not a.steps or not b.steps:  # a literal is of rank 0
+        steps = a.steps or b.steps
+    elif len(a.steps) == len(b.steps):
+        steps = tuple([p + q for p, q in zip(a.steps, b.steps, strict=True)])
+    else:
+        return None
+    return _Affine(a.constant + b.constant, steps)
+
+
+def _mul(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
+    a, b = (b, a) if any(b.steps) else (a, b)
+    if any(b.steps):
+        return None
+    steps = a.steps or (0,) * len(b.steps)
+    return _Affine(a.constant * b.constant, tuple([s * b.constant for s in steps]))
+
+
+_RULES: dict[str, Any] = {
+    "add": _add,
+    "broadcast_in_dim": _broadcast,
+    "convert_element_type": lambda x, a: a,
+    "mul": _mul,
+    "reshape": _reshape,
+    "squeeze": _reshape,
+}
+
+
+def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
+    if v.op.name != "dynamic_update_slice":
+        return reader.coordinates(v.inputs[1])
+    found = [reader.number(x) if x.op.name == "literal" else None for x in v.inputs[2:]]
+    return None if None in found else [f for f in found if f is not None]
+
+
+def places_of(v: Any) -> tuple[int, ...] | None:
+    """The literals that say where an update writes; None if other values say that."""
+    reader = _Reader()
+    return None if _coordinates(v, reader) is None else tuple(reader.literals)
+
+
+def region_of(v: Any) -> Region | None:
+    """Where an update writes; None if that is not known, or some of it would be dropped."""
+    if v.op.name == "update_slice":
+        return v.params["region"]
+    found = _coordinates(v, _Reader())
+    if found is None:
+        return None
+    if v.op.name != "dynamic_update_slice":
+        return _scattered(v, found)
+    shape, sizes = v.aval.shape, v.inputs[1].aval.shape
+    starts = [max(0, min(f.constant, n - m)) for f, n, m in zip(found, shape, sizes, strict=True)]
+    return Region(tuple(starts), tuple([(d, 1) for d in range(len(shape))]))
+
+
+def _scattered(v: Any, found: list[_Affine]) -> Region | None:
+    """The region of a scatter whose windows lie apart, in a grid."""
+    x, indices, updates = (y.aval for y in v.inputs)
+    dims = v.params["dimension_numbers"]
+    if dims.operand_batching_dims or not updates.size:
+        return None
+    sizes = window_sizes(x.shape, updates.shape, dims)
+    starts, moves = [0] * x.ndim, {}
+    for f, d in zip(found, dims.scatter_dims_to_operand_dims, strict=True):
+        starts[d] = low = high = f.constant
+        for b, (step, n) in enumerate(zip(f.steps, indices.shape[:-1], strict=True)):
+            if step == 0 or n == 1:
+                continue
+            if b in moves or sizes[d] != 1 or d in [axis for axis, _ in moves.values()]:
+                return None
+            moves[b] = d, step
+            low, high = low + min(0, step * (n - 1)), high + max(0, step * (n - 1))
+        if low < 0 or high > x.shape[d] - sizes[d]:
+            return None
+    if any(n != 1 and b not in moves for b, n in enumerate(indices.shape[:-1])):
+        return None  # one place is written more than once
+    kept = iter([d for d in range(x.ndim) if d not in dims.inserted_window_dims])
+    batch = iter(range(indices.ndim - 1))
+    axes = []
+    for a in range(updates.ndim):
+        if a in dims.update_window_dims:
+            axes.append((next(kept), 1))
+        else:
+            axes.append(moves.get(next(batch), (-1, 0)))
+    return Region(tuple(starts), tuple(axes))

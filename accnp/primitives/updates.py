@@ -1,0 +1,96 @@
+"""What passes make of updates of known places; programs do not record these operations.
+
+`update_slice`: (x, update) -> x with the update written to a region, in place.
+`overlay`: (x, *updates) -> x with each update at its place, later ones over earlier ones. It is an
+assembled value, so that a kernel writes each of its elements once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.forks import imported
+from accnp.ir.aval import Aval
+from accnp.ir.op import Op
+from accnp.primitives.index import SCATTERS
+from accnp.primitives.views import contiguous
+
+__all__ = ["OVERLAY", "UPDATE", "Region"]
+
+
+class Region(NamedTuple):
+    """Where an update lies in an array: its first index there, and for each axis of the update the
+    axis along which it runs there, with its step (-1 and 0 for an axis that has no such)."""
+
+    starts: tuple[int, ...]
+    axes: tuple[tuple[int, int], ...]
+
+    def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The strides of the update in a contiguous array of this shape."""
+        whole = contiguous(shape)
+        return tuple([step and whole[d] * step for d, step in self.axes])
+
+    def offset(self, shape: tuple[int, ...]) -> int:
+        """The place of its first element."""
+        return sum([i * s for i, s in zip(self.starts, contiguous(shape), strict=True)])
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the axes of the update come in the order of those of the array."""
+        axes = [d for d, _ in self.axes if d >= 0]
+        return axes == sorted(axes)
+
+    def sizes(self, shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+        """The lengths of an update of this shape along each axis of the array."""
+        found = [1] * rank
+        for n, (d, _) in zip(shape, self.axes, strict=True):
+            found[d] = n if d >= 0 else found[d]
+        return tuple(found)
+
+
+def _update_numpy(x: Any, update: Any, *, region: Region) -> Any:
+    out = np.array(x, order="C")
+    size, at = out.dtype.itemsize, region.offset(out.shape)
+    strides = [s * size for s in region.strides(out.shape)]
+    np.lib.stride_tricks.as_strided(out.reshape(-1)[at:], update.shape, strides)[...] = update
+    return out
+
+
+UPDATE = Op(
+    "update_slice",
+    "opaque",
+    lambda x, update, region: x,
+    kernel=lambda operands, results, p: imported(SCATTERS).region_kernel(operands, p["region"]),
+    halves="own",
+    takes=0,
+    numpy=_update_numpy,
+)
+
+
+def _overlay_parts(avals: Sequence[Aval], params: dict[str, Any]) -> list[Any]:
+    x, *updates = avals
+    steps = contiguous(x.shape)
+    parts: list[Any] = [(0, (x.shape, steps, 0), (x.shape, steps, 0))]
+    for k, (u, starts) in enumerate(zip(updates, params["starts"], strict=True), 1):
+        at = sum([i * s for i, s in zip(starts, steps, strict=True)])
+        parts.append((k, (u.shape, contiguous(u.shape), 0), (u.shape, steps, at)))
+    return parts
+
+
+def _overlay_numpy(x: Any, *updates: Any, starts: Any) -> Any:
+    out = np.array(x, order="C")
+    for u, at in zip(updates, starts, strict=True):
+        out[tuple([slice(i, i + n) for i, n in zip(at, u.shape, strict=True)])] = u
+    return out
+
+
+OVERLAY = Op(
+    "overlay",
+    "assemble",
+    lambda x, *updates, starts: x,
+    numpy=_overlay_numpy,
+    parts=_overlay_parts,
+)
