@@ -22,7 +22,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.np.numpy_support import from_dtype
 
-from accnp.compiler.frontend.functions import LARGEST, RENAMED, SAME, SQUARINGS
+from accnp.compiler.frontend.expressions import LARGEST, RENAMED, SAME, SQUARINGS
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.numba.namespace import NAMESPACE
 

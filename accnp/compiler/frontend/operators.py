@@ -10,10 +10,19 @@ from collections.abc import Sequence
 
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
-from accnp.compiler.loops.types import B1, F4, F8, I8, U8, DType, Type, part_of
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, Type, part_of
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["cast_to", "compared", "computed", "constant", "negated", "stored_as", "zero"]
+__all__ = [
+    "cast_to",
+    "common_type",
+    "compared",
+    "computed",
+    "constant",
+    "negated",
+    "stored_as",
+    "zero",
+]
 
 _WHOLE = ("int", "uint")
 _BITS = ("and", "or", "xor")
@@ -77,6 +86,35 @@ def _common(of: Sequence[DType]) -> DType:
     if any(d == U8 for d in of):
         raise Unsupported("uint64 with signed integers")
     return I8
+
+
+def common_type(of: Sequence[Type]) -> Type:
+    """Return the type of a name that holds numbers of some types, which is that of Numba."""
+    found = of[0]
+    for other in of[1:]:
+        if other != found:
+            found = _unified(found, other)
+    return found
+
+
+def _unified(x: Type, y: Type) -> DType:
+    """The type of a name that holds numbers of two types."""
+    kinds = {x.kind, y.kind}
+    if not isinstance(x, DType) or not isinstance(y, DType):
+        raise Unsupported("a name with an address and a number")
+    if not kinds <= {"bool", "int", "uint", "float"}:
+        raise Unsupported("a name with numbers of two types")
+    if "bool" in kinds:
+        return y if x.kind == "bool" else x
+    if len(kinds) == 1:
+        return x if x.size > y.size else y
+    if "float" in kinds:
+        real, whole = (x, y) if x.kind == "float" else (y, x)
+        return real if whole.size < 4 else F8
+    signed, unsigned = (x, y) if x.signed else (y, x)
+    if signed.size > unsigned.size:
+        return signed
+    return DTYPES[f"i{2 * unsigned.size}"] if unsigned.size < 8 else F8
 
 
 def computed(name: str, x: Expr, y: Expr) -> Expr:

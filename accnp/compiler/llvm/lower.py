@@ -263,12 +263,13 @@ class Function:
             phi.add_incoming(value, before)
             self.values[c.var] = phi
         self.block(s.body)
-        following = [self.value(c.following) for c in s.carried]
-        # An index that is used never leaves the range: it does not overflow.
-        now.add_incoming(b.add(now, ir.Constant(_I64, s.step), flags=("nsw",)), b.block)
-        for phi, value in zip(phis, following, strict=True):
-            phi.add_incoming(value, b.block)
-        b.branch(head)
+        if not b.block.is_terminated:  # by a way out of the loop
+            following = [self.value(c.following) for c in s.carried]
+            # An index that is used never leaves the range: it does not overflow.
+            now.add_incoming(b.add(now, ir.Constant(_I64, s.step), flags=("nsw",)), b.block)
+            for phi, value in zip(phis, following, strict=True):
+                phi.add_incoming(value, b.block)
+            b.branch(head)
         self.left_loop(s, head, phis)
 
     def enter_loop(self, end: Any) -> None:
@@ -306,10 +307,11 @@ class Function:
         b.position_at_end(body)
         self.enter_loop(end)
         self.block(s.body)
-        following = [self.value(c.following) for c in s.carried]
-        for phi, value in zip(phis, following, strict=True):
-            phi.add_incoming(value, b.block)
-        b.branch(head)
+        if not b.block.is_terminated:
+            following = [self.value(c.following) for c in s.carried]
+            for phi, value in zip(phis, following, strict=True):
+                phi.add_incoming(value, b.block)
+            b.branch(head)
         self.left_loop(s, head_end, phis)
 
     def do(self, s: Do) -> None:

@@ -1,0 +1,221 @@
+"""Expressions of numbers in restricted Python, as users write them in functions, as loop IR.
+
+Names, literals, operators, comparisons, `and`, `or`, `not`, choices, conversions, and functions of
+`math` and NumPy, which are those that kernels have themselves. The types are those of Numba. What
+else there is, is beyond this (`Unsupported`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Protocol
+
+from accnp.compiler.frontend.operators import (
+    cast_to,
+    common_type,
+    compared,
+    computed,
+    constant,
+    negated,
+)
+from accnp.compiler.intrinsics.all import resolve
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import Buffer, Call, Const, Expr, Var, dtype, number_type
+from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType
+from accnp.compiler.unsupported import Unsupported
+
+__all__ = [
+    "BINARY", "COMPARE", "LARGEST", "RENAMED", "SAME", "SQUARINGS", "Expressions", "Users",
+]  # fmt: skip
+
+LARGEST = 2000  # operations of a function, its copies after each `if` that returns among them
+SQUARINGS = 8  # constant exponents up to this are products
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
+    ast.FloorDiv: "floor_quotient", ast.Mod: "floor_remainder",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
+}  # fmt: skip
+COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+# Functions of math and NumPy of one floating number that kernels have by another name.
+RENAMED = {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
+    "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
+}  # fmt: skip
+SAME = frozenset(
+    """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh
+    asinh acosh atanh erf erfc lgamma gamma copysign pow abs""".split()  # noqa: SIM905
+)
+_CASTS = {"float": F8, "int": I8, "bool": B1, "bool_": B1} | {
+    d.numpy.name: d for d in DTYPES.values() if d.kind in ("int", "uint", "float")
+}
+_NUMBERS = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"),
+            "nan": float("nan"), "tau": 6.283185307179586}  # fmt: skip
+_MODULES = ("math", "np", "builtins")
+
+
+class Users(Protocol):
+    """The functions of users in a source."""
+
+    functions: dict[str, ast.FunctionDef]
+
+    def count(self) -> None:
+        """Count an operation."""
+        ...
+
+    def call(self, name: str, arguments: Sequence[Expr], branches: bool) -> Expr:
+        """Write a call; `branches` says whether it may have branches and loops."""
+        ...
+
+
+class Expressions:
+    """The expressions of a function; subclasses have the statements."""
+
+    users: Users
+    values: dict[str, Expr | Buffer]
+    branches: bool  # whether calls may have branches and loops
+
+    def let(self, name: str, value: Expr) -> Var:
+        """A new variable."""
+        raise NotImplementedError
+
+    def kept(self, name: str, x: Expr) -> Expr:
+        """A value under a name, so that it is computed once."""
+        return x if isinstance(x, Const | Var) else self.let(name, x)
+
+    def expr(self, x: ast.expr, name: str = "t") -> Expr:
+        self.users.count()
+        if isinstance(x, ast.Name):
+            return self.name(x)
+        if isinstance(x, ast.Constant):
+            return constant(x.value)
+        if isinstance(x, ast.BinOp):
+            if isinstance(x.op, ast.Pow):
+                return self.power(x)
+            return self.binary(x.op, self.expr(x.left), self.expr(x.right))
+        if isinstance(x, ast.UnaryOp):
+            return self.unary(x)
+        if isinstance(x, ast.Compare):
+            return self.compare(x)
+        if isinstance(x, ast.BoolOp):
+            first, *others = [self.expr(v) for v in x.values]
+            if any(dtype(v) != B1 for v in (first, *others)):
+                raise Unsupported("and, or of values that are not bool")
+            for other in others:
+                first = call("or" if isinstance(x.op, ast.Or) else "and", first, other)
+            return first
+        if isinstance(x, ast.IfExp):
+            test = self.test(x.test)
+            if isinstance(test, Const):
+                return self.expr(x.body if test.value else x.orelse)
+            return self.select(test, self.expr(x.body), self.expr(x.orelse))
+        if isinstance(x, ast.Call):
+            return self.call(x)
+        if isinstance(x, ast.Attribute) and self.member(x) in _NUMBERS:
+            return constant(_NUMBERS[x.attr])
+        raise Unsupported(type(x).__name__)
+
+    def name(self, x: ast.Name) -> Expr:
+        found = self.values.get(x.id)
+        if not isinstance(found, Const | Var):
+            raise Unsupported(f"{x.id} may have no value")
+        return found
+
+    def member(self, x: ast.expr) -> str:
+        """The name of a member of a module; empty for something else."""
+        of_module = isinstance(x, ast.Attribute) and getattr(x.value, "id", "") in _MODULES
+        return x.attr if of_module and isinstance(x, ast.Attribute) else ""
+
+    def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
+        known = BINARY.get(type(op))
+        if known is None:
+            raise Unsupported(type(op).__name__)
+        return computed(known, x, y)
+
+    def power(self, x: ast.BinOp) -> Expr:
+        base, exponent = self.kept("base", self.expr(x.left)), x.right
+        if not isinstance(exponent, ast.Constant) or type(exponent.value) is not int:
+            other = self.expr(exponent)
+            if dtype(base) != dtype(other) or number_type(base).kind != "float":
+                raise Unsupported("a power of two types")
+            return call("pow", base, other)
+        if not 1 <= exponent.value <= SQUARINGS:
+            raise Unsupported("a power")
+        found = base
+        for bit in bin(exponent.value)[3:]:
+            found = self.kept("power", computed("mul", found, found))
+            if bit == "1":
+                found = self.kept("power", computed("mul", found, base))
+        return found
+
+    def unary(self, x: ast.UnaryOp) -> Expr:
+        value = self.expr(x.operand)
+        if isinstance(x.op, ast.Not):
+            return call("not", self.truth(value))
+        if isinstance(x.op, ast.UAdd):
+            return value
+        if isinstance(x.op, ast.USub) and isinstance(value, Const) and value.dtype != B1:
+            return constant(-value.value)
+        return negated("neg" if isinstance(x.op, ast.USub) else "not", value)
+
+    def compare(self, x: ast.Compare) -> Expr:
+        values = [self.expr(v) for v in (x.left, *x.comparators)]
+        if len(values) > 2:  # those in the middle are compared twice
+            values = [self.kept("side", v) for v in values]
+        found: Expr | None = None
+        for op, a, b in zip(x.ops, values, values[1:], strict=False):
+            known = COMPARE.get(type(op))
+            if known is None:
+                raise Unsupported(type(op).__name__)
+            test = compared(known, a, b)
+            found = test if found is None else call("and", found, test)
+        assert found is not None
+        return found
+
+    def call(self, x: ast.Call) -> Expr:
+        if x.keywords:
+            raise Unsupported("arguments by name")
+        arguments = [self.expr(a) for a in x.args]
+        if isinstance(x.func, ast.Name) and x.func.id in self.users.functions:
+            return self.users.call(x.func.id, arguments, self.branches)
+        name = self.member(x.func)
+        alike = len({dtype(a) for a in arguments}) == 1
+        if name in ("min", "max") and len(arguments) == 2 and alike:
+            a, b = [self.kept("side", v) for v in arguments]
+            return self.select(compared("lt" if name == "min" else "gt", b, a), b, a)
+        if name in _CASTS and len(arguments) == 1:
+            return cast_to(arguments[0], _CASTS[name])
+        own = RENAMED.get(name, name)
+        if own in SAME and alike and number_type(arguments[0]).kind == "float":
+            of = tuple([dtype(a) for a in arguments])
+            found = resolve(own, of)
+            if found is not None and found[1] == of and found[0] is not None:
+                return Call(own, tuple(arguments), found[0])
+        raise Unsupported(f"a call of {ast.unparse(x.func)}")
+
+    def truth(self, x: Expr) -> Expr:
+        return cast_to(x, B1)
+
+    def test(self, x: ast.expr) -> Expr:
+        """A condition: operands of `and` and `or` need not be bool."""
+        if isinstance(x, ast.BoolOp):
+            first, *others = [self.test(v) for v in x.values]
+            for other in others:
+                first = call("or" if isinstance(x.op, ast.Or) else "and", first, other)
+            return first
+        if isinstance(x, ast.Constant):
+            return Const(bool(x.value), B1)
+        if isinstance(x, ast.Compare) and len(x.ops) == 1 and type(x.ops[0]) in COMPARE:
+            sides = (x.left, x.comparators[0])
+            if all(isinstance(v, ast.Constant) for v in sides):  # as Numba, which leaves a side out
+                return Const(bool(eval(ast.unparse(x), {})), B1)
+        return self.truth(self.expr(x))
+
+    def select(self, test: Expr, x: Expr, y: Expr) -> Expr:
+        to = common_type([dtype(x), dtype(y)])
+        if not isinstance(to, DType) or to.kind in ("complex", "half"):
+            raise Unsupported("a choice of such numbers")
+        return call("select", cast_to(test, B1), cast_to(x, to), cast_to(y, to))

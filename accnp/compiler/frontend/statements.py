@@ -1,0 +1,373 @@
+"""Statements of restricted Python as statements of the loop IR.
+
+In: assignments to names, `if`, `for ... in range(...)`, `while` and `break`. Out: nodes in which
+every variable is assigned once: what a name means after branches and loops is handed on
+explicitly, where it is read later (`liveness`). A name that holds numbers of several types gets the
+common type that Numba gives it. `source` adds memory and calls of procedures, `steps` is for
+functions of users.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from accnp.compiler.frontend.indices import combined_index
+from accnp.compiler.frontend.liveness import Liveness, assigned
+from accnp.compiler.frontend.operators import cast_to, common_type, zero
+from accnp.compiler.frontend.syntax import walk
+from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.ir import (
+    Address,
+    Break,
+    Buffer,
+    Carried,
+    Const,
+    Expr,
+    For,
+    If,
+    Joined,
+    Let,
+    Stmt,
+    Var,
+    While,
+    dtype,
+)
+from accnp.compiler.loops.types import I8, DType, Type
+from accnp.compiler.unsupported import Unsupported
+
+__all__ = ["Statements", "Values", "Written", "as_type"]
+
+Values = dict[str, Expr | Buffer]
+_ZERO, _ONE = Const(0, I8), Const(1, I8)
+
+
+class Written:
+    """The statements that were written so far, and the names of their variables."""
+
+    def __init__(self, used: set[str]) -> None:
+        self.used = used
+        self.blocks: list[list[Stmt]] = [[]]
+        self.stack: list[Buffer] = []
+        self.count = 0
+        self.pure = False  # whether no statement may be added: in the condition of a loop
+
+    def fresh(self, name: str) -> str:
+        """A name that the kernel does not have yet."""
+        self.count += 1
+        found = f"{name}_{self.count}"
+        while found in self.used:
+            self.count += 1
+            found = f"{name}_{self.count}"
+        self.used.add(found)
+        return found
+
+    def add(self, s: Stmt) -> None:
+        if self.pure:
+            raise Unsupported("a condition with effects")
+        self.blocks[-1].append(s)
+
+    def let(self, name: str, value: Expr) -> Var:
+        var = Var(self.fresh(name), dtype(value))
+        self.add(Let(var, value))
+        return var
+
+
+class _Loop(NamedTuple):
+    """A loop that is being read: what each name is at the head of a step, None for those without a
+    value there; the types of names where the loop is left; and names that have no value there."""
+
+    heads: dict[str, Var | None]
+    left: dict[str, list[Type]]
+    missing: set[str]
+
+
+class Statements:
+    """The names of a function, and what its statements mean."""
+
+    def __init__(self, tree: ast.FunctionDef, written: Written) -> None:
+        self.tree = tree
+        self.out = written
+        self.liveness = Liveness(tree)
+        self.values: Values = {}  # of the names so far
+        self.loops: list[_Loop] = []  # the loops around
+
+    # --- what languages differ in ---
+
+    def expr(self, x: ast.expr, name: str = "t") -> Expr:
+        """An expression."""
+        raise NotImplementedError
+
+    def test(self, x: ast.expr) -> Expr:
+        """A condition."""
+        raise NotImplementedError
+
+    def index(self, x: ast.expr) -> Expr:
+        """A limit of a loop."""
+        raise NotImplementedError
+
+    def counts(self, index: Var) -> None:
+        """Note the index of a loop."""
+
+    def let(self, name: str, value: Expr) -> Var:
+        """A new variable."""
+        return self.out.let(name, value)
+
+    # --- statements ---
+
+    def body(self, nodes: Sequence[ast.stmt]) -> None:
+        for node in nodes:
+            try:
+                self.statement(node)
+            except Unsupported as error:
+                error.locate(node)
+                raise
+            if _leaves(self.out.blocks[-1]):
+                break
+
+    def statement(self, s: ast.stmt) -> None:
+        if isinstance(s, ast.If):
+            self.choice(s)
+        elif isinstance(s, ast.For):
+            self.loop(s)
+        elif isinstance(s, ast.While):
+            self.condition_loop(s)
+        elif isinstance(s, ast.Break):
+            self.leave()
+        elif not isinstance(s, ast.Pass) and not (
+            isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
+        ):
+            raise Unsupported(type(s).__name__)
+
+    def assign(self, name: str, value: Expr | Buffer) -> None:
+        if not isinstance(value, Buffer | Const | Var):
+            value = self.let(name, value)
+        self.values[name] = value
+
+    def inside(self, nodes: Sequence[ast.stmt]) -> tuple[tuple[Stmt, ...], Values]:
+        """The statements of a block, and the values of names after it."""
+        before = dict(self.values)
+        self.out.blocks.append([])
+        self.body(nodes)
+        after, self.values = self.values, before
+        return tuple(self.out.blocks.pop()), after
+
+    def choice(self, s: ast.If) -> None:
+        test = self.test(s.test)
+        if isinstance(test, Const):
+            self.body(s.body if test.value else s.orelse)
+            return
+        then, values = self.inside(s.body)
+        orelse, others = self.inside(s.orelse)
+        leaves, other_leaves = _leaves(then), _leaves(orelse)
+        if leaves and other_leaves:
+            self.out.add(If(test, then, orelse))
+            return
+        if leaves or other_leaves:  # the other way goes on, with what it has assigned
+            self.out.add(If(test, then, ()) if leaves else If(call("not", test), orelse, ()))
+            for other in orelse if leaves else then:
+                self.out.add(other)
+            self.values = others if leaves else values
+            return
+        joined = []
+        changed = assigned([*s.body, *s.orelse])
+        for name in sorted(changed):
+            self.values.pop(name, None)  # a value on one of two ways only
+            if name not in self.liveness.after[id(s)]:
+                continue
+            x, y = values.get(name), others.get(name)
+            if x is None and y is None:
+                continue
+            if x == y:
+                assert x is not None
+                self.values[name] = x
+                continue
+            x, y = self.alike(x, y)
+            made = Var(self.out.fresh(name), dtype(x))
+            joined.append(Joined(made, x, y))
+            self.values[name] = made
+        self.out.add(If(test, then, orelse, tuple(joined)))
+
+    def alike(self, x: Expr | Buffer | None, y: Expr | Buffer | None) -> tuple[Expr, Expr]:
+        """Two values that a name may have, of one type; what is missing is 0."""
+        given = [self.address(v) for v in (x, y) if v is not None]
+        of = common_type([dtype(v) for v in given])
+        if len(given) == 2:
+            return as_type(given[0], of), as_type(given[1], of)
+        return (zero(of), given[0]) if x is None else (given[0], zero(of))
+
+    def address(self, v: Expr | Buffer) -> Expr:
+        return Address(v, _ZERO) if isinstance(v, Buffer) else v
+
+    # --- loops ---
+
+    def leave(self) -> None:
+        """Leave the innermost loop."""
+        if not self.loops:
+            raise Unsupported("break outside of a loop")
+        loop, values = self.loops[-1], []
+        for name, head in loop.heads.items():
+            found = self.values.get(name, head)
+            if found is None:
+                loop.missing.add(name)
+                values.append(_ZERO)
+                continue
+            found = self.address(found)
+            loop.left.setdefault(name, []).append(dtype(found))
+            values.append(found if head is None else as_type(found, head.dtype))
+        self.out.add(Break(tuple(values)))
+
+    def repeat(
+        self, s: ast.For | ast.While, prepare: Callable[[], Expr]
+    ) -> tuple[Expr, tuple[Stmt, ...], tuple[Carried, ...]]:
+        """Read the body of a loop: what `prepare` gives at the head of a step, the statements, and
+        what is handed from step to step. The names have the values after the loop then.
+
+        The types of names at the head depend on what a step assigns: the body is read again until
+        they no longer change.
+        """
+        live, at_head = self.liveness.after[id(s)], self.liveness.at_head[id(s)]
+        own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
+        if own & live:
+            raise Unsupported("the index of a loop after it")
+        before, names = dict(self.values), sorted(assigned(s.body) - own)
+        types = {n: dtype(self.address(before[n])) for n in names if n in before and n in at_head}
+        handed = [n for n in names if n in types or n in live]
+        stack = len(self.out.stack)
+        while True:
+            heads = {n: Var(self.out.fresh(n), types[n]) for n in handed if n in types}
+            loop = _Loop({n: heads.get(n) for n in handed}, {}, set())
+            self.values = {**before, **heads}
+            self.out.blocks.append([])
+            self.loops.append(loop)
+            head = prepare()
+            self.body(s.body)
+            self.loops.pop()
+            after, self.values = self.values, dict(before)
+            body = tuple(self.out.blocks.pop())
+            last = {n: self.address(after[n]) for n in handed if n in after}
+            found = self.types_of(s, types, last, loop)
+            alike = all(
+                found[n] == types[n] if n in types else n in last and n not in loop.missing
+                for n in found
+            )
+            if alike and len(found) == len(handed):
+                break
+            types, handed = found, [n for n in handed if n in found]
+            del self.out.stack[stack:]
+        for name in names:
+            self.values.pop(name, None)
+        carried = []
+        for name in handed:
+            var = heads.get(name) or Var(self.out.fresh(name), found[name])
+            known = before.get(name) if name in heads else None
+            start = zero(var.dtype) if known is None else as_type(self.address(known), var.dtype)
+            following = as_type(last[name], var.dtype) if name in last else var
+            result = Var(self.out.fresh(name), var.dtype)
+            carried.append(Carried(var, start, following, result))
+            self.values[name] = result
+        for name in own:
+            self.values.pop(name, None)
+        return head, body, tuple(carried)
+
+    def types_of(
+        self, s: ast.For | ast.While, types: dict[str, Type], last: dict[str, Expr], loop: _Loop
+    ) -> dict[str, Type]:
+        """The types of what a loop hands on, from one reading of its body."""
+        found = {}
+        for name in loop.heads:
+            at_head = [types[name]] if name in types else []
+            at_head += [dtype(last[name])] if name in last else []
+            left = loop.left.get(name, [])
+            if not at_head and not left:
+                continue
+            found[name] = common_type([*at_head, *left])
+            if name not in types and any(t != found[name] for t in (*at_head, *left)):
+                loop.missing.add(name)
+            wider = at_head and found[name] != common_type(at_head)
+            if wider and name in types and name in _read(s):
+                raise Unsupported(f"{name} has another type where the loop is left")
+        return found
+
+    def loop(self, s: ast.For) -> None:
+        limits = s.iter.args if isinstance(s.iter, ast.Call) else []
+        if not isinstance(s.target, ast.Name) or s.orelse or not 1 <= len(limits) <= 3:
+            raise Unsupported("a loop over anything but a range")
+        if not isinstance(s.iter, ast.Call) or getattr(s.iter.func, "id", "") != "range":
+            raise Unsupported("a loop over anything but a range")
+        name = s.target.id
+        given = [self.index(a) for a in limits]
+        start, stop = (_ZERO, given[0]) if len(given) == 1 else (given[0], given[1])
+        step = given[2] if len(given) == 3 else _ONE
+        index = Var(self.out.fresh(name))
+        self.counts(index)
+        if isinstance(step, Const) and step.value > 0:
+            limits_of_loop = (start, stop, int(step.value))
+            user: Expr = index
+        else:
+            limits_of_loop, user = self.counted(start, stop, step, index)
+
+        def prepare() -> Expr:
+            self.assign(name, user)
+            return user
+
+        _, body, carried = self.repeat(s, prepare)
+        self.out.add(For(index, *limits_of_loop, body, carried=carried))
+
+    def counted(
+        self, start: Expr, stop: Expr, step: Expr, index: Var
+    ) -> tuple[tuple[Expr, Expr, int], Expr]:
+        """The limits of a loop that counts its steps, and the index in terms of its own."""
+        if isinstance(step, Const):
+            size = Const(-step.value, I8)
+            span = self.sum_of("sub", start, stop)
+        else:  # is positive: only kernels that are not generated have such a step
+            size, span = step, self.sum_of("sub", stop, start)
+        more = self.sum_of("add", span, self.sum_of("sub", size, _ONE))
+        steps = more if size == _ONE else call("floordiv", more, size)
+        index_of = self.sum_of("add", start, self.sum_of("mul", index, step))
+        return (_ZERO, steps, 1), index_of
+
+    def sum_of(self, name: str, x: Expr, y: Expr) -> Expr:
+        """A sum, a difference or a product of indices."""
+        return combined_index(name, x, y) or call(name, x, y)
+
+    def condition_loop(self, s: ast.While) -> None:
+        if s.orelse:
+            raise Unsupported("else of a loop")
+
+        def prepare() -> Expr:
+            self.out.pure, outer = True, self.out.pure
+            try:
+                return self.test(s.test)
+            finally:
+                self.out.pure = outer
+
+        test, body, carried = self.repeat(s, prepare)
+        self.out.add(While(test, body, carried))
+
+
+def _leaves(block: Sequence[Stmt]) -> bool:
+    """Whether statements always end by leaving a loop."""
+    last = block[-1] if block else None
+    if isinstance(last, If):
+        return _leaves(last.then) and _leaves(last.orelse)
+    return isinstance(last, Break)
+
+
+def as_type(x: Expr, to: Type) -> Expr:
+    """Return a value as another type."""
+    if dtype(x) == to:
+        return x
+    if not isinstance(to, DType):
+        raise Unsupported("a number as an address")
+    return cast_to(x, to)
+
+
+def _read(s: ast.For | ast.While) -> set[str]:
+    """The names that a loop reads."""
+    nodes = [n for x in (*s.body, getattr(s, "test", None)) if x is not None for n in walk(x)]
+    found = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    changed = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
+    return found | {t.id for t in changed if isinstance(t, ast.Name)}
