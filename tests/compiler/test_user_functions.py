@@ -13,11 +13,13 @@ import pytest
 from numba.core.registry import cpu_target
 
 from accnp.api.kernels.texts import scalar_text
-from accnp.compiler.frontend.functions import result_type
+from accnp.compiler.frontend.functions import UserFunctions, result_type
 from accnp.compiler.frontend.operators import common_type
 from accnp.compiler.frontend.program import read_source
-from accnp.compiler.loops.ir import For, If, While
-from accnp.compiler.loops.types import DTYPES
+from accnp.compiler.frontend.statements import Written
+from accnp.compiler.frontend.syntax import functions_of
+from accnp.compiler.loops.ir import For, If, Var, While
+from accnp.compiler.loops.types import DTYPES, F8
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.unsupported import Unsupported
@@ -246,6 +248,55 @@ def test_functions_without_loops_have_no_branches_if_they_can():
     assert sum(isinstance(s, For) for s in statements(kernel.body)) == 1
 
 
+def picked(x, n):
+    """With a list, which is beyond the language."""
+    both = (x, x * 2, 1.5)
+    return max(both[0], both[1], np.sinc(x)) if n > 0 else both[2]
+
+
+def is_large(x, n):
+    pair = (n, x)
+    return pair[1] > 2 and pair[0] > 0
+
+
+def rotated(x, n):
+    z = complex(x, n)
+    for _ in range(3):
+        z = z * 1j
+    return z
+
+
+def with_a_part_beyond(x, n):
+    for k in range(3):
+        if is_large(x, n):
+            return picked(x + k, n)
+        x = x + picked(x, n)
+    return x
+
+
+@pytest.mark.parametrize("function", [picked, is_large, rotated, with_a_part_beyond])
+def test_numba_compiles_what_is_beyond_the_language(function):
+    scope = {n: numba.njit(error_model="numpy")(f) for n, f in
+             {"picked": picked, "is_large": is_large}.items()}  # fmt: skip
+    own = type(function)(function.__code__, {**function.__globals__, **scope})
+    compiled = numba.njit(error_model="numpy")(own)
+    for kinds in (("f4", "i4"), ("f8", "i8")):
+        x, n = (v.astype(k) for v, k in zip((FLOATS, WHOLE), kinds, strict=True))
+        want = np.array([compiled(a, b) for a, b in zip(x, n, strict=True)])
+        mark = scalar_text(function)
+        assert result_type(mark, [x.dtype, n.dtype]) is None
+        of = f"{want.dtype.kind}{want.dtype.itemsize}"
+        source = (
+            "def kernel(lo, hi, x, n, out):\n    for i in range(lo, hi):\n"
+            f"        y = {mark}(x[i], n[i])\n        out[i] = y\n"
+        )
+        signature = (f"{kinds[0]}*", f"{kinds[1]}*", f"{of}*")
+        out = np.zeros_like(want)
+        kernel = compiling.get_kernel(source, "kernel", signature)
+        kernel.run(compiling.pack([a.ctypes.data for a in (x, n, out)]), x.size, x.size)
+        np.testing.assert_array_equal(out, want)
+
+
 @pytest.mark.parametrize(
     ("text", "what", "line"),
     [
@@ -260,9 +311,10 @@ def test_functions_without_loops_have_no_branches_if_they_can():
     ],
 )
 def test_errors_say_what_is_beyond_the_language_and_where(text, what, line):
-    source = f"def f(x):\n    {text}\ndef kernel(lo, hi, x):\n    x[0] = f(x[0])\n"
+    source = f"def f(x):\n    {text}\n"
+    users = UserFunctions(functions_of(source), Written(set()), by_numba=False)
     with pytest.raises(Unsupported, match=what) as error:
-        read_source(source, "kernel", ("f8*",))
+        users.call("f", [Var("x", F8)])
     assert error.value.line == line
 
 

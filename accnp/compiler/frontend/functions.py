@@ -7,6 +7,8 @@ stand (`steps`). A function that is beyond both is compiled by Numba, and called
 from __future__ import annotations
 
 import ast
+import functools
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 
@@ -14,16 +16,23 @@ import numpy as np
 
 from accnp.codegen.definitions import with_definitions
 from accnp.compiler.frontend.branchless import Branchless
+from accnp.compiler.frontend.calls import resolve_call
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
 from accnp.compiler.frontend.steps import Steps
 from accnp.compiler.frontend.syntax import functions_of
-from accnp.compiler.loops.ir import Const, Expr, Var, dtype, number_type
+from accnp.compiler.intrinsics.all import TABLE
+from accnp.compiler.intrinsics.linked import define_linked
+from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
 from accnp.compiler.loops.types import DTYPES, DType
 from accnp.compiler.unsupported import Unsupported
+from accnp.forks import imported
 
 __all__ = ["UserFunctions", "result_type"]
+
+# What the texts of functions name (`api.kernels.texts`).
+_IMPORTS = "import builtins\nimport cmath\nimport math\nimport numpy as np"
 
 
 def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
@@ -38,7 +47,7 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
     """
     kinds = {d.numpy: d for d in DTYPES.values()}
     count = itertools.count()
-    users = UserFunctions(functions_of(with_definitions(name)), Written(set()))
+    users = UserFunctions(functions_of(with_definitions(name)), Written(set()), False)
     try:
         given = [Var(f"x{next(count)}", kinds[k]) for k in of]
         return number_type(users.call(name, given)).numpy
@@ -49,8 +58,11 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
 class UserFunctions:
     """The functions of a source, for the kernel that is being written."""
 
-    def __init__(self, functions: Mapping[str, ast.FunctionDef], written: Written) -> None:
+    def __init__(
+        self, functions: Mapping[str, ast.FunctionDef], written: Written, by_numba: bool = True
+    ) -> None:
         self.functions = dict(functions)
+        self.by_numba = by_numba  # whether Numba compiles what is beyond the language
         self.out = written
         self.left = LARGEST
         self.active: list[str] = []  # the functions around
@@ -95,13 +107,19 @@ class UserFunctions:
             raise Unsupported(f"{name} calls itself")
         if not self.active:
             self.left = LARGEST
-        given: Values = {
-            n: a if isinstance(a, Const | Var) else self.out.let(n, a)
+        kept = [
+            a if isinstance(a, Const | Var) else self.out.let(n, a)
             for n, a in zip(names, arguments, strict=True)
-        }
+        ]
         self.active.append(name)
+        begin, depth = len(self.out.blocks[-1]), len(self.out.blocks)
         try:
-            return self.written(tree, given, branches)
+            return self.written(tree, dict(zip(names, kept, strict=True)), branches)
+        except Unsupported:
+            if not self.by_numba or not branches:
+                raise
+            del self.out.blocks[depth:], self.out.blocks[-1][begin:]
+            return self.linked(name, kept)
         finally:
             self.active.pop()
 
@@ -119,3 +137,15 @@ class UserFunctions:
         if tree.name not in self.structured:
             self.structured[tree.name] = without_jumps(tree)
         return Steps(self.structured[tree.name], dict(given), self, self.out).result()
+
+    def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
+        """A call of a function that Numba compiles."""
+        text = "\n".join([_IMPORTS, *[ast.unparse(f) for f in self.functions.values()], ""])
+        mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        if mark not in TABLE:
+            compiled = imported("accnp.compiler.numba.compile_function").compile_function
+            define_linked(mark, len(arguments), functools.partial(compiled, name, text))
+        found = resolve_call(mark, arguments)
+        if found is None or found[0] is None:
+            raise Unsupported(f"a call of {name}")
+        return Call(mark, found[1], found[0])

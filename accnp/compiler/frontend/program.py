@@ -78,6 +78,7 @@ class _Text(NamedTuple):
     inline: str  # inlined where it is called; "" for one with inner loops, which never is
     call: str
     calls: int  # places where it is called
+    linked: list[str]  # texts of other modules that it needs
 
 
 def lower_source(
@@ -123,6 +124,7 @@ def lower_source(
         linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
     facts = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
     made = write_function(_after_passes(kernel, target, check), target.vector_bytes)
+    linked += dict.fromkeys([*made.linked, *[module for t in texts for module in t.linked]])
     return made.text(attributes, facts), linked, separate
 
 
@@ -146,4 +148,4 @@ def _callee(
     shared = any(isinstance(s, Share) for s in here)
     inline = made.callee(attributes, True, shared) if short else ""
     call = made.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")
-    return _Text(kernel.name, inline, call, len(here))
+    return _Text(kernel.name, inline, call, len(here), made.linked)

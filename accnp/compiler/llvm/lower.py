@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.intrinsics.all import resolve
+from accnp.compiler.intrinsics.linked import linked_modules
 from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.bypassing import until_aligned
@@ -147,6 +148,7 @@ class Function:
             free_aligned(self.b, self.pointers[b])
         self.b.ret_void()
         self.name, self.kinds = self.made.name, [str(a.type) for a in self.made.args[3:]]
+        self.linked = linked_modules(self.module.globals)
         self.written = f"{self.module}\n{self.functions.text(self.module.globals)}"
         take_apart(self.module)
 

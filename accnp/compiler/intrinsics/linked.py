@@ -1,0 +1,73 @@
+"""Functions whose code is an LLVM module of its own, which is linked to the kernels that call them:
+functions of users that only Numba can compile.
+
+`define_linked` adds one to the table of intrinsics. `LINKED` has the modules, by the symbols that
+they define: the lowering looks there for what a kernel calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.registers import from_memory, memory_type, split_parts
+from accnp.compiler.loops.types import DType, Type
+from accnp.kernels.math.ir import I8, I32
+
+__all__ = ["LinkedFunction", "define_linked", "linked_modules"]
+
+_MODULES: dict[str, str] = {}
+_BYTES = I8.as_pointer()
+
+
+class LinkedFunction(NamedTuple):
+    """The code of a function for some types, in the calling convention of Numba: the addresses of
+    the result and of an exception, and the arguments; a bool is a byte, the parts of a complex
+    number are two arguments."""
+
+    symbol: str
+    module: str
+    result: DType
+
+
+def define_linked(
+    name: str, arity: int, compiled: Callable[[tuple[DType, ...]], LinkedFunction]
+) -> None:
+    """Add a function to the table of intrinsics; `compiled` gives its code for some types."""
+
+    def rule(*of: Type) -> Resolved | None:
+        numbers = tuple([t for t in of if isinstance(t, DType)])
+        if len(numbers) != len(of):
+            return None
+        found = compiled(numbers)
+        _MODULES[found.symbol] = found.module
+        return found.result, of, lambda b, *args: _write_call(b, found, numbers, args)
+
+    define(name, arity, rule)
+
+
+def linked_modules(symbols: Collection[str]) -> list[str]:
+    """Return the texts of the modules that define what a module calls."""
+    return [_MODULES[s] for s in symbols if s in _MODULES]
+
+
+def _write_call(b: Any, found: LinkedFunction, of: tuple[DType, ...], args: tuple[Any, ...]) -> Any:
+    """Call a function. What it returns after an exception is 0."""
+    passed: list[Any] = []
+    for t, v in zip(of, args, strict=True):
+        if t.kind == "complex":
+            passed += split_parts(b, v)
+        else:
+            passed.append(b.zext(v, I8) if t.kind == "bool" else v)
+    kind = memory_type(found.result)
+    with b.goto_entry_block():
+        result, error = b.alloca(kind), b.alloca(_BYTES)
+    b.store(ir.Constant(kind, None), result)
+    its = ir.FunctionType(I32, [result.type, error.type, *[v.type for v in passed]])
+    function = b.module.globals.get(found.symbol) or ir.Function(b.module, its, found.symbol)
+    b.call(function, [result, error, *passed])
+    value = b.load(result)
+    return from_memory(found.result, b, value)
