@@ -21,6 +21,7 @@ class Target(NamedTuple):
     """What kernels are compiled for."""
 
     vector_bytes: int  # of a register; 0 if vectors are left to LLVM
+    fast: bool = False  # whether operations on floats may be reordered and fused
 
 
 PASSES: dict[str, Callable[[Kernel, Target], Kernel]] = {

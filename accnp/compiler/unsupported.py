@@ -30,6 +30,11 @@ class Unsupported(Exception):
         if node is not None:
             self.locate(node)
 
+    def move(self, lines: int) -> None:
+        """Count lines from another one on; a place before that is not known."""
+        if self.line is not None:
+            self.line = self.line + lines if self.line + lines > 0 else None
+
     def locate(self, node: ast.AST) -> None:
         """Say where it is, unless that is known already."""
         if self.line is None and isinstance(node, ast.stmt | ast.expr) and hasattr(node, "lineno"):

@@ -1,7 +1,7 @@
 """Kernels: source text and a signature come in, callable machine code (`Kernel`) goes out.
 
-Looked for in the process, then on disk, then compiled. Numba and llvmlite are loaded by name when
-they are first needed; a process whose kernels are all on disk never imports Numba.
+Looked for in the process, then on disk, then compiled. llvmlite is loaded by name when it is first
+needed, and so is Numba, which compiles only functions of users that the front end does not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
@@ -87,7 +87,6 @@ class Kernel:
     __slots__ = (
         "_code",
         "_entry",
-        "_namespace",
         "address",
         "call",
         "call_brief",
@@ -107,7 +106,6 @@ class Kernel:
         name: str,
         signature: tuple[str, ...],
         fastmath: bool,
-        namespace: Mapping[str, Any] | None,
         callees: Callees,
         origin: str,
         address: int,
@@ -123,7 +121,6 @@ class Kernel:
         self.origin = origin
         self.seconds = 0.0  # what it took to compile it, or to load it from disk
         self.address = address
-        self._namespace = namespace
         self._code: tuple = ()
         self.place(address, code)
 
@@ -154,7 +151,6 @@ class Kernel:
             self.source,
             self.name,
             self.signature,
-            self._namespace,
             self.fastmath,
             self.callees,
             self.program,
@@ -190,20 +186,17 @@ def get_kernel(
     signature: tuple[str, ...],
     *,
     fastmath: bool = False,
-    namespace: Mapping[str, Any] | None = None,
     callees: Callees = (),
     quick: bool = False,
     program: LoopKernel | None = None,
 ) -> Kernel:
     """The kernel of a source text, from the process, the disk or the compiler.
 
-    `namespace` replaces the globals of `accnp.compiler.numba.namespace`; such kernels stay off the
-    disk. `callees` are other kernels in the source that this one calls, with their signatures. One
-    that is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled. With a
-    `program`, a kernel of the loop IR, the source is a print of it, and LLVM gets what it is
-    lowered to without Numba.
+    `callees` are other kernels in the source that this one calls, with their signatures. One that
+    is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled. With a
+    `program`, a kernel of the loop IR, the source is a print of it.
     """
-    key = (source, name, signature, fastmath, None if namespace is None else id(namespace), callees)
+    key = (source, name, signature, fastmath, callees)
     kernel = _kernels.get(key)
     if kernel is not None:
         counters.memory_hits += 1
@@ -214,9 +207,7 @@ def get_kernel(
         with making:  # two threads compile two kernels at the same time, and one only once
             kernel = _kernels.get(key)
             if kernel is None:
-                kernel = _make(
-                    source, name, signature, fastmath, namespace, callees, quick, program
-                )
+                kernel = _make(source, name, signature, fastmath, callees, quick, program)
                 _kernels[key] = kernel
             return kernel
     finally:
@@ -232,7 +223,7 @@ def find_kernel(
     callees: Callees = (),
 ) -> tuple[Kernel | None, bool]:
     """The kernel of a source text if this process has it, and whether the disk has it."""
-    kernel = _kernels.get((source, name, signature, fastmath, None, callees))
+    kernel = _kernels.get((source, name, signature, fastmath, callees))
     disk = disk_cache()
     if disk is None:
         return kernel, False
@@ -255,7 +246,7 @@ def show_kernel(
 
     The `program` is that of `get_kernel`. No cache changes.
     """
-    lowered = lower(source, name, signature, None, fastmath, callees, program)
+    lowered = lower(source, name, signature, fastmath, callees, program)
     return getattr(_objects(), f"show_{what}")(*lowered)
 
 
@@ -283,7 +274,6 @@ def _make(
     name: str,
     signature: tuple[str, ...],
     fastmath: bool,
-    namespace: Mapping[str, Any] | None,
     callees: Callees,
     quick: bool,
     program: LoopKernel | None,
@@ -296,18 +286,15 @@ def _make(
     else:
         (address,), code, origin = _native(
             identity,
-            lambda: lower(source, name, signature, namespace, fastmath, callees, program),
+            lambda: lower(source, name, signature, fastmath, callees, program),
             (ENTRY,),
-            stored=namespace is None,
             upgrades=upgrades if quick else None,
         )
     if origin == "disk":
         counters.disk_hits += 1
     elif origin == "compiled":
         counters.compiles += 1
-    kernel = Kernel(
-        source, name, signature, fastmath, namespace, callees, origin, address, code, program
-    )
+    kernel = Kernel(source, name, signature, fastmath, callees, origin, address, code, program)
     kernel.seconds = time.perf_counter() - begin
     counters.seconds += kernel.seconds
     if config.debug:
@@ -386,36 +373,15 @@ def lower(
     source: str,
     name: str,
     signature: tuple[str, ...],
-    namespace: Mapping[str, Any] | None = None,
     fastmath: bool = False,
     callees: Callees = (),
     program: LoopKernel | None = None,
 ) -> tuple[str, list[str], list[str]]:
     """The LLVM texts of a kernel: its module, those linked with it, and those compiled apart."""
-    if program is not None and not fastmath and namespace is None and not callees:
-        try:
-            return _lowered_program(program), [], []
-        except Exception as error:
-            raise _failed(source, name, signature, error) from error
-    if namespace is None and not fastmath:
-        found = _lowered_source(source, name, signature, callees)
-        if found is not None:
-            return found
-    frontend = imported("accnp.runtime.frontend")
-    if namespace is None:
-        namespace = imported("accnp.compiler.numba.namespace").NAMESPACE
     try:
-        objects = _objects()
-        return frontend.lower(
-            source,
-            name,
-            signature,
-            namespace,
-            fastmath,
-            objects.ENTRY_ATTRIBUTES,
-            objects.LANE_BYTES,
-            callees,
-        )
+        if program is not None and not callees:
+            return _lowered_program(program, fastmath), [], []
+        return _lowered_source(source, name, signature, callees, fastmath)
     except ValueError:
         raise
     except Exception as error:
@@ -423,36 +389,37 @@ def lower(
 
 
 def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception) -> CompileError:
+    line = getattr(error, "line", None)
+    where = "" if line is None else f", at line {line}: {source.splitlines()[line - 1].strip()!r}"
     return CompileError(
-        f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
+        f"get_kernel: {name} does not compile: {type(error).__name__}: {error}{where}\n"
         f"signature: {', '.join(signature)}\nsource:\n{source}"
     )
 
 
+def _target(fastmath: bool) -> Any:
+    """What kernels are compiled for. LLVM makes the vectors of fast ones: it may reorder sums."""
+    bytes_of_vectors = 0 if fastmath else _objects().LANE_BYTES
+    return imported("accnp.compiler.pipeline").Target(bytes_of_vectors, fastmath)
+
+
 def _lowered_source(
-    source: str, name: str, signature: tuple[str, ...], callees: Callees
-) -> tuple[str, list[str], list[str]] | None:
-    """The LLVM texts of a source in restricted Python; None for what only Numba can type, or
-    says what is wrong with."""
-    program = imported("accnp.compiler.frontend.program")
-    objects = _objects()
-    target = imported("accnp.compiler.pipeline").Target(objects.LANE_BYTES)
-    try:
-        return program.lower_source(
-            source, name, signature, callees, target, objects.ENTRY_ATTRIBUTES, config.enable_checks
-        )
-    except (program.Unsupported, SyntaxError):
-        return None
+    source: str, name: str, signature: tuple[str, ...], callees: Callees, fastmath: bool
+) -> tuple[str, list[str], list[str]]:
+    """The LLVM texts of a source in restricted Python."""
+    return imported("accnp.compiler.frontend.program").lower_source(
+        source, name, signature, callees, _target(fastmath), _objects().ENTRY_ATTRIBUTES,
+        config.enable_checks,
+    )  # fmt: skip
 
 
-def _lowered_program(program: LoopKernel) -> str:
+def _lowered_program(program: LoopKernel, fastmath: bool) -> str:
     """The LLVM text of a kernel of the loop IR."""
-    pipeline = imported("accnp.compiler.pipeline")
-    objects = _objects()
-    target = pipeline.Target(objects.LANE_BYTES)
-    done = pipeline.run_passes(program, target, check=config.enable_checks)
+    target = _target(fastmath)
+    run_passes = imported("accnp.compiler.pipeline").run_passes
+    done = run_passes(program, target, check=config.enable_checks)
     lower = imported("accnp.compiler.llvm.lower").lower
-    return lower(done, objects.LANE_BYTES, objects.ENTRY_ATTRIBUTES)
+    return lower(done, target.vector_bytes, _objects().ENTRY_ATTRIBUTES, fastmath)
 
 
 # The entry of a kernel that Numba has compiled: no code of Numba's has a word before it.

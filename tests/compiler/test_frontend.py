@@ -413,7 +413,7 @@ def test_what_is_beyond_the_language_is_refused():
     for text, why in (
         ("x[0] = [1.0]", "List"),
         ("x[0] = unknown(1)", "unknown"),
-        ("x[0] = y", "no value"),
+        ("x[0] = y", "is not defined"),
         ("x[0] = lo ** 2", "Pow"),
         ("for v in x:\n        pass", "range"),
         ("x[0] = f8(x)", "address"),

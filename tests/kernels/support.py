@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from accnp.compiler.numba.namespace import NAMESPACE
 from accnp.runtime import compile as compiling
 
 NAMES = {
@@ -22,7 +21,7 @@ def token(dtype: Any) -> str:
 
 
 def compiled(source: str, signature: tuple[str, ...]) -> Any:
-    return compiling.get_kernel(source, "kernel", signature, namespace=NAMESPACE)
+    return compiling.get_kernel(source, "kernel", signature)
 
 
 def run(source: str, n: int, *arrays: np.ndarray) -> Any:

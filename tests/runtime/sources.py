@@ -1,8 +1,4 @@
-"""Kernel sources that the runtime tests share, with globals of their own."""
-
-import numba
-
-NAMESPACE = {"f4": numba.float32}
+"""Kernel sources that the runtime tests share."""
 
 
 def elementwise(constant: float = 2.0) -> str:

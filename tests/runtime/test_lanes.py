@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import accnp.numpy as jnp
+from accnp.compiler.llvm import lower
 from accnp.config import cache_dir
 from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import cold
 from accnp.runtime import compile as compiling
-from accnp.runtime import frontend, objects
+from accnp.runtime import objects
 
 LENGTHS = (0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 100, 1000, 1037)
 
@@ -27,9 +28,9 @@ def text_of(source, signature, lane_bytes, monkeypatch):
     monkeypatch.setattr(objects, "LANE_BYTES", lane_bytes)
     # What vectors of 32 bytes may use is what there is without AVX-512.
     monkeypatch.setattr(cold, "vector_bytes", min(lane_bytes or 64, objects.VECTOR_BYTES))
-    frontend.context_of(False).__dict__.pop("accnp_templates", None)
-    text = compiling.lower(source, "kernel", signature, None, False)[0]
-    frontend.context_of(False).__dict__.pop("accnp_templates", None)
+    lower._templates.clear()
+    text = compiling.lower(source, "kernel", signature)[0]
+    lower._templates.clear()
     return text
 
 
@@ -42,7 +43,7 @@ def kernels(source, signature, monkeypatch, vectors=True):
         compiling.clear_kernels()
         with cache_dir(""):
             found.append(compiling.get_kernel(source, "kernel", signature))
-        frontend.context_of(False).__dict__.pop("accnp_templates", None)
+        lower._templates.clear()
     return found
 
 

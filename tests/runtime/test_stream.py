@@ -221,7 +221,7 @@ def test_what_a_task_holds_is_let_go():
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_parallel_run_covers_the_range_once(count):
     source = "def bump(lo, hi, o):\n for i in range(lo, hi):\n  o[i] = o[i] + 1\n"
-    k = compiling.get_kernel(source, "bump", ("i4*",), namespace=sources.NAMESPACE)
+    k = compiling.get_kernel(source, "bump", ("i4*",))
     with use_threads(count):
         for n, chunk in [(1, 1), (10, 3), (100_000, 1000), (100_001, 64)]:
             out = np.zeros(n + 1, np.int32)
@@ -231,9 +231,7 @@ def test_parallel_run_covers_the_range_once(count):
 
 
 def test_parallel_run_from_several_threads():
-    k = compiling.get_kernel(
-        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
-    )
+    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     wrong = []
 
     def work(seed):
@@ -257,9 +255,7 @@ def test_parallel_run_from_several_threads():
 def test_a_forked_child_computes():
     stream = streams.default_stream()
     stream.submit(lambda: None).wait()
-    k = compiling.get_kernel(
-        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
-    )
+    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(10_000, np.float32)
     out = np.zeros_like(x)
     argv = compiling.pack([x.ctypes.data, out.ctypes.data])
@@ -280,9 +276,7 @@ def test_a_forked_child_computes():
 
 
 def test_helpers_look_for_work_only_briefly():
-    k = compiling.get_kernel(
-        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
-    )
+    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)
     with use_threads(2):
@@ -297,9 +291,7 @@ def test_helpers_look_for_work_only_briefly():
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such sets")
 @pytest.mark.skipif(not COMPILED, reason="the fallback leaves threads to the system's scheduler")
 def test_helpers_keep_off_the_processor_of_who_shares():
-    k = compiling.get_kernel(
-        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
-    )
+    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)
     mine = os.sched_getaffinity(0)

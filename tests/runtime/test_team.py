@@ -24,9 +24,7 @@ LINUX = sys.platform == "linux"
 
 
 def kernel():
-    return compiling.get_kernel(
-        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
-    )
+    return compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
 
 
 def helpers():

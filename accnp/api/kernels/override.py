@@ -20,6 +20,7 @@ from accnp import engine
 from accnp.api.compiled.jit import JitFunction, jit
 from accnp.api.inspect.kernels import InspectedKernel
 from accnp.api.kernels.files import defined, kernel_text
+from accnp.compiler.unsupported import Unsupported
 from accnp.config import config, scope
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
@@ -249,6 +250,12 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
 
 def _complaint(error: BaseException, source: str) -> str:
     """What the compiler says of a text, and the line that it means."""
+    if isinstance(error, ValueError):
+        return str(error).removeprefix("get_kernel: ")
+    if isinstance(error, Unsupported):
+        if error.line is None:
+            return str(error)
+        return f"{error}, at line {error.line}: {source.splitlines()[error.line - 1].strip()!r}"
     user: Any = importlib.import_module("accnp.runtime.user_functions")
     said = f"{type(error).__name__}: {user.gist(error)}"
     line = user.line_in(error, "<accnp kernel kernel>")

@@ -47,7 +47,7 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
     """
     kinds = {d.numpy: d for d in DTYPES.values()}
     count = itertools.count()
-    users = UserFunctions(functions_of(with_definitions(name)), Written(set()), False)
+    users = UserFunctions(functions_of(with_definitions(name)), Written(set()), by_numba=False)
     try:
         given = [Var(f"x{next(count)}", kinds[k]) for k in of]
         return number_type(users.call(name, given)).numpy
@@ -59,8 +59,13 @@ class UserFunctions:
     """The functions of a source, for the kernel that is being written."""
 
     def __init__(
-        self, functions: Mapping[str, ast.FunctionDef], written: Written, by_numba: bool = True
+        self,
+        functions: Mapping[str, ast.FunctionDef],
+        written: Written,
+        constants: Mapping[str, Const] | None = None,
+        by_numba: bool = True,
     ) -> None:
+        self.constants = dict(constants or {})
         self.functions = dict(functions)
         self.by_numba = by_numba  # whether Numba compiles what is beyond the language
         self.out = written
@@ -114,7 +119,8 @@ class UserFunctions:
         self.active.append(name)
         begin, depth = len(self.out.blocks[-1]), len(self.out.blocks)
         try:
-            return self.written(tree, dict(zip(names, kept, strict=True)), branches)
+            given = dict(zip(names, kept, strict=True))
+            return self.written(tree, {**self.constants, **given}, branches)
         except Unsupported:
             if not self.by_numba or not branches:
                 raise
@@ -140,7 +146,9 @@ class UserFunctions:
 
     def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
         """A call of a function that Numba compiles."""
-        text = "\n".join([_IMPORTS, *[ast.unparse(f) for f in self.functions.values()], ""])
+        numbers = [f"{n} = {x.value!r}" for n, x in self.constants.items()]
+        functions = [ast.unparse(f) for f in self.functions.values()]
+        text = "\n".join([_IMPORTS, *numbers, *functions, ""])
         mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         if mark not in TABLE:
             compiled = imported("accnp.compiler.numba.compile_function").compile_function

@@ -6,12 +6,15 @@ A kernel that another one calls is inlined there if it has no inner loop, and if
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.operators import constant
 from accnp.compiler.frontend.source import read_kernel
-from accnp.compiler.frontend.syntax import functions_of
+from accnp.compiler.frontend.syntax import parsed
 from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
 from accnp.compiler.llvm.lower import write_function
 from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
@@ -51,18 +54,38 @@ def read_source(
     ------
     Unsupported
         If the source is beyond the language.
+    ValueError
+        If the source does not have the kernel, or the signature is not one of its arguments.
     """
-    trees = functions_of(with_definitions(source))
+    text = with_definitions(source)
+    module = parsed(text)
+    trees = {d.name: d for d in module.body if isinstance(d, ast.FunctionDef)}
     if name not in trees:
-        raise Unsupported("a source without its kernel")
+        raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
     kernels = {name, *[callee for callee, _ in callees]}
     functions = {n: tree for n, tree in trees.items() if n not in kernels}
+    constants = _constants(module)
     known: list[Callee] = []
     made = []
-    for callee, its in callees:
-        made.append(read_kernel(trees[callee], its, known, functions))
-        known.append(Callee(callee, tuple([_type(t) for t in its])))
-    return read_kernel(trees[name], signature, known, functions), made
+    try:
+        for callee, its in callees:
+            made.append(read_kernel(trees[callee], its, known, functions, constants))
+            known.append(Callee(callee, tuple([_type(t) for t in its])))
+        return read_kernel(trees[name], signature, known, functions, constants), made
+    except Unsupported as error:
+        error.move(source.count("\n") - text.count("\n"))
+        raise
+
+
+def _constants(module: ast.Module) -> dict[str, Const]:
+    """The names that a source gives a number."""
+    found = {}
+    for s in module.body:
+        if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
+            with contextlib.suppress(ValueError, Unsupported):
+                value = constant(ast.literal_eval(s.value))
+                found |= {t.id: value for t in s.targets if isinstance(t, ast.Name)}
+    return found
 
 
 def _type(token: str) -> Type:
@@ -123,7 +146,7 @@ def lower_source(
         separate += [] if inline else [t.call]
         linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
     facts = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
-    made = write_function(_after_passes(kernel, target, check), target.vector_bytes)
+    made = write_function(_after_passes(kernel, target, check), target.vector_bytes, target.fast)
     linked += dict.fromkeys([*made.linked, *[module for t in texts for module in t.linked]])
     return made.text(attributes, facts), linked, separate
 
@@ -143,8 +166,8 @@ def _callee(
     once = short and all(
         isinstance(s, Run) and (s.first, s.last) == (Const(0, I8), Const(1, I8)) for s in here
     )
-    target = Target(0) if once else target
-    made = write_function(_after_passes(kernel, target, check), target.vector_bytes)
+    target = target._replace(vector_bytes=0) if once else target
+    made = write_function(_after_passes(kernel, target, check), target.vector_bytes, target.fast)
     shared = any(isinstance(s, Share) for s in here)
     inline = made.callee(attributes, True, shared) if short else ""
     call = made.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")

@@ -11,25 +11,29 @@ functions such as `stack_f4()` and `heap_f4(n)`. Operators have the types that N
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 
 from accnp.compiler.frontend.calls import convert_argument, resolve_call
 from accnp.compiler.frontend.expressions import BINARY, COMPARE
 from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
+from accnp.compiler.frontend.liveness import assigned
 from accnp.compiler.frontend.operators import (
     cast_to,
+    common_type,
     compared,
     computed,
     constant,
     negated,
     stored_as,
 )
-from accnp.compiler.frontend.statements import Statements, Written
+from accnp.compiler.frontend.statements import Statements, Written, as_type
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.intrinsics.all import TABLE
 from accnp.compiler.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
     Address,
     Buffer,
@@ -61,6 +65,7 @@ def read_kernel(
     signature: Sequence[str],
     callees: Sequence[Callee] = (),
     functions: Mapping[str, ast.FunctionDef] | None = None,
+    constants: Mapping[str, Const] | None = None,
 ) -> Kernel:
     """Return the kernel of a function.
 
@@ -76,13 +81,17 @@ def read_kernel(
     functions : mapping of str to ast.FunctionDef, optional
         The functions of the source; those that are not kernels are functions of numbers, which it
         may call.
+    constants : mapping of str to Const, optional
+        The numbers of the source, by name.
 
     Raises
     ------
     Unsupported
         If the function is beyond the language.
+    ValueError
+        If the signature is not one of its arguments.
     """
-    return _Reader(tree, signature, callees, functions or {}).kernel()
+    return _Reader(tree, signature, callees, functions or {}, constants or {}).kernel()
 
 
 class _Reader(Statements):
@@ -92,24 +101,33 @@ class _Reader(Statements):
         signature: Sequence[str],
         callees: Sequence[Callee],
         functions: Mapping[str, ast.FunctionDef],
+        constants: Mapping[str, Const],
     ) -> None:
         super().__init__(
             tree, Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED)
         )
         self.callees = {c.name: c for c in callees}
         self.called: dict[str, Callee] = {}
-        self.users = UserFunctions(functions, self.out)
+        self.users = UserFunctions(functions, self.out, constants)
         self.indices: set[Var] = set()  # variables that are affine indices
         first, last, *names = [a.arg for a in tree.args.args]
         if len(names) != len(signature):
-            raise Unsupported(f"{len(names)} arguments for a signature of {len(signature)}")
+            raise ValueError(
+                f"get_kernel: {tree.name} takes {len(names)} arguments after lo, hi; "
+                f"got a signature of {len(signature)}"
+            )
         self.first, self.last = Var(first), Var(last)
-        self.values |= {first: self.first, last: self.last}
+        self.values |= {**constants, first: self.first, last: self.last}
         self.buffers: list[Buffer] = []
         self.integers: list[Var] = []
         order: list[Memory] = []
         for name, token in zip(names, signature, strict=True):
             its = self.out.fresh(name) if name in RESERVED else name
+            if token.removesuffix("*") not in DTYPES:
+                raise ValueError(
+                    f"get_kernel: unknown argument type in the signature; got {token!r}; "
+                    f"use one of {', '.join(DTYPES)}, with * for a pointer"
+                )
             if token.endswith("*"):
                 self.buffers.append(Buffer(its, DTYPES[token[:-1]]))
                 self.values[name] = self.buffers[-1]
@@ -221,7 +239,9 @@ class _Reader(Statements):
     def named(self, name: str) -> Expr | Buffer:
         found = self.values.get(name)
         if found is None:
-            raise Unsupported(f"{name} is read where it may have no value")
+            known = name in assigned(self.tree.body)
+            what = "is read where it may have no value" if known else "is not defined"
+            raise Unsupported(f"name {name!r} {what}")
         return found
 
     def name(self, name: str) -> Expr:
@@ -252,11 +272,8 @@ class _Reader(Statements):
             return Load(self.memory(x.value), self.index(x.slice))
         if isinstance(x, ast.BinOp):
             return self.binary(x.op, self.expr(x.left), self.expr(x.right))
-        if isinstance(x, ast.Compare) and len(x.ops) == 1:
-            op = COMPARE.get(type(x.ops[0]))
-            if op is None:
-                raise Unsupported(type(x.ops[0]).__name__)
-            return compared(op, self.expr(x.left), self.expr(x.comparators[0]))
+        if isinstance(x, ast.Compare):
+            return self.compare(x)
         if isinstance(x, ast.UnaryOp):
             return self.unary(x)
         if isinstance(x, ast.BoolOp):
@@ -264,14 +281,23 @@ class _Reader(Statements):
         if isinstance(x, ast.IfExp):
             test = self.truth(self.expr(x.test))
             a, b = self.expr(x.body), self.expr(x.orelse)
-            if dtype(a) != dtype(b):
-                raise Unsupported("a choice between two types")
-            return Call("select", (test, a, b), dtype(a))
+            of = common_type([dtype(a), dtype(b)])
+            return Call("select", (test, as_type(a, of), as_type(b, of)), of)
         if isinstance(x, ast.Attribute):
             return self.part(x.attr, self.expr(x.value))
         if isinstance(x, ast.Call):
             return self.call(x, name)
         raise Unsupported(type(x).__name__)
+
+    def compare(self, x: ast.Compare) -> Expr:
+        sides = [self.expr(v) for v in (x.left, *x.comparators)]
+        found = []
+        for op, a, b in zip(x.ops, sides, sides[1:], strict=False):
+            known = COMPARE.get(type(op))
+            if known is None:
+                raise Unsupported(type(op).__name__)
+            found.append(compared(known, a, b))
+        return functools.reduce(lambda a, b: call("and", a, b), found)
 
     def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
         name = BINARY.get(type(op))
@@ -339,8 +365,11 @@ class _Reader(Statements):
         result, passed = resolve_call(function, args) or (None, ())
         if result is None:
             result, passed = type_of_call(function, [dtype(a) for a in args]), tuple(args)
+        if result is None and function not in TABLE and function not in FUNCTIONS:
+            raise Unsupported(f"name {function!r} is not defined", x)
         if result is None:
-            raise Unsupported(f"a call of {function}")
+            of = ", ".join([dtype(a).token for a in args])
+            raise Unsupported(f"no function {function} of ({of})", x)
         if function in TABLE and TABLE[function].acts:
             made = Var(self.out.fresh(name), result)
             self.out.add(Do(function, passed, made))

@@ -19,6 +19,7 @@ from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.bypassing import until_aligned
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, SIZED, VECTORS, entry_text
+from accnp.compiler.llvm.fast import allow_fast
 from accnp.compiler.llvm.functions import write_call, write_library_call
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.stepping import go_over
@@ -76,7 +77,7 @@ _ZERO = ir.Constant(_I64, 0)
 _templates: dict[tuple[str, tuple[Type, ...], tuple[str, ...], int], Template | str] = {}
 
 
-def lower(kernel: Kernel, vector_bytes: int, attributes: str) -> str:
+def lower(kernel: Kernel, vector_bytes: int, attributes: str, fast: bool = False) -> str:
     """Return the text of a module with a kernel and its entry.
 
     Parameters
@@ -87,16 +88,18 @@ def lower(kernel: Kernel, vector_bytes: int, attributes: str) -> str:
         Bytes of a vector register; 0 if vectors are left to LLVM.
     attributes : str
         The attributes of functions.
+    fast : bool, optional
+        Whether operations on floats may be reordered and fused.
     """
-    return write_function(kernel, vector_bytes).text(attributes)
+    return write_function(kernel, vector_bytes, fast).text(attributes)
 
 
-def write_function(kernel: Kernel, vector_bytes: int) -> Function:
+def write_function(kernel: Kernel, vector_bytes: int, fast: bool = False) -> Function:
     """Return the function of a kernel without reductions; loops that have no vector code are left
     to LLVM's vectorizer."""
     while True:
         try:
-            return Function(kernel, vector_bytes)
+            return Function(kernel, vector_bytes, fast)
         except NotVector as error:
             kernel = kernel._replace(body=_without_vector(kernel.body, error.node))
 
@@ -108,7 +111,7 @@ def _without_vector(body: Sequence[Stmt], loop: For) -> tuple[Stmt, ...]:
 class Function:
     """The function of one kernel: the builder, and the values of the variables so far."""
 
-    def __init__(self, kernel: Kernel, vector_bytes: int) -> None:
+    def __init__(self, kernel: Kernel, vector_bytes: int, fast: bool) -> None:
         self.kernel = kernel
         self.vector_bytes = vector_bytes
         self.functions = Functions()
@@ -148,6 +151,8 @@ class Function:
             free_aligned(self.b, self.pointers[b])
         self.b.ret_void()
         self.name, self.kinds = self.made.name, [str(a.type) for a in self.made.args[3:]]
+        if fast:
+            allow_fast(self.module)
         self.linked = linked_modules(self.module.globals)
         self.written = f"{self.module}\n{self.functions.text(self.module.globals)}"
         take_apart(self.module)

@@ -1,0 +1,29 @@
+"""Fast arithmetic: operations on floats that LLVM may reorder and fuse.
+
+NaN and infinity keep their meaning: the flags `nnan` and `ninf` are not set.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from llvmlite.ir import instructions
+
+__all__ = ["allow_fast"]
+
+_FLAGS = ("reassoc", "nsz", "arcp", "contract", "afn")
+_OPERATIONS = ("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp")
+_FLOATS = (ir.FloatType, ir.DoubleType)
+
+
+def allow_fast(module: ir.Module) -> None:
+    """Set the flags of all operations of a module."""
+    for function in module.functions:
+        for block in function.blocks:
+            for i in block.instructions:
+                each: Any = i
+                if isinstance(i, instructions.CallInstr) and isinstance(i.type, _FLOATS):
+                    each.fastmath.update(_FLAGS)
+                elif i.opname in _OPERATIONS:
+                    each.flags = [*each.flags, *_FLAGS]
