@@ -1,12 +1,14 @@
-"""Kernels of the library as object files that come with the package, for a level of x86-64 each.
+"""Library kernels that are compiled when the package is built, one object file for each level of
+x86-64.
 
-In: what tells a kernel from others (`compile.get_kernel`). Out: its object file, if the package has
-it for this processor. Library kernels do not depend on programs, and compiling them takes a tenth
-of a second and more: the first matrix product of a process took 0.2 s, and 0.05 with these files.
+In: the identity of a kernel (`compile.identity_of`). Out: its object file, if the package has one
+for this processor. Library kernels do not depend on the user's program, and compiling one takes 0.1
+s or more: the first matrix product of a process takes 0.09 s of CPU time with these files, and 0.23
+s without (EPYC Zen 5).
 
-The build of the package makes the files: `setup.py` runs ``python -m accnp.runtime.prebuilt``. The
-name of a file has a digest of the kernel's text and of the compiler's source, so that a file of
-another version is not used; then, and where there are no files, kernels are compiled as others are.
+`build_library.py` writes the files. A file name contains a digest of the kernel's source and of the
+compiler's. If there is no file of this name, because the file is missing or was built by another
+version, the kernel is compiled like any other.
 """
 
 from __future__ import annotations
@@ -14,23 +16,17 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import time
 
-from accnp.forks import imported
 from accnp.runtime import diskcache, machine
 
-__all__ = ["build", "count", "find"]
+__all__ = ["count", "file_name", "find"]
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "prebuilt")
 
 
-# Products of 16-bit integers take 17 % longer without the instructions that came after level v4.
-_NEWER = {"gemm_i2"}
-
-
 @functools.cache
 def _files() -> dict[str, str]:
-    """The names of the files for this processor, by kernel."""
+    """Return the names of the files for this processor, by kernel."""
     if not machine.LEVEL or sys.platform != "linux":
         return {}
     try:
@@ -41,7 +37,7 @@ def _files() -> dict[str, str]:
 
 
 def find(identity: tuple[str, ...], cache: diskcache.DiskCache | None) -> bytes | None:
-    """The object file of a kernel, or None. The cache knows what stands for the compiler."""
+    """Return the object file of a kernel, or None. The cache provides the compiler's stamp."""
     file = _files().get(identity[0])
     if not file or file != file_name(identity, machine.LEVEL, diskcache.compiler_stamp(cache)):
         return None
@@ -53,42 +49,11 @@ def find(identity: tuple[str, ...], cache: diskcache.DiskCache | None) -> bytes 
 
 
 def count() -> int:
-    """How many kernels the package has for this processor."""
+    """Return the number of kernels that the package has for this processor."""
     return len(_files())
 
 
 def file_name(identity: tuple[str, ...], level: str, stamp: str) -> str:
-    """The name of the object file of a kernel, made by the compiler with this stamp."""
+    """Return the name of the object file of a kernel, compiled by the compiler with this stamp."""
     key = diskcache.digest("\0".join([level, stamp, *identity]).encode())
     return f"{identity[0]}-{key.hex()[:32]}.o"
-
-
-def build(level: machine.Level, folder: str) -> int:
-    """Compile all kernels of the library for a level into a folder; returns how many there are.
-
-    Only in a process of its own, which compiles for this level from then on.
-    """
-    machine.build_for(level)
-    imported("accnp.compiler.llvm.processor").choose(machine.VECTOR_BYTES)
-    compile, library = imported("accnp.runtime.compile"), imported("accnp.kernels.library")
-    objects = imported("accnp.runtime.objects")
-    place = os.path.join(folder, level.name)
-    os.makedirs(place, exist_ok=True)
-    stamp, made = diskcache.compiler_stamp(), set()
-    for name, signature in library.SIGNATURES.items():
-        if name in _NEWER:
-            continue
-        source = library.source(name, machine.VECTOR_BYTES)
-        identity = compile.identity_of(source, name, signature)
-        made.add(file_name(identity, level.name, stamp))
-        with open(os.path.join(place, file_name(identity, level.name, stamp)), "wb") as file:
-            file.write(objects.build(*compile.lower(source, name, signature)))
-    for file in set(os.listdir(place)) - made:
-        os.unlink(os.path.join(place, file))
-    return len(made)
-
-
-if __name__ == "__main__":
-    begin, (_, wanted, target) = time.perf_counter(), sys.argv
-    number = build(next(level for level in machine.LEVELS if level.name == wanted), target)
-    print(f"{wanted}: {number} kernels in {time.perf_counter() - begin:.1f} s")

@@ -56,7 +56,7 @@ def built(tmp_path_factory):
     if not machine.LEVEL:
         pytest.skip("this processor has no level")
     folder = tmp_path_factory.mktemp("prebuilt")
-    command = [sys.executable, "-m", "accnp.runtime.prebuilt", machine.LEVEL, str(folder)]
+    command = [sys.executable, "-m", "accnp.runtime.build_library", machine.LEVEL, str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 
@@ -80,7 +80,7 @@ def test_kernels_of_the_package_have_the_bits_of_compiled_ones(built, tmp_path):
     assert digest == compiled
 
 
-def test_damaged_files_and_those_of_another_compiler_are_not_used(built, tmp_path, monkeypatch):
+def test_damaged_files_and_those_of_another_compiler_are_not_used(built, tmp_path):
     level = tmp_path / machine.LEVEL
     level.mkdir()
     for file in (built / machine.LEVEL).iterdir():

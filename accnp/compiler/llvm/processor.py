@@ -1,6 +1,7 @@
-"""What the processor has that the code of functions depends on; this machine's, if none is chosen.
+"""The features of the processor on which generated code depends: those of this machine, unless
+`set_vector_bytes` is called.
 
-Import it before anything that uses it.
+Import this module before any module that generates code.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from llvmlite import binding
 
 from accnp.kernels.math import cold
 
-__all__ = ["VECTOR_BYTES", "choose"]
+__all__ = ["VECTOR_BYTES", "set_vector_bytes"]
 
 _features = binding.get_host_cpu_features()
 cold.permutes = bool(_features.get("avx2"))
@@ -19,8 +20,8 @@ if _features.get("avx512f"):
 VECTOR_BYTES = cold.vector_bytes  # of a vector register
 
 
-def choose(vector_bytes: int) -> None:
-    """Make code for another x86-64 processor, with AVX2 and vectors of so many bytes."""
+def set_vector_bytes(vector_bytes: int) -> None:
+    """Generate code for x86-64 processors with AVX2 and vectors of this many bytes from now on."""
     global VECTOR_BYTES
     VECTOR_BYTES = cold.vector_bytes = vector_bytes
     cold.permutes = cold.halves = True
