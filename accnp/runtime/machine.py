@@ -68,7 +68,7 @@ _V3_FEATURES = frozenset({
 _V4_FEATURES = _V3_FEATURES | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 LEVELS = (
     # Of LLVM's processors these are the ones whose order of instructions suits Zen 4 and 5 best.
-    # Products for the level alone are 4 % slower there (Zen 5, LLVM 20).
+    # Products for the level alone are 4 % slower there (Zen 5, LLVM 22).
     Level("x86-64-v4", _V4_FEATURES, "znver4", _V4),
     Level("x86-64-v3", _V3_FEATURES, "znver3", _V3),
 )
@@ -165,6 +165,6 @@ TARGET: Level | None = None  # that kernels are compiled for in place of this ma
 
 
 def build_for(level: Level) -> None:
-    """Let this process compile for a level, not for this machine: before anything is compiled."""
+    """Generate code for a level instead of for this machine. Call it before compiling anything."""
     global TARGET, WIDE, VECTOR_BYTES
     TARGET, WIDE, VECTOR_BYTES = level, level.wide, 64 if level.wide else 32
