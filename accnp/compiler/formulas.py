@@ -18,7 +18,7 @@ from accnp.compiler.frontend.operators import compared, computed, negated
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, part_of
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["converted", "expression"]
@@ -152,14 +152,9 @@ def _common(name: str, of: Sequence[DType]) -> DType:
 def _function(name: str, args: Sequence[Expr]) -> Expr:
     if name in DTYPES and len(args) == 1:
         return converted(args[0], DTYPES[name])
-    halves = any(number_type(a).kind == "half" for a in args)
     if name == "one":
-        of = number_type(args[0])
-        if of.kind == "complex":
-            raise Unsupported("1 as a complex number")
-        if halves:
-            return Cast(Const(1.0, F4), of)
-        return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
+        return _one(number_type(args[0]))
+    halves = any(number_type(a).kind == "half" for a in args)
     if any(number_type(a).kind == "complex" for a in args) or name not in FUNCTIONS:
         return _call_intrinsic(name, args)
     if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
@@ -169,6 +164,15 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
     elif name == "select":
         args = [args[0], *_alike(args[1:])]
     return _call(name, *args)
+
+
+def _one(of: DType) -> Expr:
+    """The number 1 of a type."""
+    if of.kind == "complex":
+        return Cast(Const(1.0, part_of(of)), of)
+    if of.kind == "half":
+        return Cast(Const(1.0, F4), of)
+    return Const({"bool": True, "float": 1.0}.get(of.kind, 1), of)
 
 
 def _call_intrinsic(name: str, args: Sequence[Expr]) -> Call:

@@ -9,7 +9,7 @@ import pytest
 from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.ir import Var, dtype
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8
+from accnp.compiler.loops.types import B1, C8, DTYPES, F4, F8, I4, I8
 from accnp.compiler.numba.functions import NUMBA_TYPES
 from accnp.compiler.unsupported import Unsupported
 from accnp.runtime.frontend import tell
@@ -47,6 +47,7 @@ C = Var("c", B1)
         ("{0} != 0", (Var("u", DTYPES["u8"]),), B1, "ne(u, 0:u8)"),
         ("{0}", (X,), I4, "i4(x)"),
         ("tanh({0}) >= -1", (X,), B1, "ge(f8(tanh(x)), -1.0:f8)"),
+        ("cdiv(one({0}), {0})", (Var("z", C8),), C8, "cdiv(c8(1.0:f4), z)"),
     ],
 )
 def test_formula(formula, operands, to, expected):
