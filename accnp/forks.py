@@ -140,6 +140,7 @@ class _Uncollected:
 uncollected = _Uncollected()
 loading = Gate()  # what is loaded by name passes it
 _modules: dict[str, Any] = {}
+_packages: set[str] = set()  # whose extension modules `extension` has loaded
 
 
 def imported(name: str) -> Any:
@@ -168,12 +169,13 @@ def extension(name: str) -> Any:
     found = _modules.get(name) or sys.modules.get(name)
     if found is None:
         found = _modules[name] = _extension(name) if _loading_here() else aside(_extension, name)
+        _packages.add(name.rpartition(".")[0])
     return found
 
 
 def has_extension(package: str) -> bool:
-    """Whether `extension` has loaded a module of a package."""
-    return any(name.startswith(f"{package}.") for name in [*_modules])
+    """Whether `extension` has loaded a module that lies directly in a package."""
+    return package in _packages
 
 
 def _extension(name: str) -> Any:
