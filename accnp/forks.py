@@ -1,9 +1,10 @@
-"""Forks. A child of the process has one thread, and what the others held is held for ever: here is
-the list of what starts anew in it, which each module fills for its own.
+"""Keep the package usable in a forked child process, and load modules on first use.
 
-In: locks, functions to call before a fork and after it. Out: nothing; and `imported`, for modules
-that are loaded on first use. Threads that are loading one hold Python's own locks, which cannot
-be made anew in a child: a fork waits until they are done. Nor does an interrupt end them (`aside`).
+A child has only the thread that forked; locks that other threads held are never released in it.
+Modules therefore register here the locks and the functions that renew their state (`renewed`,
+`at_fork`). Threads that import a module hold Python's import locks, which a child cannot renew, so
+a fork waits until they are done. Modules that are loaded on first use are imported by `imported`
+and `load_extension` for that reason. An interrupt does not stop an import either (`aside`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from importlib.util import module_from_spec
 from typing import Any, TypeVar
 
 __all__ = [
-    "Gate", "aside", "at_fork", "at_interrupt", "extension", "has_extension", "imported", "loading",
-    "renewed", "uncollected",
+    "Gate", "aside", "at_fork", "at_interrupt", "collection_paused", "has_loaded_extension",
+    "imported", "load_extension", "loading", "renewed",
 ]  # fmt: skip
 
 PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
@@ -103,18 +104,18 @@ class Gate:
             self._changed.notify_all()
 
 
-class _Uncollected:
-    """Collections of garbage wait while a thread is inside.
+class _CollectionPause:
+    """Garbage collection is paused while a thread is inside.
 
-    What is imported and what the compiler builds is no garbage, but it makes collections due: one
-    of all objects in the middle of a first call takes 12 ms, an eighth of that call.
+    Imported modules and the compiler's objects are not garbage, but allocating them triggers
+    collections. A full collection in the middle of a first call takes 12 ms, an eighth of the call.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """No other thread is inside: in a child of the process."""
+        """Forget the threads inside: a child process does not have them."""
         self._lock, self._inside, self._paused = threading.Lock(), 0, False
 
     def __enter__(self) -> None:
@@ -132,19 +133,19 @@ class _Uncollected:
                 gc.enable()
 
     @property
-    def paused(self) -> bool:
-        """Whether collections wait for a thread inside."""
+    def active(self) -> bool:
+        """Whether collection is enabled but paused by a thread inside."""
         return self._paused
 
 
-uncollected = _Uncollected()
-loading = Gate()  # what is loaded by name passes it
+collection_paused = _CollectionPause()
+loading = Gate()  # all imports on first use enter it
 _modules: dict[str, Any] = {}
-_packages: set[str] = set()  # whose extension modules `extension` has loaded
+_packages: set[str] = set()  # whose extension modules `load_extension` has loaded
 
 
 def imported(name: str) -> Any:
-    """A module by its name, loaded with the first call."""
+    """Return a module, which the first call imports."""
     found = _modules.get(name)
     if found is None:
         found = _modules[name] = _loaded(name) if _loading_here() else aside(_loaded, name)
@@ -152,19 +153,19 @@ def imported(name: str) -> Any:
 
 
 def _loaded(name: str) -> Any:
-    with loading, uncollected:
+    with loading, collection_paused:
         return importlib.import_module(name)
 
 
-def extension(name: str) -> Any:
-    """An extension module by its name, loaded without the packages that it lies in.
+def load_extension(name: str) -> Any:
+    """Return an extension module, which the first call loads without importing its packages.
 
-    Loading `scipy.fft` takes 130 ms of CPU, and `scipy.linalg` 220 (EPYC, SciPy 1.17), most of it
+    Importing `scipy.fft` takes 130 ms of CPU time and `scipy.linalg` 220 (EPYC, SciPy 1.17), mostly
     for Python code that is not needed here; their extension modules take 1 to 37 ms. The packages
-    can be imported later all the same.
+    can still be imported later.
 
     Raises:
-        ImportError: there is no such module.
+        ImportError: the module does not exist.
     """
     found = _modules.get(name) or sys.modules.get(name)
     if found is None:
@@ -173,14 +174,14 @@ def extension(name: str) -> Any:
     return found
 
 
-def has_extension(package: str) -> bool:
-    """Whether `extension` has loaded a module that lies directly in a package."""
+def has_loaded_extension(package: str) -> bool:
+    """Return whether `load_extension` has loaded a module that lies directly in a package."""
     return package in _packages
 
 
 def _extension(name: str) -> Any:
     package, *between, _ = name.split(".")
-    with loading, uncollected:
+    with loading, collection_paused:
         root = PathFinder.find_spec(package)
         places = root.submodule_search_locations if root is not None else None
         spec = PathFinder.find_spec(name, [os.path.join(each, *between) for each in places or ()])
@@ -190,10 +191,10 @@ def _extension(name: str) -> Any:
         module = module_from_spec(spec)
         try:
             spec.loader.exec_module(module)
-        except (ImportError, OSError):  # it needs what its package sets up, as on Windows
+        except (ImportError, OSError):  # the module needs its package, as on Windows
             sys.modules.pop(name, None)
             return importlib.import_module(name)
-        if not known:  # its package adds it when it is imported, and has it as an attribute then
+        if not known:  # importing the package adds it, and makes it an attribute
             sys.modules.pop(name, None)
         return module
 
@@ -270,7 +271,7 @@ def _before() -> None:
         if held or (there and not known):  # its hook after the fork gives it back
             lock.acquire()
     # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
-    _collecting = gc.isenabled() or uncollected.paused
+    _collecting = gc.isenabled() or collection_paused.active
     gc.disable()
 
 
@@ -280,7 +281,7 @@ def _logging() -> tuple[bool, Any]:
 
 
 def _in_parent() -> None:
-    if _collecting and not uncollected.paused:
+    if _collecting and not collection_paused.active:
         gc.enable()
     loading.open()
     for _, parent, _ in _hooks:
@@ -291,7 +292,7 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     loading.reset()
-    uncollected.reset()
+    collection_paused.reset()
     for lock in _locks:
         owned = getattr(lock, "_is_owned", None)
         if owned is None or not owned():

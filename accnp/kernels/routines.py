@@ -71,8 +71,8 @@ def symbol(routine: str, code: str) -> str:
     return PREFIX + {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[code] + name
 
 
-def address(symbol: str, extension: Callable[[str], Any] = importlib.import_module) -> int:
-    """The address of a routine; `extension` loads the extension module of SciPy that has it."""
+def address(symbol: str, load: Callable[[str], Any] = importlib.import_module) -> int:
+    """The address of a routine; `load` loads the extension module of SciPy that has it."""
     name = symbol.removeprefix(PREFIX)
     if name.startswith("sort_"):
         return _sort_address(name.removeprefix("sort_"))
@@ -80,7 +80,7 @@ def address(symbol: str, extension: Callable[[str], Any] = importlib.import_modu
         function = CALLS[name.removeprefix("special_")][2]
         return _capsule_address(importlib.import_module("scipy.special.cython_special"), function)
     library = "cython_blas" if name[1:] in _BLAS else "cython_lapack"
-    return _capsule_address(extension(f"scipy.linalg.{library}"), name)
+    return _capsule_address(load(f"scipy.linalg.{library}"), name)
 
 
 def _capsule_address(module: Any, name: str) -> int:

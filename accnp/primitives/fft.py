@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.forks import extension, imported
+from accnp.forks import imported, load_extension
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.ir.node import Node
@@ -118,7 +118,7 @@ def _library() -> Any:
     """The functions below `scipy.fft`, whose checks take 3 to 8 us; None if they are gone."""
     for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # since SciPy 1.18, and before
         try:
-            return extension(f"scipy.fft.{name}")
+            return load_extension(f"scipy.fft.{name}")
         except ImportError:
             pass
     return None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.forks import extension
+from accnp.forks import load_extension
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -46,7 +46,7 @@ def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
 
 def fortran_routine(library: str, name: str, dtype: np.dtype) -> Any:
     """A routine of SciPy's "_flapack" or "_fblas", for elements of a dtype that LAPACK has."""
-    return getattr(extension(f"scipy.linalg.{library}"), _LETTERS[dtype.char] + name)
+    return getattr(load_extension(f"scipy.linalg.{library}"), _LETTERS[dtype.char] + name)
 
 
 def far_power(x: Any) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from accnp._native import blas_alone
 from accnp.config import config, listeners, usable_cpus
-from accnp.forks import at_fork, extension, has_extension, renewed
+from accnp.forks import at_fork, has_loaded_extension, load_extension, renewed
 
 __all__ = ["alone_calls", "follow"]
 
@@ -40,7 +40,7 @@ def follow(loaded: bool = False) -> None:
 def alone_calls() -> dict[str, int]:
     """The functions that kernels call around calls of LAPACK which are best left to one thread
     (`_native/blas.c`): their addresses, for the OpenBLAS that SciPy was linked with."""
-    module = extension("scipy.linalg.cython_lapack")
+    module = load_extension("scipy.linalg.cython_lapack")
     library = ctypes.CDLL(module.__file__)  # its symbols, and those of what it was linked with
     switches = [0, 0]  # another BLAS
     for prefix in ("scipy_openblas", "openblas"):
@@ -53,7 +53,7 @@ def alone_calls() -> dict[str, int]:
 
 
 def _scipy_loaded() -> bool:
-    return _SCIPYS in sys.modules or has_extension("scipy.linalg")
+    return _SCIPYS in sys.modules or has_loaded_extension("scipy.linalg")
 
 
 def serve() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
 from accnp.config import config
-from accnp.forks import aside, at_fork, imported, renewed, uncollected
+from accnp.forks import aside, at_fork, collection_paused, imported, renewed
 from accnp.runtime.notes import note
 
 ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
@@ -331,7 +331,7 @@ def _native(
                 return *loader.load(data, *symbols, kernel=identity[0]), "disk"
             except RuntimeError:
                 disk.drop(key)
-    with uncollected:
+    with collection_paused:
         lowered = aside(text)  # in typing contexts that are not to be left half made
     try:
         if upgrades is not None and _tiers().room():

@@ -37,7 +37,7 @@ from accnp.compiler.frontend.program import MAX_INLINED, Callees
 from accnp.compiler.frontend.syntax import functions_of, walk
 from accnp.compiler.llvm.entry import DRIVER, ENTRY, LIBRARY, SIZED, VECTORS, entry_text
 from accnp.compiler.llvm.lower import take_apart
-from accnp.forks import imported, renewed, uncollected
+from accnp.forks import collection_paused, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.independent import known_sizes
 from accnp.runtime.lean import TARGET, TYPING
@@ -182,7 +182,7 @@ def argument_type(token: str) -> Any:
 def alone() -> Iterator[None]:
     """One thread makes LLVM's text at a time, and no garbage is collected meanwhile: a collection
     in the middle costs more than the compilation (30 ms, measured)."""
-    with global_compiler_lock, uncollected:
+    with global_compiler_lock, collection_paused:
         yield
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from accnp.forks import extension, imported, loading
+from accnp.forks import imported, load_extension, loading
 from accnp.runtime import machine
 from accnp.runtime.blas import alone_calls, follow
 from accnp.runtime.compile import Kernel, get_kernel
@@ -50,6 +50,6 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
                 if name in routines.ALONE:
                     addresses[symbol] = alone_calls()[name]
                 else:
-                    addresses[symbol] = routines.address(symbol, extension)
+                    addresses[symbol] = routines.address(symbol, load_extension)
         follow(loaded=True)
     return addresses, kernels

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from accnp.forks import extension
+from accnp.forks import load_extension
 
 PROGRAM = """
 import json, sys
@@ -107,15 +107,15 @@ assert "dgesv" in scipy.linalg.cython_lapack.__pyx_capi__
 def test_extension_modules_that_are_not_there():
     for name in ("scipy.linalg.no_such_module", "no_such_package.module", "json.no_such_module"):
         with pytest.raises(ImportError, match=f"no extension module {name}"):
-            extension(name)
+            load_extension(name)
 
 
 def test_extension_modules_that_need_their_package_come_with_it():
     """Cython's modules of scipy.special import the package, which imports them."""
     code = """
 import accnp
-from accnp.forks import extension
-assert extension("scipy.special._ufuncs").gamma(5.0) == 24.0
+from accnp.forks import load_extension
+assert load_extension("scipy.special._ufuncs").gamma(5.0) == 24.0
 import scipy.special
 assert scipy.special.gamma(5.0) == 24.0
 """
