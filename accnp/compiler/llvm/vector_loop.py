@@ -35,7 +35,8 @@ SHORT = 4  # instructions of an operation that are written in place; longer ones
 AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
-_KEPT = "llvm.launder.invariant.group.p0"  # a pointer of which LLVM knows only what it points into
+# The same pointer, but LLVM does not know how it was computed, only which memory it points into.
+_LAUNDER = "llvm.launder.invariant.group.p0"
 
 
 class NotVector(Exception):
@@ -195,17 +196,17 @@ class VectorLoop:
             x, *rest = values
             more = {} if name in ("gep", "neg") else {"flags": ("nsw",)}
             made = getattr(self.ahead, name)(x, *([rest] if name == "gep" else rest), **more)
-            found = self.starts[key] = self.kept(made) if name == "gep" else made
+            found = self.starts[key] = self.launder(made) if name == "gep" else made
         return found
 
-    def kept(self, place: Any) -> Any:
-        """A place that LLVM takes as it is. Where it knows the sum, it makes places that grow from
-        row to row of it, and computes the sum anew where a row ends: of rows of 23 elements that
-        was a quarter of the time."""
+    def launder(self, place: Any) -> Any:
+        """Hide from LLVM how an address was computed. Otherwise LLVM turns it into an address that
+        it increments from row to row, and computes the sum again at the end of each row: with rows
+        of 23 elements that took a quarter of the time."""
         b, module = self.ahead, self.f.b.module
-        found = module.globals.get(_KEPT)
+        found = module.globals.get(_LAUNDER)
         if found is None:
-            found = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), _KEPT)
+            found = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), _LAUNDER)
         return b.bitcast(b.call(found, [b.bitcast(place, _BYTES)]), place.type)
 
     def fetch(self, what: Any, place: Any, size: int) -> None:

@@ -68,7 +68,7 @@ def _scalar(name: str, arity: int) -> None:
         known = [d for d in of if d is not None]
         result = result_of(name, known) if len(known) == len(of) else None
         if result is None:
-            return _of_table(name, args)
+            return _type_intrinsic(name, args)
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
             return write_call(name, known, b, values)
@@ -159,7 +159,7 @@ def _transpose(size: int) -> None:
     _define(f"transpose_{size}", 6, typed)
 
 
-def _of_table(name: str, args: Sequence[Any]) -> Any:
+def _type_intrinsic(name: str, args: Sequence[Any]) -> Any:
     """The signature and the code of a function or procedure of the table of intrinsics."""
     of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
     if None in of:
@@ -180,7 +180,7 @@ def _of_table(name: str, args: Sequence[Any]) -> Any:
 
 def _intrinsic(name: str) -> None:
     """Define a function or procedure of the table of intrinsics for Numba."""
-    _define(name, TABLE[name].arity, lambda *args: _of_table(name, args))
+    _define(name, TABLE[name].arity, lambda *args: _type_intrinsic(name, args))
 
 
 def _of(t: Type) -> Any:
