@@ -1,8 +1,8 @@
 """The C extension, which `pyproject.toml` cannot declare yet, and the library kernels that are
 compiled in advance (`accnp/runtime/build_library.py`); all else is there.
 
-Without a C compiler the package is installed without the extension, and does in Python what it does
-in C. Kernels that cannot be compiled here are compiled when a program needs them.
+Without a C compiler the package is installed without the extension, and Python code does the same
+work. Kernels that cannot be compiled here are compiled when a program first needs them.
 """
 
 import os
