@@ -1,6 +1,7 @@
-"""What memory can do: a streaming copy by all threads, the limit that kernels are held against.
+"""Measure the memory bandwidth of the machine, the limit to which `explain` compares kernels.
 
-In: a number of bytes. Out: a call that moves them, or the bytes a second of such a call.
+In: a number of bytes. Out: a function that copies them with all threads (a streaming copy), or the
+bytes per second that such a copy moves.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ __all__ = ["bandwidth", "limit_load", "streaming_copy"]
 
 _MOVED = 256 << 20  # the halves are larger than most caches
 _ROUNDS = 7
-_BUSY_ROUNDS = 21  # beside other work it takes longer to find a moment without it
+_BUSY_ROUNDS = 21  # on a busy machine, fewer rounds run without interference
 _found: dict[Any, float] = {}
-_loads: dict[Any, Load] = {}  # of the machine, while these were measured
+_loads: dict[Any, Load] = {}  # of the machine, during these measurements
 _lock = renewed(threading.Lock())
 
 
 def streaming_copy(moved: int) -> Callable[[], Any]:
-    """A call that moves this many bytes: all threads together read half of them and write half.
+    """Return a function that moves this many bytes: all threads together read half and write half.
 
-    From some 24 MB on, the C library copies with non-temporal stores, which is the fastest way.
+    For more than about 24 MB, the C library copies with non-temporal stores, the fastest way.
     """
     threads = config.threads
     share = moved // 2 // threads
     source, target = (np.ones(share * threads, np.uint8) for _ in range(2))
     jobs = [(target[k * share :], source[k * share :]) for k in range(threads)]
 
-    # Threads are given arrays, and no addresses: an interrupt ends the call, and they go on.
+    # Threads get arrays instead of addresses: they continue if an interrupt ends the call.
     def move(target: np.ndarray, source: np.ndarray) -> None:
         ctypes.memmove(target.ctypes.data, source.ctypes.data, share)
 
@@ -55,8 +56,8 @@ def streaming_copy(moved: int) -> Callable[[], Any]:
 
 
 def bandwidth(device: Any = None) -> float:
-    """Bytes a second that a streaming copy moves with this number of threads, or inside a GPU;
-    measured once per process (0.2 s, 0.6 s on a busy machine), on the first call."""
+    """Return the bytes per second that a streaming copy moves with this number of threads, or
+    inside a GPU. The first call of a process measures it (0.2 s, or 0.6 s on a busy machine)."""
     with _lock:
         if device is not None:
             return _of_gpu(device)
@@ -76,7 +77,7 @@ def bandwidth(device: Any = None) -> float:
 
 
 def limit_load(device: Any = None) -> Load | None:
-    """The load of the machine while `bandwidth` was measured; None for a GPU."""
+    """Return the load of the machine while `bandwidth` was measured; None for a GPU."""
     if device is not None:
         return None
     bandwidth()

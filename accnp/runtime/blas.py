@@ -1,9 +1,9 @@
-"""The threads of the BLAS libraries in this process follow `config.threads`.
+"""Set the number of threads of the BLAS libraries to `config.threads`.
 
-In: nothing; the libraries that NumPy and SciPy have loaded are found by threadpoolctl. They have
-one number of threads for the whole process: which of the user's threads changed it last, with
-`update` or on entering or leaving `with threads(n)`, has set it. Work of a stream has its own
-number while it runs.
+threadpoolctl finds the libraries that NumPy and SciPy have loaded. Each library has one number of
+threads for the whole process: the one that was set last, by `update` or by entering or leaving
+`with threads(n)` in any thread. While a task of a stream runs, the number is the one with which the
+task was submitted.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from accnp.forks import at_fork, has_loaded_extension, load_extension, renewed
 
 __all__ = ["alone_calls", "follow"]
 
-# What the libraries have. They start with all CPUs, or with what the user's environment says (e.g.
-# OPENBLAS_NUM_THREADS): nothing is changed until another number is wanted.
+# The number that the libraries have. They start with all CPUs, or with the number in environment
+# variables such as OPENBLAS_NUM_THREADS; it is changed when another number is first wanted.
 _applied = usable_cpus()
-_wanted: int | None = None  # by the user's threads, once one has changed a switch
+_wanted: int | None = None  # set by the program's threads, once one has changed an option
 _controller: Any = None
-_SCIPYS = "scipy.linalg.cython_blas"  # a module that comes with a library of SciPy's own
-_scipy = False  # whether the controller knows that
+_SCIPYS = "scipy.linalg.cython_blas"  # loading this module loads SciPy's own BLAS
+_scipy = False  # whether the controller has found that library
 _lock = renewed(threading.Lock())
 _mine = threading.local()
 
 
 def follow(loaded: bool = False) -> None:
-    """Give the libraries this thread's number of threads; `loaded` says that one has just come."""
+    """Set the libraries to this thread's number; `loaded`: a library has just been loaded."""
     _apply(config.threads, loaded)
 
 
 @cache
 def alone_calls() -> dict[str, int]:
-    """The functions that kernels call around calls of LAPACK which are best left to one thread
-    (`_native/blas.c`): their addresses, for the OpenBLAS that SciPy was linked with."""
+    """Return the addresses of the functions that kernels call around calls of LAPACK that run best
+    on one thread (`_native/blas.c`), for the OpenBLAS that SciPy is linked with."""
     module = load_extension("scipy.linalg.cython_lapack")
-    library = ctypes.CDLL(module.__file__)  # its symbols, and those of what it was linked with
-    switches = [0, 0]  # another BLAS
+    library = ctypes.CDLL(module.__file__)  # its symbols and those of the linked libraries
+    switches = [0, 0]  # for a BLAS other than OpenBLAS
     for prefix in ("scipy_openblas", "openblas"):
         names = [f"{prefix}_{verb}_num_threads" for verb in ("get", "set")]
         if all(hasattr(library, name) for name in names):
@@ -57,7 +57,7 @@ def _scipy_loaded() -> bool:
 
 
 def serve() -> None:
-    """Say that the calling thread works for others: what it leaves behind is what they want."""
+    """Mark the calling thread as a worker: it does not change the number that the program wants."""
     _mine.serves = True
 
 
@@ -67,14 +67,14 @@ def _apply(threads: int, loaded: bool = False) -> None:
     loaded = loaded or (not _scipy and _scipy_loaded())
     if threads == _applied and not (loaded and _controller is not None):
         return
-    import threadpoolctl  # 10 ms, for those who change the number only
+    import threadpoolctl  # takes 10 ms, so it is imported only to change the number
 
     with _lock:
         if _controller is None or loaded:
             _scipy = _scipy_loaded()
             _controller = threadpoolctl.ThreadpoolController()
         for library in _controller.select(user_api="blas").lib_controllers:
-            # In threadpoolctl 3.8 calls do nothing but in the thread that was first.
+            # In threadpoolctl 3.8, only the first calling thread can set the number.
             free = getattr(library, "clear_controlling_thread", None)
             if free:
                 free(force=True)

@@ -1,18 +1,18 @@
-"""Non-temporal stores of large results: when, and the arguments of the entries `BYPASS` and
-`STREAM` of `_native/stores.c`.
+"""Decide when kernels write large results with non-temporal stores, and how they are launched then.
 
-A plain store first reads the cache line that it is going to overwrite, a third of the traffic of a
-sum of two arrays. Kernels of one loop over all elements have non-temporal stores of their own
-(`streams`), which `STREAM` asks for. `BYPASS` is for all others: the kernel, which knows nothing of
-this, writes a few kilobytes at a time into scratch memory, from where non-temporal stores take them
-to the result.
+In: the bytes that a step of the parallel index reads and writes. Out: the block size, and the
+arguments of the entries `BYPASS` and `STREAM` of `_native/stores.c`.
 
-While a block is written, operands of the next one are fetched, or reading would wait for writing.
+A plain store first reads the cache line that it overwrites, which is a third of the traffic of a
+sum of two arrays. Kernels of one loop over all elements contain non-temporal stores, which `STREAM`
+enables. All other kernels are launched by `BYPASS`: the kernel writes a few kilobytes at a time
+into scratch memory, from which non-temporal stores copy them to the result. Meanwhile the operands
+of the next block are prefetched; otherwise its loads would wait for these stores.
 
-The arguments of BYPASS, before those of the kernel: its entry, the number of its arguments, steps
-of the parallel index in a block, the number of results and that of operands, and for each of these
-which argument it is and how many bytes one step writes or reads; these lie in memory in the order
-of steps. A step is one value of the parallel index. STREAM has the entry alone before them.
+BYPASS takes these words before the arguments of the kernel: the entry of the kernel, the number of
+its arguments, the steps in a block, the numbers of results and of operands, and for each of these
+the number of the argument and the bytes that one step writes or reads. Results and operands lie in
+memory in the order of the steps. STREAM takes only the entry before the arguments.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ import ctypes
 __all__ = ["RUN", "Pieces", "block_steps", "can_stream", "header"]
 
 Pieces = tuple[tuple[int, int], ...]
-SCRATCH = 1 << 12  # bytes of a block over all results, where a step writes less: stays in L1
-RUN = 1 << 19  # bytes that one thread writes before another takes its turn
-MOST = 1 << 18  # bytes of a block that is worth it: stays in L2
+SCRATCH = 1 << 12  # bytes of all results in a block, if a step writes less: fits into L1
+RUN = 1 << 19  # bytes that a thread writes without interruption
+MOST = 1 << 18  # bytes of the largest block for which this pays: fits into L2
 
 
 def block_steps(width: int) -> int:
-    """How many steps that write this many bytes make a block; 0 if it does not pay."""
+    """Return the steps in a block if a step writes `width` bytes; 0 if blocks do not pay."""
     if width > MOST:
         return 0
     found = max(1, SCRATCH // width)
-    return found // 64 * 64 or found  # lines are written whole
+    return found // 64 * 64 or found  # blocks of whole cache lines
 
 
 def can_stream(entry: int) -> bool:
-    """Whether a kernel has non-temporal stores, by the word before its entry."""
+    """Return whether a kernel has non-temporal stores: the word before its entry says so."""
     return ctypes.c_int64.from_address(entry - 8).value == 1
 
 
 def header(count: int, steps: int, results: Pieces, operands: Pieces) -> list[int]:
-    """What stands between a kernel's entry and its arguments, which are so many."""
+    """Return the words of BYPASS between the entry of a kernel and its `count` arguments."""
     words = [word for pair in (*results, *operands) for word in pair]
     return [count, steps, len(results), len(operands), *words]

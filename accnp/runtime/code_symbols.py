@@ -1,8 +1,8 @@
-"""Names of machine code for profilers and debuggers, while the option `code_symbols` is on.
+"""Tell profilers and debuggers the names of machine code, if the option `code_symbols` is on.
 
-In: a kernel's name, and the functions in its machine code. Out: lines of the file that Linux's
-`perf` reads, `perf-PID.map` in the temporary folder, and an object file in memory that gdb is told
-of (by the extension alone).
+In: a kernel's name, and the functions in its machine code. Out: lines in `perf-PID.map` in the
+temporary folder, which Linux's `perf` reads, and an object file in memory that is registered with
+gdb (only if the C extension is in use).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Function(NamedTuple):
 
 
 def publish(kernel: str, functions: Sequence[tuple[str, int, int]]) -> None:
-    """Make the functions of a kernel known, each by its symbol, address and size."""
+    """Publish the functions of a kernel, each given by its symbol, address and size."""
     named = [Function(_label(kernel, s), at, size) for s, at, size in functions if size]
     if not named:
         return
@@ -37,7 +37,7 @@ def publish(kernel: str, functions: Sequence[tuple[str, int, int]]) -> None:
         with open(path, "a") as file:
             file.write(lines)
     except OSError:
-        pass  # a full or read-only folder only costs the names
+        pass  # if the folder is full or read-only, only the names are missing
     register_code(_object_file(named))
 
 

@@ -1,10 +1,9 @@
-"""Watching functions of the package, at no cost while they are not watched.
+"""Wrap functions of the package temporarily, without cost while they are not wrapped.
 
-In: a function, and a wrapper that is called in its place, with the function as the first argument.
-`Detour.start` replaces the code object of the function by one that calls the wrapper. The function
-object stays the same, so this works for every module that has imported it, and the function has no
-test whether it is watched. `Detour.stop` restores the code object. `explain` and the profiler use
-this.
+In: a function, and a wrapper that is called instead, with the original function as its first
+argument. `Detour.start` replaces the code object of the function by one that calls the wrapper. The
+function object stays the same, so this works in every module that has imported it. `Detour.stop`
+restores the code object. `explain` and the profiler use this.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Fast exit of processes that have compiled something.
+"""End processes that have compiled kernels quickly.
 
-The compiler leaves some 50,000 objects, and CPython looks through all of them in each of the four
-garbage collections with which it ends, then takes them apart one by one: a third of a second. At
-exit, this module moves what is there to the permanent generation (`gc.freeze`), which collections
-leave alone, and keeps what is in the modules of accnp and of the compiler, which would be taken
-apart object by object. It does not do so if an object has something to do when it is collected,
-such as a `__del__` method, a callback of a weak reference, a suspended generator or an open file.
-Objects outside of reference cycles are finalized as always.
+The compiler leaves some 50,000 objects. CPython traverses all of them in each of the four garbage
+collections at its end, and then frees them one by one, which takes a third of a second. At exit,
+this module moves all objects to the permanent generation (`gc.freeze`), which is not collected, and
+keeps the contents of the modules of accnp and of the compiler alive. It does neither if an object
+has a finalizer that would not run then: a `__del__` method, a callback of a weak reference, a
+suspended generator, or an open file. Objects outside of reference cycles are finalized as usual.
 
 `watch_exit` is called when LLVM is loaded (`objects.py`).
 """
@@ -29,9 +28,9 @@ from accnp._native import select
 
 __all__ = ["watch_exit"]
 
-# Packages whose objects have nothing to do at exit: their memory goes with the process.
+# Packages whose objects need no finalization at exit: the system frees their memory.
 _PACKAGES = frozenset(["accnp", "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"])
-# Callbacks of the standard library that take an entry out of a container.
+# Modules of the standard library whose callbacks only remove an entry from a container.
 _CONTAINERS = frozenset(["weakref", "_weakrefset"])
 _BUILTIN_CALLBACKS = frozenset(["ReferenceType._destroy", "ReferenceType._localdummy_destroyed"])
 _SUSPENDED = {
@@ -42,15 +41,15 @@ _SUSPENDED = {
 
 
 def watch_exit() -> None:
-    """Freeze all objects when the process ends, unless one of them has a finalizer."""
+    """Freeze all objects when the process ends, unless one of them has a finalizer to run."""
     atexit.register(_at_exit)
 
 
 def _at_exit() -> None:
-    if threading.main_thread().is_alive():  # called by the program itself, which goes on
+    if threading.main_thread().is_alive():  # called by the program itself, which continues
         watch_exit()
         return
-    with contextlib.suppress(Exception):  # of the user's objects, which are asked: they are kept
+    with contextlib.suppress(Exception):  # raised by attributes of the program's objects
         if not _has_finalizers():
             _keep([vars(m).copy() for name, m in sys.modules.copy().items() if _ours(name)])
             gc.freeze()
@@ -61,12 +60,12 @@ def _ours(name: str) -> bool:
 
 
 def _keep(x: object) -> None:
-    """Let an object live until the process is gone."""
+    """Keep an object alive until the process ends."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 
 
 def _has_finalizers() -> bool:
-    """Whether an object has something to do when it is collected."""
+    """Whether an object has a finalizer that must run."""
     return any(map(_finalizes, select(gc.get_objects(), _is_of_interest)))
 
 
@@ -83,7 +82,7 @@ def _package(of: Any) -> str:
 
 def _finalizes(x: Any) -> bool:
     if isinstance(x, weakref.ReferenceType):
-        callback = x.__callback__  # None once the object has gone
+        callback = x.__callback__  # None if the object is dead
         return callback is not None and not _is_harmless(callback)
     frame_name = _SUSPENDED.get(type(x))
     if frame_name is not None:
@@ -101,7 +100,7 @@ def _package_of_frame(frame: types.FrameType) -> str:
 def _is_harmless(callback: Callable[..., Any]) -> bool:
     if isinstance(callback, types.BuiltinFunctionType):
         return callback.__qualname__ in _BUILTIN_CALLBACKS
-    if isinstance(callback, weakref.finalize):  # runs at exit by itself, where that is wanted
+    if isinstance(callback, weakref.finalize):  # has its own exit handler
         return True
     return _package(callback) in _PACKAGES | _CONTAINERS or callback.__module__ == "logging"
 

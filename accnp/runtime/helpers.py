@@ -1,5 +1,5 @@
-"""A few tasks at once, on threads of their own: for LLVM, which leaves the interpreter alone; and
-the gate that such work passes, so that no thread is inside LLVM when the process takes it down.
+"""Run tasks on several threads, for LLVM, which does not take the interpreter lock; and the gate
+that threads enter before they call LLVM, so that none is inside LLVM when the process ends.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["at_work", "in_parallel"]
 
 
 class _AtWork(Gate):
-    """The gate, closed at exit: `closed` says that this thread has to do all work by itself."""
+    """The gate, which is closed at exit; then each thread does all work by itself."""
 
-    listed = True  # among what is called at exit
+    listed = True  # whether the handler is registered with atexit
 
     def __enter__(self) -> None:
         if not self.listed:
@@ -34,13 +34,13 @@ at_work = _AtWork()
 
 
 def _at_exit() -> None:
-    """No other thread is inside LLVM from here on: handlers of programs that were registered before
-    these may still compute. Where the program called the handlers itself, which drops them from the
-    list, it goes on, and so do its threads.
+    """Keep all other threads out of LLVM. Handlers that the program registered before this one run
+    later and may still compute. If the program has called the handlers itself, which also removes
+    them from atexit's list, it continues, and so do its threads.
 
-    A program that an interrupt ended has to die of the signal, for a shell to stop its script as
-    well. CPython keeps in one flag that it does, which any text evaluated since has taken back,
-    as compilations do in threads and at exit: that is set again, the way it was set at first.
+    A process that a KeyboardInterrupt ends must die of the signal, so that a shell stops its script
+    as well. CPython keeps a flag for this, which evaluating any source text resets, and compiling
+    kernels in threads or at exit does that. Raising the exception once more sets the flag again.
     """
     if threading.main_thread().is_alive():
         at_work.listed = False
@@ -56,13 +56,13 @@ at_fork(at_work.reset)
 
 
 def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
-    """Run tasks on this thread and on others, as many as `config.threads` in all.
+    """Run tasks on `config.threads` threads, of which this is one.
 
-    The first error of any task is raised after all have ended.
+    The first error of any task is raised when all tasks have ended.
     """
     waiting = deque(tasks)
     errors: list[BaseException] = []
-    switches = dict(vars(config))  # as `with cache_dir(...)` may have set them, in this thread only
+    switches = dict(vars(config))  # which `with cache_dir(...)` sets for this thread only
 
     def work() -> None:
         vars(config).update(switches)
@@ -81,7 +81,7 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
         thread = threading.Thread(target=work, name=f"accnp-compile-{i}", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # the interpreter ends
+        except RuntimeError:  # the interpreter is shutting down
             break
         others.append(thread)
     work()

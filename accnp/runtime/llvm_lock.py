@@ -1,9 +1,9 @@
-"""LLVM on several threads: llvmlite has one lock around all its calls, so that one thread at a
-time is inside LLVM. What works in an LLVM context of its own needs none.
+"""Let several threads compile at the same time.
 
-In: nothing. Out: `apart`, in which a thread passes the lock by in the calls that take long. If a
-version of llvmlite has its lock elsewhere, threads take turns, as they do without this module.
-And `in_order`, for functions that hold contexts and modules of LLVM's.
+llvmlite holds one lock around all its calls, so only one thread at a time is inside LLVM. A thread
+that works in an LLVM context of its own does not need the lock: within `with apart`, the calls that
+take long do not take it. If a version of llvmlite has its lock elsewhere, threads take turns as
+they do without this module. `in_order` is for functions that hold LLVM contexts and modules.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["apart", "in_order"]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# Parsing, passes, emission. Calls that make or drop objects keep the lock: what a garbage
-# collection drops may belong to another context.
+# Parsing, passes, emission. Calls that create or destroy objects keep the lock: an object that the
+# garbage collector destroys may belong to another context.
 _LONG = ("ParseAssembly", "LinkModules", "RunNewModulePassManager", "TargetMachineEmitToMemory")
 
 
 class _Apart(threading.local):
-    """Whether this thread works in a context of its own, as a `with` block."""
+    """A `with` block in which the thread works in an LLVM context of its own."""
 
     on = False
 
@@ -41,7 +41,7 @@ class _Apart(threading.local):
 
 
 class _Passable:
-    """llvmlite's lock, for all threads but those that are apart."""
+    """llvmlite's lock, which threads inside `with apart` do not take."""
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
@@ -72,11 +72,11 @@ if hasattr(_lock, "_lock"):
 
 
 def in_order(f: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function that works in LLVM, whose frames let go of what they hold if it fails, and
-    which no interrupt ends.
+    """Wrap a function that uses LLVM: an interrupt does not stop it, and if it fails, its frames
+    release their objects in order.
 
-    Frames of an error can be part of a cycle, and what a cycle holds is destroyed in any order: a
-    context before its modules, which ends the process.
+    The frames of an error can be part of a reference cycle, whose objects the garbage collector
+    destroys in any order. Destroying a context before its modules crashes the process.
     """
 
     def tidy(*args: _P.args, **kwargs: _P.kwargs) -> _T:

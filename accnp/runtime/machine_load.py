@@ -1,9 +1,9 @@
-"""Whether other work uses the machine: what times measured here and now are worth.
+"""Measure whether other work uses the machine, which makes timings unreliable.
 
-In: nothing. Out: a `Load`. All threads compute checksums of the same bytes for a few milliseconds,
-which takes the same time each time on an idle machine. What it takes above the shortest time went
-to other processes, to other guests of the same host (steal, shared cores), or to a change of clock
-rate; all of these falsify timings. The load average of the last minute is looked at as well.
+Out: a `Load`. All threads compute checksums of the same bytes for a few milliseconds. On an idle
+machine, each checksum takes the same time. Time above the shortest one went to other processes, to
+other guests of the same host (steal time, shared cores), or to changes of the clock rate, all of
+which distort timings. The load average of the last minute counts as well.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from accnp.config import config, default_threads
 
 __all__ = ["Load", "machine_load"]
 
-# Some 0.2 to 0.5 ms. zlib releases the interpreter lock meanwhile; between blocks a thread holds it
-# for 1 us, for which the others wait, so that more threads would measure each other.
+# A checksum of this takes 0.2 to 0.5 ms. zlib releases the interpreter lock meanwhile. Between
+# blocks, a thread holds it for 1 us while others wait: with more threads, they would measure that.
 _BLOCK = bytes(1 << 20)
 _MOST_THREADS = 8
 _WINDOW = 0.02  # seconds
-# On two virtual CPUs of a Zen 4 the loops lost 1 to 4 % on a quiet host, 22 to 51 % beside one busy
-# process (two threads), and 20 to 60 % for minutes in which only the host was busy: a copy moved 31
-# instead of 56 GB/s then (2026-11-28).
+# On two virtual CPUs of a Zen 4, the loops lost 1 to 4 % of the time on a quiet host, 22 to 51 %
+# next to one busy process (two threads), and 20 to 60 % for minutes in which only the host was
+# busy; a copy then moved 31 instead of 56 GB/s (2026-11-28).
 MOST_LOST = 0.15
-# The process that is measured has at most one running thread for each CPU.
-MOST_RUNNING = 1.25  # processes that run or wait, for each CPU
+# Load average per CPU. The measured process itself runs at most one thread on each CPU.
+MOST_RUNNING = 1.25
 
 _shortest: dict[int, float] = {}  # number of threads -> seconds of a block
 
 
 @dataclass(frozen=True)
 class Load:
-    """What else the machine does.
+    """The load of the machine by other work.
 
-    `lost` is the share (0 to 1) of the time of spin loops above their shortest, `average` the load
-    average of the last minute (None where the system does not tell), and `cpus` the number of CPUs.
+    `lost` is the fraction (0 to 1) of the time of the spin loops above their shortest time,
+    `average` the load average of the last minute (None if the system does not provide it), and
+    `cpus` the number of CPUs.
     """
 
     lost: float
@@ -47,7 +48,7 @@ class Load:
 
     @property
     def busy(self) -> bool:
-        """Whether times measured meanwhile are unreliable."""
+        """Whether times that were measured under this load are unreliable."""
         return self.lost > MOST_LOST or (self.average or 0.0) > MOST_RUNNING * self.cpus
 
     def __str__(self) -> str:
@@ -83,7 +84,7 @@ def machine_load(threads: int | None = None) -> Load:
 
 
 def _spin(seconds: list[float]) -> None:
-    """Append the time of each block, for as long as the window lasts."""
+    """Append the time of each block until the window ends."""
     now = perf_counter()
     end = now + _WINDOW
     while now < end:

@@ -1,8 +1,8 @@
-"""Calls in kernels of loops that share another kernel among threads.
+"""Lower the calls by which a kernel of a loop runs another kernel on several threads.
 
 In: the call `spread(kernel, sharer, team, helpers, n, chunk, ...)` in the source of a loop. Out:
 LLVM IR that packs the arguments and calls the sharer, the function `spread` of `_native/team.c`,
-with the entry of the kernel. `frontend.py` writes the entry, after the kernel.
+with the entry of the kernel. `frontend.py` writes the entry after the kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHARER = ir.FunctionType(ir.VoidType(), [_I64, _WORDS, _I64, _I64, _I64, _I64])
 
 
 def spread(w: Any, node: ast.Call) -> Any:
-    """Write the call; `w` writes the kernel that contains it."""
+    """Write the call; `w` is the writer of the kernel that contains it."""
     name, *others = node.args
     assert isinstance(name, ast.Name)
     callee = w.scope[name.id]

@@ -1,8 +1,9 @@
-"""Our threads in the list of threadpoolctl: `threadpool_info` shows them, and `threadpool_limits`
-limits them.
+"""Register the thread pool with threadpoolctl: `threadpool_info` lists it, and `threadpool_limits`
+limits it.
 
-In: nothing; loaded once there are threads, or with threadpoolctl if that came first. The library
-finds pools by their files, so that without the extension there is nothing to find.
+This module is imported when the pool starts its first thread, or at import if threadpoolctl is
+loaded already. threadpoolctl finds pools by their shared libraries, so it does not find this pool
+if the C extension is not in use.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ __all__ = ["Controller"]
 
 
 class Controller(threadpoolctl.LibController):
-    """How threadpoolctl asks for the number of threads, and sets it."""
+    """Get and set the number of threads for threadpoolctl."""
 
     user_api = internal_api = "accnp"
     filename_prefixes = ("_core",)
     check_symbols = ("accnp_threads",)
 
     def get_num_threads(self) -> int:
-        """Return how many threads a kernel runs on at most."""
+        """Return the largest number of threads on which a kernel runs."""
         return threads.most()
 
     def set_num_threads(self, num_threads: int) -> None:
-        """Limit that; BLAS has a controller of its own."""
+        """Limit that number; BLAS has its own controller."""
         threads.limit(num_threads)
 
     def get_version(self) -> None:

@@ -1,9 +1,10 @@
-"""Helper threads inside one kernel: a kernel, its arguments and a range come in; 0..n gets done.
+"""Run a kernel on several threads: the calling thread and a pool of helper threads.
 
-All threads call the same machine code with the same counter and take chunks from it, so a thread
-that comes late or is held up by another process does less. The caller works too and never waits for
-a helper that has not begun. A helper that has nothing to do looks for more for a moment before it
-sleeps, all without the interpreter (`_native/team.c`).
+In: a kernel, its arguments and a range 0..n. All threads call the same machine code with a shared
+counter, from which they take chunks, so a thread that starts late or loses its processor does
+fewer. The caller works too and does not wait for helpers that have not begun. An idle helper polls
+for work for some 50 us before it sleeps. None of this takes the interpreter lock
+(`_native/team.c`).
 """
 
 from __future__ import annotations
@@ -21,37 +22,37 @@ from accnp.forks import at_fork, imported
 from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
 from accnp.runtime.compile import Kernel, counters
 
-_LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
-_TURN = 100_000  # nanoseconds after which a helper's turn may end, where others want its processor
+_LOOKS = 4096  # polls of an idle helper before it sleeps: some 50 us
+_TURN = 100_000  # nanoseconds: the scheduler's time slice of a helper
 _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # sched_setattr, sched_getattr
 
 
 class _Team:
-    """Threads that share the work of kernels with the one that launches them."""
+    """The helper threads, which share the work of kernels with the thread that launches them."""
 
     def __init__(self) -> None:
         self._team = Team()
         self.address = self._team.address
         self._lock = threading.Lock()
-        self.threads = 1  # for so many in all there are helpers
+        self.threads = 1  # the number of threads, with the caller, for which there are helpers
 
     @property
     def helpers(self) -> int:
-        """How many there are."""
+        """The number of helpers."""
         return self._team.helpers
 
     @property
     def asleep(self) -> int:
-        """How many of them sleep."""
+        """The number of helpers that sleep."""
         return self._team.asleep
 
     @property
     def loops(self) -> tuple[int, int]:
-        """How many launches of native loops ran on one thread, and how many were shared."""
+        """The numbers of launches in native loops that ran on one thread and that were shared."""
         return self._team.loops
 
     def prepare(self, threads: int) -> None:
-        """Have helpers for this many threads in all; if each has a CPU, they poll for work."""
+        """Start helpers for this many threads in all. They poll if each thread has a CPU."""
         team = self._team
         _be_found()
         with self._lock:
@@ -70,16 +71,16 @@ class _Team:
 
 
 def _ask_for_short_turns(thread: int) -> None:
-    """Let a thread start as soon as it is woken, at the price of shorter turns (Linux 6.12 on).
+    """Let a thread run as soon as it is woken, with shorter time slices (Linux 6.12 and newer).
 
-    Threads of other libraries look for work for a millisecond after their last, and the scheduler
-    would let them; one with shorter turns takes their place when it is woken.
+    Threads of other libraries poll for a millisecond after their last work. A woken thread with
+    shorter time slices preempts them.
     """
     calls = _CALLS.get(os.uname().machine) if sys.platform == "linux" else None
     if calls is None or not thread:
         return
     ask = ctypes.CDLL(None).syscall
-    attributes = ctypes.create_string_buffer(56)  # struct sched_attr; the turn is at byte 24
+    attributes = ctypes.create_string_buffer(56)  # struct sched_attr; the slice is at byte 24
     if ask(calls[1], thread, attributes, 56, 0) == 0:
         struct.pack_into("Q", attributes, 24, _TURN)
         ask(calls[0], thread, attributes, 0)
@@ -96,18 +97,18 @@ _limit: int | None = None  # of threadpoolctl
 
 
 def most() -> int:
-    """On how many threads a kernel runs at most."""
+    """Return the largest number of threads on which a kernel runs."""
     return config.threads if _limit is None else min(config.threads, _limit)
 
 
 def limit(threads: int) -> None:
-    """Let kernels run on at most this many threads, whatever `config.threads` says."""
+    """Run kernels on at most this many threads, even if `config.threads` is larger."""
     global _limit
     _limit = max(1, threads) if threads < config.threads else None
 
 
 def _be_found() -> None:
-    """Let threadpoolctl know of the threads."""
+    """Register the threads with threadpoolctl."""
     imported("accnp.runtime.thread_control")
 
 
@@ -118,10 +119,10 @@ def parallel_run(
     chunk: int,
     past: tuple[Pieces, Pieces] = ((), ()),
 ) -> None:
-    """Do 0..n in chunks on this thread and on helpers that have nothing else to do.
+    """Run a kernel over 0..n in chunks, on this thread and on idle helpers.
 
-    `past` are results that bypass the caches, and operands that are read like these: which
-    argument, and bytes for each of the n.
+    `past` lists the results that are written with non-temporal stores, and the operands that are
+    read in the same order: the number of the argument, and its bytes for each step.
     """
     entry, before, chunk = way(kernel.address, len(arguments), chunk, past)
     arguments = [*before, *arguments]
@@ -136,8 +137,9 @@ _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 
 
 def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> None:
-    """Call `work` for parts of 0..n on this thread and on helpers, for what takes long without the
-    interpreter's lock. The first error is raised once all have ended; no part is begun after it."""
+    """Call `work` for parts of 0..n on this thread and on helpers, for work that mostly runs
+    without the interpreter lock. No part is begun after an error; the first error is raised when
+    all threads have ended."""
     parts = [(a, min(a + chunk, n)) for a in range(0, n, chunk)]
     errors: list[BaseException] = []
 
@@ -154,11 +156,11 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
 
     entry = _ENTRY(take)
     team, helpers = call_helpers(len(parts) - 1)
-    # Not by `ctypes.cast`, which makes a cycle of references: arrays would wait for the collector.
+    # `ctypes.cast` makes a reference cycle, which would keep arrays until the next collection.
     address = ctypes.c_size_t.from_buffer(entry).value
     share(address, len(parts), 1, team, helpers)
     counters.launched(-1)
-    take()  # what is left, if an exception of a signal handler came between two parts
+    take()  # the remaining parts, if a signal handler raised an exception between two parts
     if errors:
         raise errors[0]
 
@@ -166,8 +168,8 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
 def way(
     entry: int, count: int, chunk: int, past: tuple[Pieces, Pieces]
 ) -> tuple[int, list[int], int]:
-    """How to launch a kernel of this many arguments that may use non-temporal stores: the entry,
-    what comes before the arguments, and the chunk."""
+    """Return how to launch a kernel of `count` arguments that may use non-temporal stores: the
+    entry, the words before the arguments, and the chunk."""
     width = sum([size for _, size in past[0]])
     if not width:
         return entry, [], chunk
@@ -181,7 +183,7 @@ def way(
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:
-    """Helpers, as many as are wanted and allowed: the address of the team, and how many."""
+    """Return the address of the team, and how many of the wanted helpers are allowed."""
     threads = most()
     if wanted > 0 and threads != _team.threads:
         _team.prepare(threads)
@@ -189,7 +191,7 @@ def call_helpers(wanted: int) -> tuple[int, int]:
 
 
 def _forget() -> None:
-    """A child process has none of its parent's threads."""
+    """Start without helpers in a child process, which does not have the threads of its parent."""
     global _team
     _team = _Team()
 
