@@ -143,7 +143,7 @@ def preload(plan: Plan) -> None:
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
             same = steps.setdefault((step.text.source, step.text.signature), step)
-            if same.short:  # of those with one kernel, one that needs whole code if any does
+            if same.short:  # of those with one kernel, one that needs optimized code if any does
                 steps[step.text.source, step.text.signature] = step
     library = library_module()
     calls = {id(s): library.called_by(s.text.source) for s in steps.values()}

@@ -1,9 +1,10 @@
-"""Object files on disk: a key and bytes come in; the same bytes come out, in any process.
+"""Keep object files on disk, for later processes.
 
-Entries are written to a temporary file and renamed, carry a checksum of key and bytes, and are
-dropped when damaged or under another's name. A folder that cannot be written only costs speed: it
-is reported once, in debug mode. Entries are machine code, so they are read only from a folder that
-no other user can change (`private_folders.py`), and only from regular files of the same kind.
+In: a key and bytes. Out: the same bytes for the same key, in any process. An entry is written to a
+temporary file, which is then renamed. It contains a checksum of key and bytes; entries that are
+damaged or renamed are removed. If the folder is not writable, kernels are compiled in each process,
+and debug mode reports it once. Entries are machine code, so they are read only from folders and
+regular files that no other user can change (`private_folders.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from accnp.runtime.notes import note
 from accnp.runtime.private_folders import READ_PRIVATE, is_private_file, private_folder
 
-# `hashlib`, `pathlib` and `importlib.util` take longer to load (10 ms) than all that is done here.
+# `hashlib`, `pathlib` and `importlib.util` take 10 ms to load, longer than all work done here.
 try:
     from _blake2 import blake2b
 except ImportError:
@@ -32,7 +33,7 @@ _PRUNE_EVERY = 64
 _LARGEST = (
     256 << 20
 )  # bytes of an entry; a kernel has some 20 kB, and the limit of a folder is 512 MB
-_ABANDONED = 3600  # seconds after which a file that is still being written has no writer any more
+_ABANDONED = 3600  # seconds after which the writer of a temporary file must have been killed
 DEFAULT_LIMIT = 256 << 20
 _LIBRARIES = ("numba", "llvmlite")
 _NEW = (
@@ -42,7 +43,7 @@ _stamps: dict[str, str] = {}
 
 
 class DiskCache:
-    """A folder of checked entries, bounded in size; the oldest by last use go first."""
+    """A folder of entries with checksums, bounded in size; the least recently used go first."""
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
         self.folder = os.fspath(folder)
@@ -54,9 +55,9 @@ class DiskCache:
 
     @property
     def place(self) -> str:
-        """The folder that is used: the given one, or a private one if others can change that one.
+        """The folder in use: the given one, or a private one if other users can change that one.
 
-        A folder that does not exist yet is checked once it is made.
+        A folder that does not exist yet is checked when it has been made.
         """
         if self._private is not None:
             return self._private
@@ -67,15 +68,16 @@ class DiskCache:
         return found
 
     def key(self, identity: tuple[str, ...], machine: str) -> str:
-        """The key of a kernel: what it is, for which machine, made by which versions."""
+        """Return the key of a kernel: a digest of its identity, the machine and the versions."""
         versions = _stamps.get("versions")
         if versions is None:
             versions = _stamps["versions"] = self._versions()
         return digest("\0".join([machine, versions, *identity]).encode()).hex()
 
     def _versions(self) -> str:
-        """What stands for the files that shape machine code. It is an entry as well, so that they
-        are read again only where size, times or place of one have changed."""
+        """Return the stamp of the files on which machine code depends. The stamp is an entry of the
+        cache as well, so the files are read again only if the size, a time or the path of one has
+        changed."""
         files = _shaping()
         seen = [f"{np.__version__} {os.name}"]
         for file in (*files, *_libraries()):
@@ -89,11 +91,11 @@ class DiskCache:
         return known.decode()
 
     def path(self, key: str) -> str:
-        """Where the entry of a key lies."""
+        """Return the path of the entry of a key."""
         return os.path.join(self.place, f"{key}.obj")
 
     def get(self, key: str) -> bytes | None:
-        """The bytes stored under a key, or None; a damaged entry is removed."""
+        """Return the bytes stored under a key, or None. A damaged entry is removed."""
         path = self.path(key)
         if self._private is None:
             return None
@@ -113,7 +115,7 @@ class DiskCache:
         if raw[: len(_MAGIC)] != _MAGIC or digest(key.encode() + data) != raw[15:_HEAD]:
             self.drop(key)
             return None
-        with contextlib.suppress(OSError):  # mark as used; a read-only cache still serves
+        with contextlib.suppress(OSError):  # mark as used; this fails in a read-only cache
             os.utime(path)
         return data
 
@@ -125,13 +127,13 @@ class DiskCache:
             os.unlink(self.path(key))
 
     def put(self, key: str, data: bytes) -> bool:
-        """Store bytes under a key; False when the folder cannot take them."""
+        """Store bytes under a key. Returns False if the folder is not writable."""
         temporary = None
         try:
             os.makedirs(self._private or self.folder, mode=0o700, exist_ok=True)
             self._private = None  # it may be a new folder: check it again
             place = self.place
-            # Not by `tempfile`, which takes 3 ms to load. The name is new: the file is made here.
+            # `tempfile` would take 3 ms to load. O_EXCL makes sure that this process made the file.
             name = os.path.join(place, f".new-{os.urandom(8).hex()}")
             handle = os.open(name, _NEW, 0o600)
             temporary = name
@@ -150,8 +152,8 @@ class DiskCache:
         return True
 
     def prune(self) -> int:
-        """Remove the entries longest unused until the folder is well below its limit, and what
-        writers that were killed left; returns how many files were removed."""
+        """Remove the least recently used entries until the folder is well below its limit, and the
+        temporary files of killed writers. Returns the number of removed files."""
         found: list[tuple[float, int, str]] = []
         removed = 0
         place = self.place
@@ -160,7 +162,7 @@ class DiskCache:
         try:
             with os.scandir(place) as entries:
                 for entry in entries:
-                    # The folder may be shared with other programs' files.
+                    # Files of other programs may be in the folder.
                     writing = entry.name.startswith(".new-")
                     if not entry.name.endswith(".obj") and not writing:
                         continue
@@ -191,8 +193,8 @@ class DiskCache:
 
 
 def _read_private(path: str) -> bytes | None:
-    """The bytes of a file, or None if another user could have written it, or if it is no regular
-    file or too large. A FIFO does not block, and links are not followed (OSError).
+    """Return the bytes of a file; None if another user could have written it, or if it is too large
+    or not a regular file. Opening a FIFO does not block, and links are not followed (OSError).
     """
     handle = os.open(path, READ_PRIVATE)
     try:
@@ -205,14 +207,14 @@ def _read_private(path: str) -> bytes | None:
 
 
 def digest(data: bytes) -> bytes:
-    """32 bytes that stand for any."""
+    """Return a digest of 32 bytes."""
     return blake2b(data, digest_size=32).digest()
 
 
 def compiler_stamp(cache: DiskCache | None = None) -> str:
-    """What stands for the source of the compiler alone, whatever the versions of its libraries.
+    """Return the stamp of the compiler's own source, without the versions of its libraries.
 
-    A cache keeps it with what it keeps of the versions.
+    A cache stores it in its entry of the versions.
     """
     found = _stamps.get("compiler")
     if found is None:
@@ -226,7 +228,7 @@ def compiler_stamp(cache: DiskCache | None = None) -> str:
 
 
 def _shaping() -> list[str]:
-    """The files of the compiler, which shape machine code beside a kernel's source."""
+    """Return the source files on which machine code depends, in addition to a kernel's source."""
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "syntax", "objects")
     modules += ("independent", "inline", "sharing", "stepwise")
@@ -239,14 +241,14 @@ def _shaping() -> list[str]:
 
 
 def _libraries() -> list[str]:
-    """The files with the versions of its libraries: importing Numba for its own takes 0.4 s."""
+    """Return the files with the versions of the libraries: importing Numba would take 0.4 s."""
     found = [PathFinder.find_spec(library) for library in _LIBRARIES]
     places = [os.path.dirname(spec.origin) for spec in found if spec and spec.origin]
     return sorted(filter(os.path.exists, [os.path.join(p, "_version.py") for p in places]))
 
 
 def _version_stamp(files: Sequence[str]) -> str:
-    """What stands for all versions, and for the compiler alone."""
+    """Return the stamp of all versions, and that of the compiler alone."""
     own = _digest_of(files)
     whole = digest(f"{np.__version__} {os.name} {own} {_digest_of(_libraries())}".encode())
     return f"{whole.hex()} {own}"

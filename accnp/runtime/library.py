@@ -1,9 +1,9 @@
-"""What kernels call that is not in their own object file: kernels of the library, routines of
-LAPACK and NumPy, SciPy's special functions.
+"""Find what kernels call outside of their own object file: library kernels, routines of LAPACK and
+NumPy, and SciPy's special functions.
 
-In: an object file. Out: the addresses of the symbols it asks for. The texts of library kernels are
-in `accnp.kernels.library`, names of routines in `routines` beside it, loaded by name on first use.
-In: the text of a kernel. Out: the names of the library kernels that it calls.
+In: an object file. Out: the addresses of the symbols that it refers to. The sources of library
+kernels are in `accnp.kernels.library`, and the names of routines in `accnp.kernels.routines`; both
+are imported by name on first use. `called_by` returns the library kernels that a source calls.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ _CALL = re.compile(r"\b\w+(?=\()")
 
 
 def called_by(source: str) -> set[str]:
-    """Names of the library kernels that a kernel's text calls."""
+    """Return the names of the library kernels that a kernel's source calls."""
     library = imported("accnp.kernels.library")
     return library.SIGNATURES.keys() & set(_CALL.findall(source))
 
 
 def load(name: str) -> Kernel:
-    """A kernel of the library."""
+    """Return a library kernel."""
     library = imported("accnp.kernels.library")
     return get_kernel(library.source(name, machine.VECTOR_BYTES), name, library.SIGNATURES[name])
 
 
 def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
-    """Addresses by symbol, and the kernels that must stay loaded for them."""
+    """Return the addresses of the symbols in an object file, and the kernels that must stay loaded
+    for them."""
     library = imported("accnp.kernels.library")
     routines = imported("accnp.kernels.routines")
     addresses, kernels = {}, []
     if library.PREFIX.encode() in data:
         for name in library.SIGNATURES:
             symbol = library.PREFIX + name
-            if symbol.encode() + b"\0" in data:  # as the table of symbols has it
+            if symbol.encode() + b"\0" in data:  # as in the string table
                 kernel = load(name)
                 addresses[symbol] = kernel.address
                 kernels.append(kernel)
     if routines.PREFIX.encode() in data:
-        with loading:  # SciPy, unless it is loaded already
+        with loading:  # of SciPy, unless it is loaded already
             for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
                 symbol = found.decode()
                 name = symbol.removeprefix(routines.PREFIX)

@@ -1,9 +1,9 @@
-"""Object files into memory, ready to be called; LLVM is not needed for it.
+"""Load object files into memory without LLVM.
 
-In: object files of one kernel, and the symbols that are wanted. Out: their addresses. Sections are
-copied behind each other, references filled in (ELF, x86-64; other formats go to LLVM's linker), and
-what is no data becomes executable. Nothing is ever unmapped: threads may be in the code until the
-process ends, and a kernel takes a page or two.
+In: the object files of one kernel, and the names of symbols. Out: the addresses of the symbols. The
+loader copies the sections, resolves relocations, and makes code executable. It handles ELF files
+for x86-64; LLVM's linker loads all others. Code is never unmapped, because a thread may execute it
+until the process ends, and a kernel takes only a page or two.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _TABLE, _RELA, _ZEROS, _REL, _UNWIND = 2, 4, 8, 9, 0x70000001  # kinds of sectio
 _WRITE, _LOADED = 1, 2  # flags of sections
 _FUNCTION = 2  # kind of symbols
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2  # sections of symbols that have none
-# Kinds of references: absolute and relative, of 64 and 32 bits; through a table of addresses.
+# Types of relocations: absolute and relative, of 64 and 32 bits; through a table of addresses.
 _ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
 _GOT = (9, 41, 42)
-_JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"  # to the address behind it
+_JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"  # to the address that follows it
 
 
 def framed(images: Sequence[bytes]) -> bytes:
-    """Object files as one string."""
+    """Return object files as one string, each after its length."""
     return b"".join(_FRAME.pack(len(image)) + image for image in images)
 
 
@@ -52,8 +52,8 @@ def _images(data: bytes) -> list[bytes]:
 
 
 def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
-    """Load object files of a kernel; returns the addresses of symbols, and kernels that they
-    call."""
+    """Load the object files of a kernel. Returns the addresses of symbols, and an object that keeps
+    the kernels that they call."""
     images = _images(data)
     outer, kernels = called_in(data)
     try:
@@ -69,11 +69,11 @@ def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
 
 
 class _UnknownError(Exception):
-    """Something that only LLVM's linker knows."""
+    """A feature of the object file that only LLVM's linker supports."""
 
 
 class _Image:
-    """Object files linked to each other, in memory."""
+    """Object files in memory, linked with each other."""
 
     def __init__(self, images: Sequence[bytes], outer: Mapping[str, int]) -> None:
         self.outer = outer
@@ -104,7 +104,7 @@ class _Image:
         self._executable(edge)
 
     def functions(self) -> list[tuple[str, int, int]]:
-        """The functions in the code: symbol, address and size of each."""
+        """Return the symbol, the address and the size of each function."""
         return [
             (x.name, address, x.size)
             for f in self.files
@@ -119,17 +119,17 @@ class _Image:
         readable = mmap.PROT_READ | mmap.PROT_WRITE
         base = take(None, size, readable, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if base in (None, ctypes.c_void_p(-1).value):
-            raise MemoryError(f"load: the system gives no memory for a kernel; got size={size}")
+            raise MemoryError(f"load: cannot allocate memory for a kernel; got size={size}")
         return base
 
     def _executable(self, size: int) -> None:
         protect = self.process.mprotect
         protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         if protect(self.base, size, mmap.PROT_READ | mmap.PROT_EXEC):
-            raise _UnknownError("the system refuses executable memory")
+            raise _UnknownError("the system does not allow executable memory")
 
     def _refer(self, f: _File, place: int, kind: int, symbol: Any, addend: int) -> None:
-        """Fill in one reference."""
+        """Resolve one relocation."""
         target = f.address(symbol, self.base)
         if target is None:
             target = self.addresses.get(symbol.name)
@@ -147,7 +147,7 @@ class _Image:
         elif kind == _PLT32 or (kind == _PC32 and inside):
             target = target if inside else self._slot(target)
         else:
-            raise _UnknownError(f"reference {kind} to {symbol.name}")
+            raise _UnknownError(f"relocation {kind} of {symbol.name}")
         struct.pack_into("<i", self.bytes, place, target + addend - self.base - place)
 
     def _outside(self, name: str) -> int:
@@ -162,7 +162,7 @@ class _Image:
         return found
 
     def _slot(self, target: int) -> int:
-        """The place of a jump to an address, with the address behind it."""
+        """Return the address of a jump to an address, which follows the jump."""
         found = self.slots.get(target)
         if found is None:
             found = self.slots[target] = -(-self.free // 16) * 16
@@ -201,15 +201,15 @@ class _Symbol:
 
 
 class _File:
-    """One object file, read."""
+    """The sections, symbols and relocations of one object file."""
 
     def __init__(self, image: bytes) -> None:
         self.image = image
         if image[: len(_MAGIC)] != _MAGIC:
-            raise _UnknownError("no ELF file")
+            raise _UnknownError("not an ELF file")
         _, kind, machine_, _, _, _, start, *_, size, count, _ = _HEADER.unpack_from(image)
         if (kind, machine_, size) != (_RELOCATABLE, _X86_64, _SECTION.size):
-            raise _UnknownError("another machine")
+            raise _UnknownError("an object file for another machine")
         headers = [_SECTION.unpack_from(image, start + i * size) for i in range(count)]
         self.sections = [_Section(h) for h in headers]
         self.symbols: list[_Symbol] = []
@@ -228,13 +228,13 @@ class _File:
                 if not target.loaded:
                     continue
                 if s.kind == _REL:
-                    raise _UnknownError("references without addends")
+                    raise _UnknownError("relocations without addends")
                 for at in range(s.offset, s.offset + s.size, _RELOCATION.size):
                     place, info, addend = _RELOCATION.unpack_from(image, at)
                     self.references.append((target, place, info & 0xFFFFFFFF, info >> 32, addend))
 
     def place_common(self, at: int) -> int:
-        """Give variables that any file may define their places; their value is an alignment."""
+        """Allocate common symbols, whose value is an alignment; returns the end of the memory."""
         for x in self.symbols:
             if x.section == _COMMON:
                 x.common = -(-at // max(1, x.value)) * max(1, x.value)
@@ -242,7 +242,7 @@ class _File:
         return at
 
     def address(self, x: _Symbol, base: int) -> int | None:
-        """Where a symbol lies, if this file defines it."""
+        """Return the address of a symbol, or None if this file does not define it."""
         if x.section == _UNDEFINED:
             return None
         if x.section == _COMMON:
@@ -254,7 +254,7 @@ class _File:
         return base + self.sections[x.section].place + x.value
 
     def exported(self, base: int) -> dict[str, int]:
-        """Addresses of the symbols that others may refer to."""
+        """Return the addresses of the symbols that are visible to other files."""
         found = {}
         for x in self.symbols:
             if x.shared and x.section != _UNDEFINED:
@@ -265,6 +265,6 @@ class _File:
 
 
 def _of_numba(name: str) -> int | None:
-    """The address of a function in C of Numba's own: `math.frexp` in a user function."""
+    """Return the address of a C function of Numba, such as `math.frexp` in a user's function."""
     plain = name.removeprefix("numba_")
     return None if plain == name else imported("numba._helperlib").c_helpers.get(plain)

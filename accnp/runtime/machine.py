@@ -1,11 +1,11 @@
-"""What kernels are compiled for: the processor, as its `cpuid` instruction describes it.
+"""Describe the processor for which kernels are compiled, as its `cpuid` instruction reports it.
 
-In: nothing. Out: ``STAMP``, which differs wherever machine code may differ and is part of every key
-of the disk cache, the width of vectors, and the level of x86-64 (``LEVELS``) that kernels compiled
-in advance may use (`prebuilt.py`). LLVM reads the same instruction when it chooses the
-instructions of a kernel, so an emulator or a virtual machine that hides features changes both.
-`/proc/cpuinfo` would describe the host instead. LLVM itself is asked only where the instruction
-cannot be executed here: loading it takes 50 ms, which a process with a warm disk cache saves.
+Out: ``STAMP``, which differs between processors whose machine code may differ, and which is part of
+every key of the disk cache; the width of vectors; and the level of x86-64 (``LEVELS``) of the
+kernels compiled in advance (`prebuilt.py`). LLVM selects instructions by `cpuid` as well, so an
+emulator or a virtual machine that hides features changes both; `/proc/cpuinfo` would describe the
+host. If the instruction cannot be executed here, LLVM reports the features: loading it takes 50 ms,
+which a process with a warm disk cache saves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CPUID = bytes.fromhex("534989d089f889f10fa241890041895804418948084189500c5bc3")
 # uint64 xgetbv(void): which registers the operating system saves.
 _XGETBV = bytes.fromhex("31c90f01d048c1e2204809d0c3")
 _EAX, _EBX, _ECX, _EDX = range(4)
-# The registers that LLVM reads, without those that differ from core to core (leaf 1, EBX).
+# The registers that LLVM reads, except those that differ between cores (leaf 1, EBX).
 _LEAVES: tuple[tuple[int, int, tuple[int, ...]], ...] = (
     (0x1, 0, (_EAX, _ECX, _EDX)),
     (0x7, 0, (_EBX, _ECX, _EDX)),
@@ -41,8 +41,8 @@ _LEAVES: tuple[tuple[int, int, tuple[int, ...]], ...] = (
 
 
 class Level(NamedTuple):
-    """A level of x86-64 (its psABI, 3.1.1): the features that LLVM may use, the processor for which
-    it orders instructions, and the bits of `cpuid` that tell of them, by leaf and register."""
+    """A level of x86-64 (psABI, 3.1.1): the features that LLVM may use, the processor for which it
+    schedules instructions, and the bits of `cpuid` for the features, by leaf and register."""
 
     name: str
     features: frozenset[str]
@@ -67,8 +67,8 @@ _V3_FEATURES = frozenset({
 })  # fmt: skip
 _V4_FEATURES = _V3_FEATURES | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 LEVELS = (
-    # Of LLVM's processors these are the ones whose order of instructions suits Zen 4 and 5 best.
-    # Products for the level alone are 4 % slower there (Zen 5, LLVM 22).
+    # Of LLVM's scheduling models, these suit Zen 4 and 5 best. With the generic model of the level,
+    # products are 4 % slower (Zen 5, LLVM 22).
     Level("x86-64-v4", _V4_FEATURES, "znver4", _V4),
     Level("x86-64-v3", _V3_FEATURES, "znver3", _V3),
 )
@@ -79,10 +79,10 @@ _AVX_STATE = 0x06
 
 
 def _executable(code: bytes) -> int:
-    """The address of a page that holds machine code.
+    """Return the address of a page with machine code.
 
     Raises:
-        OSError: the system gives no executable memory.
+        OSError: the system does not allow executable memory.
     """
     process = ctypes.CDLL(None)
     take, protect = process.mmap, process.mprotect
@@ -92,18 +92,18 @@ def _executable(code: bytes) -> int:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     base = take(None, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
     if base in (None, ctypes.c_void_p(-1).value):
-        raise OSError("mmap gives no memory")
+        raise OSError("mmap cannot allocate memory")
     ctypes.memmove(base, code, len(code))
     if protect(base, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
-        raise OSError("mprotect gives no executable memory")
+        raise OSError("mprotect does not allow executable memory")
     return base
 
 
 def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[], int]]:
-    """Functions that execute `cpuid` and `xgetbv`.
+    """Return functions that execute `cpuid` and `xgetbv`.
 
     Raises:
-        OSError: the system gives no executable memory.
+        OSError: the system does not allow executable memory.
     """
     start = -(-len(_CPUID) // 16) * 16
     base = _executable(_CPUID.ljust(start, b"\xcc") + _XGETBV)
@@ -119,8 +119,8 @@ def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[],
 
 
 def _from_cpuid() -> tuple[bool, str, list[str]]:
-    """Whether AVX-512 can be used, the level for kernels compiled in advance ("": none), and all
-    that `cpuid` says of what LLVM may use."""
+    """Return whether AVX-512 can be used, the level for kernels compiled in advance ("" for none),
+    and all features that `cpuid` reports to LLVM."""
     cpuid, xgetbv = _instructions()
     first = cpuid(0, 0)
     last = {0: first[_EAX], 0x80000000: cpuid(0x80000000, 0)[_EAX]}
@@ -161,7 +161,7 @@ def _described() -> tuple[bool, str, list[str]]:
 WIDE, LEVEL, _FEATURES = _described()
 VECTOR_BYTES = 64 if WIDE else 32
 STAMP = "\n".join([*os.uname()[::4], *_FEATURES] if hasattr(os, "uname") else [os.name, *_FEATURES])
-TARGET: Level | None = None  # that kernels are compiled for in place of this machine
+TARGET: Level | None = None  # for which kernels are compiled, instead of this machine
 
 
 def build_for(level: Level) -> None:

@@ -1,6 +1,7 @@
-"""LLVM text to machine code, by llvmlite alone: IR comes in, object files go out.
+"""Compile LLVM IR to object files with llvmlite.
 
-Fresh and cached ones are loaded by `loader.py`. This module is loaded by name on first use.
+In: the text of a module, and of modules to link with it. Out: object files, which `loader.py` loads
+now or in later processes. This module is imported by name on first use, since llvmlite takes 50 ms.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HOST = llvm.get_host_cpu_features()
 if TARGET is not None:
     for _name in _HOST:
         _HOST[_name] = _name in TARGET.features
-LANE_BYTES = VECTOR_BYTES  # of the vectors that `lanes` writes; 0 in tests: none
+LANE_BYTES = VECTOR_BYTES  # size of the vectors in vector code; tests set 0 for scalar code
 _VECTORS = "!accnp.vectors"
 _LIBRARY = "!accnp.library"
 _SIZED = "!accnp.sized"
@@ -47,14 +48,14 @@ FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
 _target = llvm.Target.from_triple(_TRIPLE)
-_machines: dict[int, list[Any]] = {0: [], 3: []}  # target machines that are not in use
+_machines: dict[int, list[Any]] = {0: [], 3: []}  # unused target machines, by level
 _jit: Any = None
 
 
 @contextlib.contextmanager
 def _target_machine(level: int = 3) -> Iterator[Any]:
-    """A target machine for one thread, which generates code at a level; a new one costs 1.2 ms with
-    what its first use sets up."""
+    """Give this thread a target machine that generates code at a level. Making a new one, with the
+    setup in its first use, takes 1.2 ms."""
     free = _machines[level]
     try:
         machine = free.pop()
@@ -69,12 +70,12 @@ def _target_machine(level: int = 3) -> Iterator[Any]:
 
 
 class Passes(NamedTuple):
-    """Which passes a module needs, as its text says."""
+    """The passes that a module needs, according to flags in its text."""
 
-    vectors: bool  # all its loops are vectors: none of LLVM's work on loops
-    library: bool  # many kernels call it
-    sized: bool  # a tiny kernel that knows its sizes
-    level: int  # at which machine code is generated
+    vectors: bool  # all its loops are vector code, so that LLVM's loop passes are not needed
+    library: bool  # a library kernel, which many kernels call
+    sized: bool  # a tiny kernel whose sizes are constants
+    level: int  # of optimization in code generation
 
     def run(self, module: Any, machine: Any) -> Any:
         if self.vectors:
@@ -83,14 +84,14 @@ class Passes(NamedTuple):
         tuning.loop_vectorization = True
         tuning.slp_vectorization = True
         tuning.loop_interleaving = True
-        # What the vectoriser interleaves is long enough: unrolling costs time and gains none.
+        # Interleaved vector loops are long enough: unrolling costs compile time without a gain.
         tuning.loop_unrolling = False
         builder = llvm.create_pass_builder(machine, tuning)
         return _passed(module, builder.getModulePassManager(), builder)
 
 
 class Part(NamedTuple):
-    """A module in its first tier: as bitcode, and what is still to be done with it."""
+    """A module of a kernel in its first tier, as bitcode, and the passes that it still needs."""
 
     bitcode: bytes
     passes: Passes | None  # None: they have been run
@@ -98,7 +99,7 @@ class Part(NamedTuple):
 
 
 def _linked(text: str, linked: Sequence[str], machine: Any, context: Any) -> tuple[Any, Passes]:
-    """A module with those that it needs, before any pass."""
+    """Return a module linked with the modules that it needs, before any pass."""
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
     module.data_layout = str(machine.target_data)
@@ -110,8 +111,8 @@ def _linked(text: str, linked: Sequence[str], machine: Any, context: Any) -> tup
         vectors=all(_VECTORS in each for each in every),
         library=_LIBRARY in text,
         sized=any(_SIZED in each for each in every),
-        # What only calls others is a long list of arguments, which takes LLVM a second (of 2,857,
-        # in a physics step) to allocate registers for, and nothing is gained.
+        # A kernel that only calls others has long lists of arguments. Allocating registers for them
+        # takes LLVM a second (2,857 arguments in a physics step) and gains nothing.
         level=0 if _DRIVER in text else 3,
     )
     return module, passes
@@ -123,9 +124,11 @@ def _optimised(text: str, linked: Sequence[str], machine: Any, context: Any = No
 
 
 def _passed(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
-    """The module, or parts of it, after passes, which are given back: llvmlite 0.50 keeps them, 0.3
-    MB for those of the second level, since the first `_dispose` among the bases of their class does
-    nothing."""
+    """Run passes on a module or on parts of it, and free them.
+
+    llvmlite 0.50 does not free them (0.3 MB for level 2), because the first `_dispose` in the
+    method resolution order of their class does nothing.
+    """
     for each in parts or (module,):
         passes.run(each, builder)
     kind = next(k for k in type(passes).__mro__ if k is not ffi.ObjectRef and "_dispose" in vars(k))
@@ -135,7 +138,7 @@ def _passed(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -
 
 
 def _called(text: str, linked: Sequence[str]) -> list[str]:
-    """Those of the modules that define what a text, or one of them before, refers to."""
+    """Return the modules that define a name to which a text, or an earlier one of them, refers."""
     found: list[str] = []
     names = _names_in(text)
     for other in linked:
@@ -147,29 +150,29 @@ def _called(text: str, linked: Sequence[str]) -> list[str]:
 
 @functools.lru_cache(256)
 def _names_in(text: str) -> frozenset[str]:
-    """The global names that a module's text has."""
+    """Return the global names in a module's text."""
     return frozenset(_NAME.findall(text))
 
 
 @functools.lru_cache(256)
 def _defined_in(text: str) -> tuple[str, ...]:
-    """The functions that a module's text defines."""
+    """Return the functions that a module's text defines."""
     return tuple(_DEFINED.findall(text))
 
 
 def _tidied(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
-    """What code with vectors needs: none of LLVM's work on loops, which is most of the other.
+    """Run the passes that vector code needs: without LLVM's loop passes, which take most time.
 
-    A kernel that many others call is worth two more passes: products 5 % faster, elsewhere nothing.
-    Tiny kernels, whose sizes it knows, are worth LLVM's passes for functions: what loops have in
-    common is done before them, or they are written out (n-body of 5 bodies, 37 -> 30 us).
+    Library kernels get two more passes, with which products are 5 % faster; other kernels gain
+    nothing from them. Tiny kernels of constant sizes get LLVM's function passes, which hoist common
+    work out of loops or unroll them (n-body with 5 bodies: 30 instead of 37 us).
     """
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
-    passes.add_sroa_pass()  # also of what inlined kernels take by pointer
+    passes.add_sroa_pass()  # again: inlined kernels took arguments by pointer
     passes.add_simplify_cfg_pass()
     passes.add_instruction_combine_pass()
     passes.add_loop_rotate_pass()
@@ -185,9 +188,9 @@ def _tidied(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
 
 
 def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> bytes:
-    """Object files of a module, linked with others, and of those compiled on their own.
+    """Return object files of a module, linked with others, and of the `separate` modules.
 
-    The latter are compiled at the same time by other threads: LLVM leaves the interpreter alone.
+    Threads compile the separate modules at the same time: LLVM does not hold the interpreter lock.
     """
     texts = [text, *separate]
     found: list[bytes] = [b""] * len(texts)
@@ -195,7 +198,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     @in_order
     def one(i: int) -> None:
         with at_work, apart, _target_machine() as machine:
-            # A context for each thread, too.
+            # Each thread has its own context as well.
             module, passes = _linked(texts[i], linked, machine, llvm.create_context())
             module = passes.run(module, machine)
             found[i] = _emitted(module, passes.level)
@@ -212,9 +215,11 @@ def _emitted(module: Any, level: int) -> bytes:
 def quick(
     text: str, linked: Sequence[str], separate: Sequence[str], around: str
 ) -> tuple[bytes, list[Part]]:
-    """Object files as the code generator writes them without optimizing, the first with what
-    stands `around` its module; and the modules, for `whole`. Those of a kernel of several modules
-    have only the passes that generating code needs."""
+    """Return object files from unoptimized code generation, and the modules for `whole`.
+
+    The text `around` is linked to the first module. If there are several modules, only the passes
+    that code generation needs have been run on them.
+    """
     texts = [text, *separate]
     objects: list[bytes] = [b""] * len(texts)
     parts: dict[int, Part] = {}
@@ -240,7 +245,7 @@ def quick(
 
 @in_order
 def whole(parts: Sequence[Part]) -> bytes:
-    """The object files of optimized modules, like `build`'s."""
+    """Return the object files of optimized modules, as `build` does."""
     found = []
     for bitcode, passes, level in parts:
         with at_work, apart, _target_machine() as machine:
@@ -253,14 +258,14 @@ def whole(parts: Sequence[Part]) -> bytes:
 
 @in_order
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
-    """The optimized module as text."""
+    """Return the optimized module as text."""
     with _target_machine() as machine:
         return str(_optimised(text, [*separate, *linked], machine))
 
 
 @in_order
 def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
-    """The machine code as assembly text."""
+    """Return the machine code as assembly text."""
     with _target_machine() as machine:
         return machine.emit_assembly(_optimised(text, [*separate, *linked], machine))
 
@@ -268,7 +273,7 @@ def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()
 def link(
     images: Sequence[bytes], outer: Mapping[str, int], symbols: Sequence[str]
 ) -> tuple[list[int], Any]:
-    """Load object files by LLVM's linker; addresses of symbols, and what keeps the code mapped."""
+    """Load object files with LLVM's linker; returns addresses and an object that holds the code."""
     global _jit
     with _lock:
         if _jit is None:

@@ -1,8 +1,8 @@
-"""Folders and files that no other user can change: the disk cache loads machine code from them.
+"""Find folders and files that no other user can change, for the machine code of the disk cache.
 
 In: the folder that a user asked for. Out: its resolved path if only the current user (and root) can
-change it, else a private folder among the temporary ones. Where users have no numbers (Windows),
-any folder is taken: there the access lists of a profile keep other users out.
+change it, otherwise a private folder in the temporary folder. On systems without user numbers
+(Windows), any folder is accepted: there, access lists protect a user's profile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import warnings
 
 __all__ = ["READ_PRIVATE", "is_private_file", "private_folder"]
 
-# Links are not followed, a FIFO does not wait for a writer, and children do not inherit the file.
+# Links are not followed, a FIFO does not block, and child processes do not inherit the file.
 READ_PRIVATE = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -22,12 +22,12 @@ READ_PRIVATE = (
     | getattr(os, "O_BINARY", 0)
 )
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-_instead: dict[str, str] = {}  # what is used for folders that others can change
+_instead: dict[str, str] = {}  # replacements of folders that other users can change
 
 
 def private_folder(folder: str) -> str | None:
-    """The path of a folder that only this user can change: that of `folder`, or one in its place,
-    of which a RuntimeWarning says why. None if there is no such folder.
+    """Return the path of a folder that only this user can change: `folder`, or a replacement with a
+    RuntimeWarning that says why. None if the folder does not exist.
     """
     if not hasattr(os, "geteuid"):
         return folder if os.path.isdir(folder) else None
@@ -43,9 +43,9 @@ def private_folder(folder: str) -> str | None:
         return path
     found = _instead[folder] = _temporary()
     warnings.warn(
-        f"disk cache: {folder} is not used, because {fault}, and could let another user run code "
-        f"in this process; kernels are kept in {found}; set ACCNP_CACHE_DIR to a folder of your "
-        "own, with mode 0700",
+        f"disk cache: {folder} is not used, because {fault}, and another user could run code in "
+        f"this process through it; kernels are kept in {found}; set ACCNP_CACHE_DIR to a folder "
+        "that belongs to you and has mode 0700",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -53,7 +53,7 @@ def private_folder(folder: str) -> str | None:
 
 
 def is_private_file(status: os.stat_result) -> bool:
-    """Whether a file is a regular one that only this user can have written."""
+    """Return whether a file is a regular file that only this user can have written."""
     if not stat.S_ISREG(status.st_mode):
         return False
     return not hasattr(os, "geteuid") or _only_mine(status)
@@ -64,10 +64,10 @@ def _only_mine(status: os.stat_result) -> bool:
 
 
 def _fault(path: str) -> str:
-    """Why others can change a folder, given by its resolved path; "" if they cannot.
+    """Return why other users can change the folder at a resolved path; "" if they cannot.
 
     Raises:
-        OSError: there is no such folder.
+        OSError: the folder does not exist.
     """
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
@@ -85,15 +85,15 @@ def _fault(path: str) -> str:
         if status.st_uid not in (0, os.geteuid()):
             return f"its parent {path} belongs to user {status.st_uid}"
         if not status.st_mode & _WRITABLE or status.st_mode & stat.S_ISVTX:
-            continue  # in a sticky folder only owners can replace what is there
+            continue  # in a sticky folder, only owners can replace entries
         if status.st_mode & stat.S_IWOTH or not _is_own_group(status.st_gid):
             return f"other users can replace it in {path}"
     return ""
 
 
 def _is_own_group(group: int) -> bool:
-    """Whether a group is the private one of this user, as many systems make one for each."""
-    import grp  # for those whose folders a group can write to
+    """Return whether a group is the private group of this user, which many systems create."""
+    import grp  # needed only if a group can write to the folder
     import pwd
 
     try:
@@ -104,9 +104,9 @@ def _is_own_group(group: int) -> bool:
 
 
 def _temporary() -> str:
-    """A private folder among the temporary ones: one for each user, so that the next process finds
-    its kernels, or a new one if another user has taken that name."""
-    import atexit  # some ms, for those who need them
+    """Return a private folder in the temporary folder. Its name depends on the user, so that the
+    next process finds the kernels; if another user has taken the name, the folder is a new one."""
+    import atexit  # imported here, since these take some ms
     import shutil
     import tempfile
 

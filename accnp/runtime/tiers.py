@@ -1,12 +1,13 @@
-"""Machine code in two tiers: a kernel whose first call is short starts with code that LLVM's
-generator wrote without looking for better; the whole code, of the same optimized module, comes from
-a thread behind it and takes its place.
+"""Compile kernels with short first calls in two tiers.
 
-In: a kernel in its first tier, with its modules as bitcode and the word that says where its next
-code is. Out: that word is set, the kernel knows its new address, and the disk has the whole code.
-Both tiers do the operations of one module in its order: the bits of results are the same.
+A kernel starts with code that LLVM generates without optimization. A background thread generates
+optimized code from the same module and replaces the first code by it. Both versions do the
+operations of the module in the same order, so their results are bit-identical.
 
-Addresses of the first tier stay good (tables of plans hold them): it passes each call on.
+In: a kernel in its first tier, its modules as bitcode, and the address of the word that holds the
+address of its optimized code. Out: that word and the kernel's address are set, and the disk cache
+has the optimized code. Addresses of the first tier stay valid, because tables of plans hold them:
+the first code passes each call on to the second.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from accnp.runtime.notes import note
 __all__ = ["finish", "first", "later", "room"]
 
 FIRST, SLOT = "accnp_first", "accnp_next"
-PATIENCE = 5.0  # seconds that a fork or the end of the process waits for the kernel under way
-MANY = 64  # kernels that may wait: the end of the process waits for them, a second or less
-_PAUSE = 1e-3  # seconds between checks whether a thread waits for a compilation
-_NICE = 5  # not more: a fork or a timing may wait for this thread on a busy machine
+PATIENCE = 5.0  # seconds for which a fork or an exit waits for the kernel that is being compiled
+MANY = 64  # kernels that may wait: an exit waits for all of them, which takes up to a second
+_PAUSE = 1e-3  # seconds between checks whether a thread is waiting for a kernel
+_NICE = 5  # priority of the thread; if lower, a fork would wait long for it on a busy machine
 # The word before an entry says whether it can use non-temporal stores (`bypass.py`).
 _TEXT = """
 @{slot} = global i64 0
@@ -54,7 +55,7 @@ other:
 
 
 class _Upgrade(NamedTuple):
-    """A kernel in its first tier, and what its whole code is made of."""
+    """A kernel in its first tier, and the modules of its optimized code."""
 
     kernel: Any
     slot: int
@@ -71,7 +72,7 @@ class _Upgrade(NamedTuple):
         if self.disk is not None:
             self.disk.put(self.key, data)
         seconds = time.perf_counter() - begin
-        note(f"{self.kernel.name}: its whole code took {seconds * 1e3:.1f} ms behind the program")
+        note(f"{self.kernel.name}: optimized in the background in {seconds * 1e3:.1f} ms")
 
 
 _waiting: deque[_Upgrade] = deque()
@@ -83,8 +84,11 @@ _held = False  # while the process forks
 def first(
     text: str, linked: list[str], separate: list[str], kernel: str
 ) -> tuple[list[int], Any, list[objects.Part]]:
-    """Code of the first tier: addresses of the entry and of the word for the next one, what keeps
-    them; and the modules for the whole code."""
+    """Compile the code of the first tier.
+
+    Returns the addresses of the entry and of the word for the address of the optimized code, an
+    object that keeps the code loaded, and the modules from which `later` makes the optimized code.
+    """
     past = int("prefix i64 1 {" in text)
     around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
     data, parts = objects.quick(text, linked, separate, around)
@@ -92,27 +96,27 @@ def first(
 
 
 def room() -> bool:
-    """Whether another kernel may start in the first tier. Where a program compiles on and on, none
-    of its threads would leave time for those that wait."""
+    """Return whether another kernel may start in the first tier. A program that compiles kernels
+    without a pause leaves no time to optimize those that wait."""
     return len(_waiting) < MANY
 
 
 def later(kernel: Any, *upgrade: Any) -> None:
-    """Make the whole code of a kernel when no thread waits for a compilation."""
+    """Optimize a kernel as soon as no thread is waiting for a kernel."""
     _waiting.append(_Upgrade(kernel, *upgrade))
     if _thread is None and not at_work.closed:
         _start()
 
 
 def finish(kernel: Any = None) -> None:
-    """Return when all kernels, or one, have their whole code."""
+    """Return when all kernels, or one, have their optimized code."""
     while _one(kernel):
         pass
     _wait(math.inf, kernel)
 
 
 def _wait(seconds: float, kernel: Any = None) -> None:
-    """Wait for what others have under way."""
+    """Wait for the kernels that other threads are optimizing."""
     end = time.monotonic() + seconds
     while any(kernel in (None, u.kernel) for u in [*_under_way]) and time.monotonic() < end:
         time.sleep(_PAUSE / 2)
@@ -125,13 +129,13 @@ def _start() -> None:
         _thread.start()
     except BaseException as error:
         _thread = None
-        if not isinstance(error, RuntimeError):  # the interpreter ends: `_at_exit` does it
+        if not isinstance(error, RuntimeError):  # at shutdown, `_at_exit` does the work
             raise
 
 
 def _one(kernel: Any = None) -> bool:
-    """Make the whole code of the kernel that has waited longest, or of the one that is asked for;
-    False if none waits, or all do for a fork."""
+    """Optimize the kernel that has waited longest, or a given one. Returns False if none waits, or
+    if a fork is pending."""
     for upgrade in _waiting.copy():
         if kernel in (None, upgrade.kernel):
             return _made(upgrade)
@@ -139,7 +143,7 @@ def _one(kernel: Any = None) -> bool:
 
 
 def _made(upgrade: _Upgrade) -> bool:
-    _under_way.append(upgrade)  # first: a fork holds all, then looks what is under way
+    _under_way.append(upgrade)  # first: a fork sets `_held`, then reads this list
     try:
         if _held:
             return False
@@ -149,9 +153,9 @@ def _made(upgrade: _Upgrade) -> bool:
             return True
         try:
             upgrade.make()
-        except Exception as error:  # the kernel works on in its first tier
-            note(f"{upgrade.kernel.name}: no whole code: {type(error).__name__}: {error}")
-        except BaseException:  # an interrupt of who waits for it
+        except Exception as error:  # the kernel keeps the code of its first tier
+            note(f"{upgrade.kernel.name}: not optimized: {type(error).__name__}: {error}")
+        except BaseException:  # an interrupt of a thread that waits for the kernel
             _waiting.append(upgrade)
             raise
         return True
@@ -162,7 +166,7 @@ def _made(upgrade: _Upgrade) -> bool:
 def _work() -> None:
     global _thread
     me = threading.current_thread()
-    if sys.platform == "linux":  # elsewhere this number may be another process's
+    if sys.platform == "linux":  # on other systems, the number may be that of another process
         with contextlib.suppress(OSError):
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
@@ -171,13 +175,13 @@ def _work() -> None:
             time.sleep(_PAUSE)
         if not _one():
             _thread = None
-            if not _waiting:  # one that came in between saw a thread at work
+            if not _waiting:  # `later` starts no thread while it sees one
                 return
             _thread = me
 
 
 def _at_exit() -> None:
-    """The next process finds whole code on the disk; without a disk there is nothing to do."""
+    """Optimize the waiting kernels for the disk cache, where the next process finds them."""
     for upgrade in list(_waiting):
         if upgrade.disk is None:
             with contextlib.suppress(ValueError):
@@ -188,9 +192,10 @@ def _at_exit() -> None:
 
 
 def _before_fork() -> None:
-    """All is made whole first, as long as the patience lasts: a child has no thread that does it.
-    This thread does not take part: it would wait for locks of LLVM as long as others hold them.
-    After that none is begun: a child would have these locks for ever."""
+    """Wait up to PATIENCE seconds until the background thread has optimized all kernels, since a
+    child process does not have that thread. Then begin no other kernel: its locks of LLVM would
+    never be released in the child. This thread does not help: it would wait for these locks for as
+    long as other threads hold them."""
     global _held
     end = time.monotonic() + PATIENCE
     while _thread is not None and _waiting and time.monotonic() < end:
@@ -205,7 +210,7 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    """What waits goes on with the next kernel that is compiled."""
+    """Keep the waiting kernels: the next kernel that is compiled starts a thread for all."""
     global _held, _thread
     _waiting.extendleft([u for u in _under_way if u not in _waiting])
     _under_way.clear()

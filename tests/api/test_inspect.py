@@ -12,7 +12,7 @@ from accnp import engine
 from accnp.config import cache_dir, config, scope
 from accnp.runtime.compile import clear_kernels, counters
 
-BOTH_TIERS = True  # the disk keeps whole code only; see tests/conftest.py
+BOTH_TIERS = True  # the disk cache holds optimized code only; see tests/conftest.py
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -448,7 +448,7 @@ def test_cuda_array_interface(fake):
     assert (said["shape"], said["typestr"], said["version"]) == ((2, 3), "<f4", 3)
     assert said["data"] == (x.unsafe_buffer_pointer(), False)
     assert not hasattr(jnp.ones(2), "__cuda_array_interface__")
-    with pytest.raises(TypeError, match="no such type; got bfloat16"):
+    with pytest.raises(TypeError, match="does not have this dtype; got bfloat16"):
         x.astype(jnp.bfloat16).__cuda_array_interface__  # noqa: B018
 
     class Theirs:

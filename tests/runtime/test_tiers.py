@@ -1,4 +1,4 @@
-"""Kernels in two tiers: quick code for the first calls, whole code behind it, the same bits."""
+"""Kernels in two tiers: unoptimized code for the first calls, then optimized code; same bits."""
 
 import ctypes
 import os
@@ -180,7 +180,7 @@ def test_a_kernel_without_whole_code_works_on(held, monkeypatch, capsys):
     monkeypatch.setattr(objects, "whole", refuses)
     with scope("debug", 1):
         compiling.settle()
-    assert "no whole code: RuntimeError: no such instruction" in capsys.readouterr().err
+    assert "not optimized: RuntimeError: no such instruction" in capsys.readouterr().err
     np.testing.assert_array_equal(np.asarray(f(x)), first)
     assert not tiers._waiting
 
