@@ -1,10 +1,8 @@
-"""The driver of NVIDIA GPUs: CuPy's memory pool, streams and library calls, and CUDA's own launch.
+"""The driver of NVIDIA GPUs: CuPy's memory pool, streams and library calls, and CUDA's launches.
 
-In: what `Driver` asks for. Out: work on one stream for computing and two for copies. Copies go
-through pinned memory, so that they run beside kernels; the streams wait for each other by events,
-the host only where it looks.
-
-This module is imported when a GPU is first asked for.
+It implements `Driver` with one stream for kernels and two for copies. Copies go through pinned
+memory, so that they overlap with kernels. The streams wait for each other's events; the host waits
+only when it reads values. This module is imported when a GPU is first used.
 """
 
 from __future__ import annotations
@@ -29,11 +27,11 @@ __all__ = ["CupyDriver", "provide"]
 
 INSTALL = "install it with pip install 'accnp[cuda]'"
 NO_DRIVER, NO_DEVICE = 35, 100  # cudaErrorInsufficientDriver, cudaErrorNoDevice
-BESIDE = 1 << 20  # bytes from which a copy to the device takes a stream of its own
+BESIDE = 1 << 20  # bytes from which a copy to the device uses the copy stream
 TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
 
 
-_lost = False  # whether this process has a parent that used the GPU
+_lost = False  # whether this process was forked from one that has used the GPU
 
 
 def _forked() -> None:
@@ -45,10 +43,10 @@ at_fork(_forked)
 
 
 def provide() -> list[CupyDriver]:
-    """One driver for each GPU.
+    """Return one driver for each GPU.
 
     Raises:
-        Missing: CuPy, NVIDIA's driver or a GPU is not there.
+        Missing: CuPy, NVIDIA's driver or a GPU is missing.
     """
     try:
         cupy = importlib.import_module("cupy")
@@ -60,23 +58,23 @@ def provide() -> list[CupyDriver]:
     except runtime.CUDARuntimeError as error:
         if error.status == NO_DRIVER:
             raise Missing(
-                "CuPy is there, but NVIDIA's driver is not, or is older than CuPy needs "
+                "CuPy is installed, but NVIDIA's driver is missing or older than CuPy needs "
                 f"({error}); install a driver for this GPU"
             ) from error
         if error.status == NO_DEVICE:
             count = 0
         else:
-            raise Missing(f"CUDA does not start ({error}); see what nvidia-smi says") from error
+            raise Missing(f"CUDA does not start ({error}); run nvidia-smi") from error
     if count == 0:
         raise Missing(
-            "CuPy and NVIDIA's driver are there, but no GPU is visible; see what nvidia-smi and "
-            "CUDA_VISIBLE_DEVICES say"
+            "CuPy and NVIDIA's driver are installed, but no GPU is visible; check nvidia-smi and "
+            "CUDA_VISIBLE_DEVICES"
         )
     return [CupyDriver(cupy, i) for i in range(count)]
 
 
 class _Own:
-    """Memory of the pool."""
+    """Memory from the pool of the compute stream."""
 
     __slots__ = ("held", "ptr")
 
@@ -86,7 +84,7 @@ class _Own:
 
 
 class _Late:
-    """Memory that another stream gives out: it is let go when what computes has passed by."""
+    """Memory from the pool of another stream, freed after the work so far on the compute stream."""
 
     __slots__ = ("driver", "held", "ptr")
 
@@ -96,12 +94,12 @@ class _Late:
     def __del__(self) -> None:
         try:
             self.driver.retire(self.held)
-        except Exception:  # at exit CUDA may be gone before us
+        except Exception:  # at exit, CUDA may have shut down already
             return
 
 
 class _Graph:
-    """Work that was captured, with the memory and the plans that it has for itself."""
+    """Captured work, with its own memory and plans."""
 
     __slots__ = ("driver", "handle", "held", "value")
 
@@ -116,13 +114,13 @@ class _Graph:
 
 
 def _mapped(name: str) -> str:
-    """The file of a library that this process has loaded."""
+    """Return the path of a library that this process has loaded."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]
             if os.path.basename(path).startswith(name):
                 return "/" + path
-    raise OSError(f"{name} is not among the libraries that are loaded")
+    raise OSError(f"the library {name} is not loaded")
 
 
 def _three(n: int | Sequence[int]) -> tuple[int, ...]:
@@ -148,27 +146,27 @@ class CupyDriver:
             self._compute, self._in, self._out = [stream(non_blocking=True) for _ in range(3)]
         self.stream: int = self._compute.ptr
         self._retired: deque[tuple[Any, Any]] = deque()
-        self._first = threading.RLock()  # plans of several threads ask for what follows
+        self._first = threading.RLock()  # for the following, which several threads may need
         self._blas: tuple[int, int] | None = None
         self._solver: CupySolver | None = None
-        self._solves: bool | None = None  # whether there is one; None if not known yet
+        self._solves: bool | None = None  # whether there is a solver; None if not known yet
 
     def _here(self) -> None:
-        """Let this thread work with the GPU."""
+        """Prepare this thread to use the GPU."""
         if _lost:
             raise RuntimeError(
                 f"cuda:{self.number}: CUDA does not work in a process that was forked from one "
-                "that uses a GPU; use GPUs after the fork only, or start processes by 'spawn'"
+                "that uses a GPU; use GPUs only after the fork, or start processes by 'spawn'"
             )
         if not getattr(self._threads, "ready", False):
             self._runtime.setDevice(self.number)
-            self._runtime.free(0)  # makes CUDA's context, which its own launch needs
+            self._runtime.free(0)  # creates CUDA's context, which launches need
             self._threads.ready = True
         elif self._runtime.getDevice() != self.number:
             self._runtime.setDevice(self.number)
 
     def _stream(self) -> int:
-        """The stream on which this thread launches: another one while it captures."""
+        """Return the stream on which this thread launches: another one while it captures."""
         return getattr(self._threads, "captures", self.stream)
 
     # --- memory ---
@@ -183,14 +181,14 @@ class CupyDriver:
         return _Own(self._malloc(nbytes, self._compute))
 
     def retire(self, held: Any) -> None:
-        """Let go of something when all that was asked for so far has run."""
+        """Free something after all work so far."""
         self._retired.append((self.event(), held))
 
     def _sweep(self) -> None:
         while self._retired:
             try:
                 event, held = self._retired.popleft()
-            except IndexError:  # another thread was quicker
+            except IndexError:  # another thread was faster
                 return
             if not event.done:
                 self._retired.appendleft((event, held))
@@ -217,8 +215,8 @@ class CupyDriver:
         staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
         np.frombuffer(staged, np.uint8, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
         beside = array.nbytes >= BESIDE
-        # The other stream allocates memory that no computation uses any more, so that it need not
-        # wait for what computes now; what is asked for from now on waits for the copy.
+        # Memory from the copy stream is not used by any kernel, so the copy does not wait for the
+        # kernels so far. Later work waits for the copy.
         stream = self._in if beside else self._compute
         held = self._malloc(array.nbytes, stream)
         self._runtime.memcpyAsync(held.ptr, staged.ptr, array.nbytes, TO_DEVICE, stream.ptr)
@@ -284,13 +282,13 @@ class CupyDriver:
             return self._blas
 
     def _products(self) -> tuple[int, int]:
-        """cuBLAS's function and a handle of our own, once it has made a small product rightly."""
+        """Return cuBLAS's function and a handle, once it has computed a small product correctly."""
         if os.environ.get("ACCNP_GPU_PRODUCTS", "") == "cupy":
             return 0, 0
         self._here()
         try:
             self.xp.cuda.device.get_cublas_handle()  # loads the library
-            # The handle is made by the library whose function is called, if there are several.
+            # If several copies of the library are loaded, handle and function must be of the same.
             library, made = ctypes.CDLL(_mapped("libcublas.so")), ctypes.c_void_p()
             for status in (
                 library.cublasCreate_v2(ctypes.byref(made)),
@@ -302,13 +300,13 @@ class CupyDriver:
             address, handle = ctypes.cast(call, ctypes.c_void_p).value or 0, made.value or 0
             if self._tried(GEMM(address), handle):
                 return address, handle
-            why = "a product of 2 by 3 came out wrong"
-        except Exception as error:  # CuPy's calls serve as well
+            why = "the result of a product of 2 by 3 is wrong"
+        except Exception as error:  # CuPy's functions are used instead
             why = f"{type(error).__name__}: {error}"
         warnings.warn(
-            f"accnp: products on {self.kind} are made by CuPy's calls, one by one from Python, "
-            f"since cuBLAS cannot be called directly ({why}); ACCNP_GPU_PRODUCTS=cupy asks for "
-            "that without this warning",
+            f"accnp: products on {self.kind} use calls of CuPy from Python, one by one, because "
+            f"cuBLAS cannot be called directly ({why}); ACCNP_GPU_PRODUCTS=cupy selects this "
+            "without a warning",
             stacklevel=2,
         )
         return 0, 0
@@ -328,10 +326,10 @@ class CupyDriver:
         self._here()
         try:
             return CupySolver(self, handle, _mapped)
-        except Exception as error:  # CuPy's calls serve as well
+        except Exception as error:  # CuPy's functions are used instead
             warnings.warn(
-                f"accnp: factorisations on {self.kind} are made by CuPy's calls, one by "
-                "one from Python, since cuSOLVER cannot be called directly "
+                f"accnp: factorizations on {self.kind} use calls of CuPy from Python, one by one, "
+                "because cuSOLVER cannot be called directly "
                 f"({type(error).__name__}: {error})",
                 stacklevel=3,
             )
@@ -365,8 +363,8 @@ class CupyDriver:
         for name, bit in (("cuBLAS", BLAS), ("cuSOLVER", SOLVER)):
             if code & bit:
                 return RuntimeError(
-                    f"{name}: it failed; got status {code ^ bit}; set ACCNP_GPU_PRODUCTS=cupy "
-                    "to have products and factorisations made by CuPy's calls"
+                    f"{name}: the call failed; got status {code ^ bit}; set "
+                    "ACCNP_GPU_PRODUCTS=cupy to use CuPy for products and factorizations"
                 )
         return self._cuda.CUDADriverError(code)
 
@@ -423,16 +421,16 @@ class CupyDriver:
         return _Late(self, array, array.data.ptr)
 
     def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
-        """Call a function of CuPy's on the stream that computes."""
+        """Call a function of CuPy on the compute stream."""
         self._here()
         with self._compute:
             return function(*arrays, **params)
 
     def capture(self, work: Callable[[], Any]) -> _Graph:
         if os.environ.get("ACCNP_GPU_GRAPHS", "") == "0":
-            raise NotCaptured("ACCNP_GPU_GRAPHS=0 asks for none")
-        # A thread of its own has no plans of Fourier transforms yet, which CuPy keeps by thread:
-        # those of the graph are made in its memory, and no other thread drops them.
+            raise NotCaptured("ACCNP_GPU_GRAPHS=0 disables graphs")
+        # CuPy keeps plans of Fourier transforms by thread. A new thread has none, so the plans of
+        # the graph are made in its memory, and no other thread drops them.
         found: list[Any] = []
 
         def run() -> None:
@@ -454,7 +452,7 @@ class CupyDriver:
     def _captured(self, work: Callable[[], Any]) -> _Graph:
         self._here()
         cuda = self.xp.cuda
-        # Others go on with the stream that computes. Memory comes from a pool that only this
+        # Other threads continue to use the compute stream. Memory comes from a pool that only this
         # graph uses.
         stream, pool = cuda.Stream(non_blocking=True), cuda.MemoryPool()
         stream.wait_event(self.event())

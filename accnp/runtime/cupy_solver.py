@@ -1,7 +1,7 @@
-"""Factorizations and systems by functions of cuBLAS and cuSOLVER that machine code may call.
+"""Factorizations and linear systems with functions of cuBLAS and cuSOLVER that machine code calls.
 
-In: the driver of a GPU. Out: addresses and handles of our own on its stream, once a system of two
-unknowns has come out right by each of four of them.
+In: the driver of a GPU. Out: addresses of the functions and handles on its stream, after four of
+the functions have solved a system of two unknowns correctly.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class CupySolver:
     """The functions of one GPU.
 
     Raises:
-        RuntimeError: one of them fails, or gives something else than it should.
+        RuntimeError: a function fails, or its result is wrong.
     """
 
     def __init__(self, driver: Any, blas: int, mapped: Callable[[str], str]) -> None:
         self.driver, self.blas = driver, blas
         driver.xp.cuda.device.get_cusolver_handle()  # loads the library
-        # Handles are made by the libraries whose functions are called, if there are several.
+        # If several copies of the libraries are loaded, handles and functions must be of the same.
         self.solvers = ctypes.CDLL(mapped("libcusolver.so"))
         self.products = ctypes.CDLL(mapped("libcublas.so"))
-        # Plans are made while others compute: who asks has a handle for that, one at a time.
+        # Plans are made while other threads compute: queries have their own handle, and a lock.
         self.handle, self.asks, self.one = self._made(), self._made(), threading.Lock()
         stream = ctypes.c_void_p(driver.stream)
         held = ctypes.c_void_p(self.handle)
@@ -58,7 +58,7 @@ class CupySolver:
         address, size = ctypes.cast(found, ctypes.c_void_p).value, ctypes.c_int()
         self.driver.enter()
         leading = second if name.endswith("potrf") else first
-        # The matrix is not looked at: JAX gives none, either.
+        # The functions do not read the matrix; JAX passes none, either.
         given = self.asks, first, second, 0, leading, ctypes.addressof(size)
         with self.one:
             self._check(prototype(ROOMS[name])(address)(*given), SOLVER)
@@ -69,22 +69,22 @@ class CupySolver:
         self._check(prototype(CALLS[name])(address)(handle, *arguments), bit)
 
     def _try(self) -> None:
-        """A factor of Cholesky's, a system with that, and one with factors of LU."""
+        """Solve a system with a Cholesky factorization, and one with an LU factorization."""
         driver, one = self.driver, np.ones(1, "f4")
         a, x = np.array([4, 2, 2, 5], "f4"), np.array([2, 5], "f4")
         first, second = driver.upload(a), driver.upload(x)
         need = self.room("cusolverDn?potrf", "S", 1, 2), self.room("cusolverDn?getrf", "S", 2, 2)
-        # Valid row exchanges, so that no read is out of bounds if a function does nothing.
+        # Valid pivots, so that no read is out of bounds if a function does nothing.
         work, info = driver.alloc(4 * max(1, *need)), driver.upload(np.array([7, 1, 2], "i4"))
         self._call("cusolverDn?potrf", 1, 2, first.ptr, 2, work.ptr, need[0], info.ptr)
-        # By rows it is a lower triangle, to the right of what it is solved for.
+        # In row-major order, the factor is a lower triangle on the right side.
         alpha = one.ctypes.data
         self._call("cublas?trsm_v2", 1, 1, 0, 0, 1, 2, alpha, first.ptr, 2, second.ptr, 1)
         found = np.empty(4, "f4"), np.empty(2, "f4"), np.empty(3, "i4")
         for memory, into in zip((first, second, info), found, strict=True):
             driver.copy_out(memory, 0, into)
         if not np.allclose([*found[0][[0, 2, 3]], *found[1], found[2][0]], [2, 1, 2, 1, 2, 0]):
-            raise RuntimeError("a triangle of 2 rows came out wrong")
+            raise RuntimeError("the solution of a triangular system of 2 unknowns is wrong")
         first, second = driver.upload(np.array([1, 4, 2, 4], "f4")), driver.upload(x)
         pivots = info.ptr + 4
         self._call("cusolverDn?getrf", 2, 2, first.ptr, 2, work.ptr, pivots, info.ptr)
@@ -93,4 +93,4 @@ class CupySolver:
         driver.copy_out(info, 0, found[2])
         # x + 2 y = 2, 4 x + 4 y = 5, with the second row first
         if not np.allclose([*found[1], *found[2]], [0.5, 0.75, 0, 2, 2]):
-            raise RuntimeError("a system of 2 unknowns came out wrong")
+            raise RuntimeError("the solution of a system of 2 unknowns is wrong")

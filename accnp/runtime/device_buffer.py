@@ -1,8 +1,8 @@
-"""Memory of a GPU with the face of `Buffer`: sizes and host buffers come in, `DeviceBuffer`s go
-out.
+"""Memory of a GPU with the interface of `Buffer`.
 
-A buffer is handed out as soon as the kernel that fills it is launched. Who looks at its values
-(`view`) waits, and gets a copy in the memory of the host.
+In: sizes and buffers of the host. Out: `DeviceBuffer`s. A buffer is available as soon as the kernel
+that fills it has been launched. Reading its values (`view`) waits for the kernel and returns a copy
+in the memory of the host.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = [
     "with_memory",
 ]  # fmt: skip
 
-SMALL = 16  # bytes up to which values are kept on the device: the literals of programs
-KEPT = 4096  # of these
-HELD = 1 << 16  # bytes up to which a copy on the host that was read is kept
+SMALL = 16  # bytes of the largest value that is cached on the device: literals of programs
+KEPT = 4096  # values in that cache
+HELD = 1 << 16  # bytes of the largest host copy that is cached
 
-# What is alive: device, bytes, what made it; by the id of the buffer.
+# Live buffers by id: device, bytes, and the name of the operation that made it.
 _live: dict[int, tuple[Device, int, str]] = {}
 _small: dict[tuple[Any, bytes], DeviceBuffer] = {}
 
 
 def driver_of(device: Device) -> Driver:
-    """The driver of a GPU."""
+    """Return the driver of a GPU."""
     return drivers()[device.id]
 
 
@@ -41,10 +41,10 @@ class DeviceBuffer(Buffer):
     """Memory on a GPU; `ptr` is its address there.
 
     Attributes:
-        device: where it lies.
-        event: the driver's mark behind the work that fills it; None where there is none to wait
-            for that `view` would not wait for by itself.
-        origin: the operation that made the values, and where the user recorded it, if known.
+        device: the GPU.
+        event: the driver's event after the work that fills it; None if `view` waits for that work
+            anyway.
+        origin: the operation that made the values, and the user's line that recorded it, if known.
     """
 
     __slots__ = ("_host", "_own", "device", "event", "origin")
@@ -63,8 +63,8 @@ class DeviceBuffer(Buffer):
             _live[id(self)] = device, nbytes, made_by
 
     def __del__(self) -> None:
-        # The memory goes with the last reference to it; the host's pool has no part in it.
-        if self._own and _live is not None:  # None: the interpreter is going
+        # The memory is freed with the last reference to it; it does not belong to the host's pool.
+        if self._own and _live is not None:  # None: the interpreter is shutting down
             _live.pop(id(self), None)
 
     @property
@@ -78,16 +78,16 @@ class DeviceBuffer(Buffer):
         return driver_of(self.device)
 
     def wait(self) -> None:
-        """Wait until the values are there."""
+        """Wait until the values are computed."""
         if self.event is not None:
             self.driver.wait(self.event)
 
     def done(self) -> bool:
-        """Whether the values are there."""
+        """Return whether the values are computed."""
         return self.event is None or self.driver.done(self.event)
 
     def host(self) -> Buffer:
-        """A copy of the values in the memory of the host; waits."""
+        """Return a copy of the values in the memory of the host; waits for them."""
         if self._host is not None:
             return self._host
         found = pool.empty(self.nbytes)
@@ -99,22 +99,22 @@ class DeviceBuffer(Buffer):
         return found
 
     def written(self) -> None:
-        """Forget the copy on the host: a kernel has written to the memory."""
+        """Discard the cached host copy, because a kernel has written to the memory."""
         self._host = None
 
     def view(
         self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
     ) -> np.ndarray:
-        """A NumPy array of a copy of the values; waits."""
+        """Return a NumPy array of a copy of the values; waits for them."""
         return self.host().view(shape, dtype, writeable)
 
     def part(self, offset: int, nbytes: int) -> DeviceBuffer:
-        """A part of the memory, which keeps the whole alive."""
+        """Return a buffer over a part of the memory; it keeps the whole memory alive."""
         return DeviceBuffer(self.device, self.ptr + offset, nbytes, self.memory, False)
 
     def array(self, shape: Sequence[int], dtype: Any, strides: Any = None, offset: int = 0) -> Any:
-        """An array of the driver's library over the memory, of which a byte is the first. It keeps
-        the buffer, so that the memory is not reused while the array exists."""
+        """Return an array of the driver's library over the memory, from an offset in bytes on. It
+        keeps the buffer, so that the memory is not reused while the array exists."""
         return self.driver.array(self, offset, shape, dtype, strides)
 
     def __repr__(self) -> str:
@@ -122,12 +122,12 @@ class DeviceBuffer(Buffer):
 
 
 def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
-    """A buffer with unspecified contents; `made_by` says in errors what holds the memory.
+    """Return a buffer with unspecified contents; errors name `made_by` as the owner of the memory.
 
-    Where there is not enough, memory kept for reuse is given back, and it is tried once more.
+    If there is not enough memory, memory kept for reuse is freed before a second attempt.
 
     Raises:
-        MemoryError: there is not enough; the text says how much was asked for, and what holds it.
+        MemoryError: there is not enough; the message says what was requested and what holds memory.
     """
     alloc = driver_of(device).alloc
     memory = with_memory(device, lambda: alloc(nbytes or 1), nbytes)
@@ -137,12 +137,12 @@ def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
 def with_memory(
     device: Device, make: Callable[[], Any], asked: int | None = None, who: str = "empty"
 ) -> Any:
-    """Make something that takes memory. Where there is not enough, memory kept for reuse is given
-    back, and it is tried once more.
+    """Call a function that allocates memory. If there is not enough, memory kept for reuse is freed
+    before a second attempt.
 
     Raises:
-        MemoryError: there is not enough; the text says who asked for how much, if that is known,
-            and what holds it.
+        MemoryError: there is not enough; the message says what was requested, by which function,
+            and what holds memory.
     """
     try:
         return make()
@@ -170,8 +170,8 @@ def _too_large(device: Device, asked: int | None, who: str, why: str) -> str:
     return (
         f"{who}: not enough memory on {device} for {what}; got {request} where "
         f"{_size(stats['free'])} of {_size(stats['total'])} are free, after "
-        f"memory kept for reuse was given back; held: {most or 'nothing by accnp'}; delete arrays, "
-        "donate arguments that are not needed any more, or work in pieces"
+        f"memory kept for reuse was freed; held: {most or 'nothing by accnp'}; delete arrays, "
+        "donate arguments that are not needed any more, or process the data in parts"
     )
 
 
@@ -185,8 +185,8 @@ def _size(nbytes: int) -> str:
 
 
 def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
-    """A buffer's values on a device, from the host or from another device; returns at once, but
-    between devices. Small ones are kept there: programs use the same literals again and again."""
+    """Copy a buffer to a device, from the host or from another device. Waits only if it is copied
+    between devices. Small values are cached on the device, since programs reuse their literals."""
     if isinstance(source, DeviceBuffer):
         if source.device == device:
             return source
@@ -200,7 +200,7 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
             return empty(device, 0, made_by)
         upload = driver_of(device).upload
         memory = with_memory(device, lambda: upload(data), nbytes)
-        # A small one is shared: it must not be written to.
+        # A cached buffer is shared: it must not be written to.
         found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
         if key is not None:
             if len(_small) >= KEPT:
@@ -210,7 +210,7 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
 
 
 def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:
-    """A copy on the same device."""
+    """Return a copy on the same device."""
     fresh = empty(source.device, source.nbytes, made_by)
     if source.nbytes:
         source.driver.copy(fresh.ptr, source.ptr, source.nbytes)
@@ -218,12 +218,12 @@ def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:
 
 
 def adopt(device: Device, array: Any, foreign: bool = False, made_by: str = "") -> DeviceBuffer:
-    """A buffer over a C-contiguous array of the driver's library; `foreign` says that its
-    memory may be visible elsewhere."""
+    """Return a buffer over a C-contiguous array of the driver's library; `foreign`: other code may
+    see its memory."""
     memory = driver_of(device).adopt(array)
     return DeviceBuffer(device, memory.ptr, array.nbytes, memory, not foreign, made_by)
 
 
 def live_bytes(device: Device) -> int:
-    """Bytes of the buffers of a device that are alive."""
+    """Return the bytes of the live buffers of a device."""
     return sum([nbytes for where, nbytes, _ in list(_live.values()) if where == device])

@@ -1,8 +1,8 @@
-"""What accnp asks of a GPU: `Driver`, and where drivers come from.
+"""The interface to a GPU (`Driver`), and the drivers of this machine.
 
-In: nothing but the machine. Out: one driver for each GPU, or a text that says what is missing.
-The one that ships is `cupy_driver.py`, loaded when a GPU is first asked for. `install` puts others
-in its place: the tests have one over NumPy's memory and an interpreter of PTX.
+Out: one driver for each GPU, or an error that says what is missing. accnp ships `cupy_driver.py`,
+which is imported when a GPU is first used. `install` replaces it: the tests use a driver over
+NumPy's memory and an interpreter of PTX.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = [
     "Missing", "NotCaptured", "Solver", "drivers", "explain", "install", "prototype",
 ]  # fmt: skip
 
-LITTLE = 48 << 10  # bytes of shared memory that a block of CUDA gets without asking for more
+LITTLE = 48 << 10  # bytes of shared memory of a block, unless a kernel requests more
 
-BLAS, SOLVER = 1 << 20, 1 << 21  # tell errors of cuBLAS and cuSOLVER from those of CUDA
-# The arguments of functions in C that machine code calls, as the headers of CUDA 12 have them: i is
-# an int (an enumeration, too), w a word of 64 bits (a handle, an address, a long long). What they
-# return is an int. A letter for the type, S, D, C or Z, stands in the place of the question mark.
+BLAS, SOLVER = 1 << 20, 1 << 21  # bits that mark error codes of cuBLAS and of cuSOLVER
+# The arguments of C functions that machine code calls, as in the headers of CUDA 12: i is an int or
+# an enumeration, w a word of 64 bits (a handle, an address, a long long). The functions return an
+# int. The question mark stands for the letter of a type: S, D, C or Z.
 CALLS = {
     "cublasGemmStridedBatchedEx": "wiiiiiwwiiwwiiwwwiiwiii",
     "cublas?trsm_v2": "wiiiiiiwwiwi",
@@ -39,12 +39,12 @@ CALLS = {
     "cusolverDn?getrf": "wiiwiwww",
     "cusolverDn?getrs": "wiiiwiwwiw",
 }
-# The same of those that say how many elements of memory a factorisation needs.
+# The same for the functions that return the workspace of a factorization, in elements.
 ROOMS = {"cusolverDn?potrf": "wiiwiw", "cusolverDn?getrf": "wiiwiw"}
 
 
 def prototype(kinds: str) -> Any:
-    """The type of such a function."""
+    """Return the ctypes type of a function with such arguments."""
     types = [ctypes.c_int if k == "i" else ctypes.c_int64 for k in kinds]
     return ctypes.CFUNCTYPE(ctypes.c_int, *types)
 
@@ -53,37 +53,37 @@ GEMM = prototype(CALLS["cublasGemmStridedBatchedEx"])
 
 
 class Missing(RuntimeError):
-    """There is no GPU to work with; the text says what is missing, and what to do."""
+    """No GPU can be used; the message says what is missing, and what to do."""
 
 
 class NotCaptured(RuntimeError):
-    """What was asked for cannot be a CUDA graph; the text says why."""
+    """The work cannot be captured as a CUDA graph; the message says why."""
 
 
-# CUDA's errors after which it gives a process no GPU any more: an address that is not there, an
-# instruction, a limit of time, an assertion, memory that is broken.
+# Errors of CUDA after which a process cannot use GPUs any more: an illegal address, an illegal
+# instruction, a timeout, an assertion, a memory error.
 LOST = frozenset((214, 700, 702, 710, 714, 715, 716, 717, 718, 719))
 _LOST = (
-    "a kernel that was given to the GPU before has failed, perhaps long ago, and CUDA gives this "
-    "process no GPU any more: start it again; with CUDA_LAUNCH_BLOCKING=1 in the environment the "
-    "error comes from the call that launches the kernel"
+    "a kernel that was launched earlier has failed, and this process cannot use the GPU any more: "
+    "restart it; with CUDA_LAUNCH_BLOCKING=1 in the environment, the error is raised by the call "
+    "that launches the kernel"
 )
 
 
 def explain(error: BaseException) -> None:
-    """Say what such an error means, once."""
+    """Add a note to such an error, once."""
     lost = getattr(error, "status", None) in LOST
     if lost and _LOST not in getattr(error, "__notes__", ()):
         error.add_note(_LOST)
 
 
 class Graph(Protocol):
-    """Work that was captured, to be launched as often as one likes; with the last reference to it
-    goes the memory that the work took for itself.
+    """Captured work, which can be launched any number of times. The memory that it allocated is
+    freed with the last reference to the graph.
 
     Attributes:
-        handle: by what number `cuGraphLaunch` knows it.
-        value: what the work returned: arrays that each launch fills.
+        handle: its handle for `cuGraphLaunch`.
+        value: the return value of the work: arrays that each launch fills.
     """
 
     handle: int
@@ -91,7 +91,7 @@ class Graph(Protocol):
 
 
 class Entries(NamedTuple):
-    """Addresses of functions in C with the arguments of those of CUDA: `cuLaunchKernel`,
+    """Addresses of C functions with the arguments of these functions of CUDA: `cuLaunchKernel`,
     `cuMemcpyDtoDAsync_v2`, `cuMemcpyDtoHAsync_v2`, `cuStreamSynchronize`, `cuGraphLaunch`,
     `cuEventRecord`, `cuEventSynchronize`."""
 
@@ -108,16 +108,16 @@ class Solver(Protocol):
     """Functions of cuBLAS and cuSOLVER for factorizations and systems, on the device's stream."""
 
     def function(self, name: str, letter: str) -> tuple[int, int, int]:
-        """The address of one of `CALLS` for a type, its handle, and the bit of its errors."""
+        """Return the address of one of `CALLS` for a type, its handle, and its error bit."""
         ...
 
     def room(self, name: str, letter: str, first: int, second: int) -> int:
-        """How many elements of memory one of `ROOMS` needs: its two integers are given."""
+        """Return the workspace in elements from one of `ROOMS`, given its two integers."""
         ...
 
 
 class Memory(Protocol):
-    """Memory of a device, given back when the last reference to it dies."""
+    """Memory of a device, which is freed with the last reference to it."""
 
     @property
     def ptr(self) -> int:
@@ -126,15 +126,15 @@ class Memory(Protocol):
 
 
 class Driver(Protocol):
-    """One GPU. All that is asked of it happens in order, as on one stream, and returns at once
-    but where it is said to wait; failures of what ran before are raised there as RuntimeError.
+    """One GPU. Its work is done in order, as on one stream, and its methods return at once, except
+    those that are documented to wait. These raise failures of earlier work as RuntimeError.
 
     Attributes:
         kind: the name of the hardware.
         cc: its compute capability.
-        wave: how many blocks of 256 threads it holds at a time.
-        stream: the number by which other libraries know the stream; 0 if there is none.
-        xp: the array library of library calls (CuPy), which works on the same stream.
+        wave: the number of blocks of 256 threads that it runs at a time.
+        stream: the handle of the stream for other libraries; 0 if there is none.
+        xp: the array library for library calls (CuPy), which uses the same stream.
     """
 
     kind: str
@@ -144,17 +144,17 @@ class Driver(Protocol):
     xp: Any
 
     def alloc(self, nbytes: int) -> Memory:
-        """Memory with unspecified contents; MemoryError where there is not enough."""
+        """Return memory with unspecified contents; raises MemoryError if there is not enough."""
         ...
 
     def upload(self, array: np.ndarray) -> Memory:
-        """Memory with the values of a C-contiguous array, which may change as soon as this
-        returns; MemoryError likewise."""
+        """Return memory with the values of a C-contiguous array, which may be changed when this
+        returns; raises MemoryError if there is not enough."""
         ...
 
     def copy_out(self, memory: Memory, offset: int, array: np.ndarray, after: Any = None) -> None:
-        """Fill a C-contiguous array from memory, from a byte on; waits for a mark, or for
-        everything, and for the copy."""
+        """Fill a C-contiguous array from memory, from an offset in bytes on. Waits for an event, or
+        for all earlier work, and for the copy."""
         ...
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
@@ -162,7 +162,7 @@ class Driver(Protocol):
         ...
 
     def load(self, ptx: str, name: str) -> Any:
-        """The function of that name in a PTX text."""
+        """Return a function of a PTX text."""
         ...
 
     def launch(
@@ -173,62 +173,62 @@ class Driver(Protocol):
         arguments: Sequence[int],
         shared: int = 0,
     ) -> None:
-        """Run a function; its arguments are words of 64 bits: addresses and integers. A number of
-        blocks may be another one; with up to three numbers the grid is just that."""
+        """Launch a function with words of 64 bits as arguments: addresses and integers. A single
+        number of blocks may be adjusted; a sequence of up to three numbers is the exact grid."""
         ...
 
     def entries(self) -> Entries:
-        """The functions in C by which machine code launches and copies on the stream."""
+        """Return the C functions with which machine code launches and copies on the stream."""
         ...
 
     def blas(self) -> tuple[int, int]:
-        """The address of `cublasGemmStridedBatchedEx`, and a handle that works on the stream; zeros
-        where they are not available. What it returns, with the bit of `BLAS` set, is a code."""
+        """Return the address of `cublasGemmStridedBatchedEx` and a handle on the stream; zeros if
+        they are not available. Its return value with the bit `BLAS` is a code for `failure`."""
         ...
 
     def solver(self) -> Solver | None:
-        """Those for factorizations and systems; None where they are not available."""
+        """Return the functions for factorizations and systems; None if they are not available."""
         ...
 
     def flag(self) -> tuple[int, int, Any]:
-        """The address of a word on the host that copies of the GPU reach while the host goes on,
-        the number of an event, and what keeps both."""
+        """Return the address of a word on the host to which the GPU copies asynchronously, the
+        handle of an event, and an object that keeps both."""
         ...
 
     def handle(self, function: Any) -> int:
-        """By what number these know a loaded function."""
+        """Return the handle of a loaded function for the functions of `entries`."""
         ...
 
     def enter(self) -> None:
-        """Let this thread call them."""
+        """Prepare this thread to call the functions of `entries`."""
         ...
 
     def failure(self, code: int) -> Exception:
-        """The error of a number that they returned."""
+        """Return the exception for an error code of these functions."""
         ...
 
     def facts(self, function: Any) -> dict[str, int]:
-        """What is known of a loaded function: registers, bytes of local and shared memory."""
+        """Return the registers and the bytes of local and shared memory of a loaded function."""
         ...
 
     def event(self, timed: bool = False) -> Any:
-        """A mark behind everything asked for so far; `timed` if it shall know when it is passed."""
+        """Record an event after all work so far; with `timed`, it has a time for `elapsed`."""
         ...
 
     def elapsed(self, begin: Any, end: Any) -> float:
-        """Seconds between two such marks, once both are passed."""
+        """Return the seconds between two timed events that have occurred."""
         ...
 
     def done(self, event: Any) -> bool:
-        """Whether everything before a mark has run."""
+        """Return whether all work before an event is done."""
         ...
 
     def wait(self, event: Any) -> None:
-        """Wait until everything before a mark has run."""
+        """Wait until all work before an event is done."""
         ...
 
     def synchronize(self) -> None:
-        """Wait for everything."""
+        """Wait for all work."""
         ...
 
     def free_all(self) -> None:
@@ -236,31 +236,31 @@ class Driver(Protocol):
         ...
 
     def stats(self) -> dict[str, int]:
-        """Bytes: `used` by arrays, `kept` in the pool for reuse, `free` and `total` of the GPU."""
+        """Return bytes: `used` by arrays, `kept` for reuse, `free` and `total` of the GPU."""
         ...
 
     def knows(self, dtype: np.dtype) -> bool:
-        """Whether arrays of `xp` can be of a type."""
+        """Return whether arrays of `xp` can have a dtype."""
         ...
 
     def array(self, memory: Memory, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
-        """An array of `xp` over memory, which it keeps alive; strides in bytes, or None."""
+        """Return an array of `xp` over memory, which it keeps alive; strides in bytes, or None."""
         ...
 
     def adopt(self, array: Any) -> Memory:
-        """The memory of a C-contiguous array of `xp`, which it keeps alive."""
+        """Return the memory of a C-contiguous array of `xp`, which it keeps alive."""
         ...
 
     def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
-        """Call a function of `xp`'s arrays in its turn."""
+        """Call a function of arrays of `xp` on the stream."""
         ...
 
     def capture(self, work: Callable[[], Any]) -> Graph:
-        """Calls of functions of `xp` and launches as a graph. The work is done twice: once as it
-        is, for what first calls load and allocate, and once to be captured.
+        """Capture calls of functions of `xp` and launches as a graph. The work is done twice: once
+        normally, because first calls load and allocate, and once to be captured.
 
         Raises:
-            NotCaptured: it looks at values, or waits, or calls what cannot be captured.
+            NotCaptured: the work reads values, waits, or calls a function that cannot be captured.
         """
         ...
 
@@ -273,15 +273,15 @@ _provider: Provider | None = None
 
 
 def install(provider: Provider | None) -> None:
-    """Let drivers come from a function, or again from CuPy (None). Devices that were there before
-    are forgotten; arrays on them must be gone."""
+    """Get drivers from a function, or from CuPy again (None). Earlier devices become invalid; no
+    array may be on them."""
     global _found, _provider
     with _lock:
         _provider, _found = provider, None
 
 
 def drivers() -> tuple[Driver, ...]:
-    """One driver for each GPU; it is looked for once.
+    """Return one driver for each GPU; the first call finds them.
 
     Raises:
         Missing: no GPU can be used.

@@ -144,7 +144,7 @@ def test_products_are_tried_before_machine_code_makes_them(cuda, monkeypatch):
     assert blas.handles == [[5, COMPUTE]]  # the handle is our own: its stream stays
 
 
-@pytest.mark.parametrize(("wrong", "why"), [(1, "came out wrong"), (15, "got status 15")])
+@pytest.mark.parametrize(("wrong", "why"), [(1, "is wrong"), (15, "got status 15")])
 def test_where_the_trial_fails_products_are_cupys_calls(cuda, monkeypatch, wrong, why):
     Blas(cuda, monkeypatch, wrong)
     with pytest.warns(UserWarning, match=why):
@@ -224,7 +224,7 @@ def test_no_memory_while_capturing(cuda):
 def test_libraries_are_found_where_they_are_loaded():
     path = os.path.realpath(_multiarray.__file__)  # some library that this process has loaded
     assert cupy_driver._mapped(os.path.basename(path)[:12]) == path
-    with pytest.raises(OSError, match="no-such is not among"):
+    with pytest.raises(OSError, match="no-such is not loaded"):
         cupy_driver._mapped("no-such")
 
 

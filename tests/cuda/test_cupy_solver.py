@@ -114,7 +114,7 @@ def test_plans_of_several_threads_ask_one_after_the_other(cuda, monkeypatch):
 @pytest.mark.parametrize("status", [0, 7])
 def test_where_one_fails_they_are_cupys_calls(cuda, monkeypatch, name, status):
     Solvers(cuda, monkeypatch, name, status)
-    why = "got status 7; set ACCNP_GPU_PRODUCTS=cupy" if status else "came out wrong"
+    why = "got status 7; set ACCNP_GPU_PRODUCTS=cupy" if status else "is wrong"
     with pytest.warns(UserWarning, match=why):
         assert cuda.driver.solver() is None
     assert cuda.driver.solver() is None  # without another warning

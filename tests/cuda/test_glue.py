@@ -53,8 +53,8 @@ def test_places_are_looked_for_while_there_is_a_gpu():
     ("before", "text"),
     [
         ("sys.modules['cupy'] = None", "CuPy cannot be imported .*pip install 'accnp.cuda.'"),
-        ("fault.status = 35", "NVIDIA's driver is not, or is older"),
-        ("fault.status = 100", "no GPU is visible; see what nvidia-smi"),
+        ("fault.status = 35", "NVIDIA's driver is missing or older"),
+        ("fault.status = 100", "no GPU is visible; check nvidia-smi"),
         ("fault.status = 3", "CUDA does not start .*nvidia-smi"),
     ],
 )
