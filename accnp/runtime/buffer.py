@@ -1,7 +1,8 @@
-"""The buffer pool: sizes and NumPy arrays come in, `Buffer`s (64-byte aligned memory) go out.
+"""The buffer pool.
 
-A block goes back to the pool when the last reference to its Buffer dies. A NumPy view made by
-`Buffer.view` holds the Buffer, so memory that is still visible is never reused.
+In: sizes, NumPy arrays, and arrays of other libraries. Out: `Buffer`s, memory that is aligned to 64
+bytes. Freed blocks are returned to the pool, keyed by size class, when the last reference to their
+Buffer dies. A NumPy view made by `Buffer.view` holds the Buffer, so visible memory is not reused.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from accnp._native import Blocks, BufferBase, Pool, install_buffers
 from accnp.forks import renewed
 
 ALIGN = 64
-SMALL = 4096  # up to here blocks are cut from slabs and have power-of-two sizes
+SMALL = 4096  # bytes up to which blocks are cut from slabs and have power-of-two sizes
 _SLAB = 1 << 18
 _HUGE = 1 << 21  # the size of a huge page
 
-Memory = tuple[int, Any]  # address and what keeps it mapped (None for slab pieces)
+Memory = tuple[int, Any]  # address, and the object that owns the memory (None for slab pieces)
 
 
 def _default_limit() -> int:
@@ -46,7 +47,7 @@ def _default_limit() -> int:
 
 
 class _Pool(Pool):
-    """Free blocks by size, and where new ones come from."""
+    """Free blocks by size class, and the allocation of new ones."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -56,7 +57,7 @@ class _Pool(Pool):
         self.allocated_bytes = 0
 
     def _allocate(self, blocks: Blocks | None, nbytes: int) -> Buffer:
-        """A buffer over a block from the system; small ones are cut from a slab, whose rest goes
+        """Return a buffer over a new block. Small blocks are cut from a slab, whose other pieces go
         to the pool."""
         if blocks is None:
             raise MemoryError(_too_large(nbytes))
@@ -65,7 +66,7 @@ class _Pool(Pool):
             slab = np.empty(_SLAB + ALIGN, np.uint8)
             first = -(-slab.ctypes.data // ALIGN) * ALIGN
             with self.lock:
-                self.slabs.append(slab)  # they stay: their pieces only move in and out of the pool
+                self.slabs.append(slab)  # slabs are never freed: their pieces return to the pool
                 self.allocations += 1
                 self.allocated_bytes += _SLAB
             blocks.fill(first + size, first + _SLAB)
@@ -97,26 +98,26 @@ def _exporter(size: int) -> type[ctypes.Array]:
 
 
 class Buffer(BufferBase):
-    """Memory of a known size; `ptr` is its address. Make one by the functions of this module."""
+    """Memory of a known size; `ptr` is its address. The functions of this module make buffers."""
 
     __slots__ = ()
 
     @property
     def pooled(self) -> bool:
-        """Whether the memory belongs to the pool alone."""
+        """Whether the memory belongs to the pool."""
         return self.size_class != 0
 
     def done(self) -> bool:
-        """Whether the values are there: always, in the memory of the host."""
+        """Return whether the values are computed: always true in the memory of the host."""
         return True
 
     def wait(self) -> None:
-        """Wait until the values are there."""
+        """Wait until the values are computed."""
 
     def view(
         self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
     ) -> np.ndarray:
-        """A C-contiguous NumPy array over this memory; it keeps the Buffer alive."""
+        """Return a C-contiguous NumPy array over this memory; it keeps the Buffer alive."""
         size = self.size_class
         if size:
             exporter: Any = _exporter(size).from_address(self.ptr)
@@ -147,12 +148,12 @@ blocks = _pool.blocks
 def _too_large(asked: int) -> str:
     return (
         f"empty: not enough memory for an array; got a request of {asked} bytes "
-        f"({asked / 2**30:.3g} GiB); use a smaller shape or dtype, or work in pieces"
+        f"({asked / 2**30:.3g} GiB); use a smaller shape or dtype, or process the data in parts"
     )
 
 
-# The default is memory that a forked child shares, and writes its results into; it has no huge
-# pages either.
+# By default, mmap makes memory that a forked child shares, so that it would write into arrays of
+# its parent; such memory has no huge pages either.
 _OWN: dict[str, int] = (
     {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 )
@@ -170,33 +171,33 @@ def _map(size: int) -> Memory:
         ptr = -(-ptr // _HUGE) * _HUGE
         advice = getattr(mmap, "MADV_HUGEPAGE", None)
         if advice is not None:
-            # Without huge pages only the first touch is slower.
+            # Without huge pages, only the first access is slower.
             with contextlib.suppress(OSError):
                 mapped.madvise(advice)
     return ptr, keep
 
 
-# NumPy's C interface has the address of an array's elements after the object's head; the attribute
-# `ctypes.data` takes 1.3 us, more than all the rest of `wrap` or `copy_in`.
+# In NumPy's C interface, the address of an array's elements follows the object's head. The
+# attribute `ctypes.data` takes 1.3 us, more than the rest of `wrap` or `copy_in`.
 _HEAD = object.__basicsize__
 _word_at = ctypes.c_size_t.from_address
 
 
 def wrap(array: np.ndarray) -> Buffer:
-    """A Buffer over the memory of a C-contiguous array, which it keeps alive; no copy."""
+    """Return a Buffer over the memory of a C-contiguous array, which it keeps alive; no copy."""
     if not array.flags.c_contiguous:
         raise ValueError(
             f"wrap: the array must be C-contiguous; got strides {array.strides} for shape "
             f"{array.shape}; use copy_in"
         )
-    # Dtypes of ml_dtypes do not export the buffer protocol; bytes always do. Their kind is no sign:
-    # float8_e5m2 is of kind "f".
+    # Dtypes of ml_dtypes do not support the buffer protocol, but bytes do. The kind does not
+    # identify these dtypes: float8_e5m2 is of kind "f".
     data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
     return Buffer(_word_at(id(array) + _HEAD).value, array.nbytes, data)
 
 
 def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
-    """Buffers over the rows of a C-contiguous array without empty rows, as `wrap` makes one."""
+    """Yield Buffers over the rows of a C-contiguous array without empty rows, as `wrap` does."""
     nbytes = array.nbytes // len(array)
     data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
     begin = array.ctypes.data
@@ -205,10 +206,10 @@ def wrap_rows(array: np.ndarray) -> Iterator[Buffer]:
 
 
 def copy_in(array: np.ndarray) -> Buffer:
-    """A Buffer with a C-contiguous copy of an array, or of a NumPy scalar."""
+    """Return a Buffer with a C-contiguous copy of an array, or of a NumPy scalar."""
     nbytes = array.nbytes
     buffer = empty(nbytes)
-    # 0.6 instead of 2.2 us. Scalars are contiguous, but have no address at this place.
+    # 0.6 instead of 2.2 us. Scalars are contiguous, but do not have an address at this place.
     if type(array) is np.ndarray and array.flags.c_contiguous:
         ctypes.memmove(buffer.ptr, _word_at(id(array) + _HEAD).value, nbytes)
     else:
@@ -233,7 +234,7 @@ _scalar_types = {np.dtype(code): kind for code, kind in _CTYPES.items()}
 
 
 def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
-    """A Buffer of one element; Python integers wrap round as in C."""
+    """Return a Buffer of one element; Python integers wrap around as in C."""
     buffer = empty(dtype.itemsize)
     kind = _scalar_types.get(dtype)
     if kind is None:
@@ -243,8 +244,8 @@ def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
     return buffer
 
 
-# Types that DLPack has and NumPy's exchange does not: they travel as unsigned integers of their
-# width, and the code of the type is written into the tensor's head.
+# Types that DLPack has but NumPy's DLPack does not: they are exported as unsigned integers of their
+# width, and the code of the type is then written into the tensor's head.
 _CODES = {
     "bfloat16": 4,
     "float8_e3m4": 7,
@@ -259,11 +260,11 @@ _CODES = {
 _NAMES = {code: name for name, code in _CODES.items()}
 _UINT = 1
 _CODE_AT = 20  # in DLTensor: after the address, the device and the number of axes
-_HEADS = {b"dltensor": 0, b"dltensor_versioned": 32}  # what stands in front of DLTensor
+_HEADS = {b"dltensor": 0, b"dltensor_versioned": 32}  # bytes before DLTensor
 
 
 def _type_code(capsule: Any) -> ctypes.c_uint8 | None:
-    """The place of the type code in a DLPack capsule."""
+    """Return the place of the type code in a DLPack capsule."""
     api = ctypes.pythonapi
     valid, get = api.PyCapsule_IsValid, api.PyCapsule_GetPointer
     valid.argtypes = get.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -275,8 +276,8 @@ def _type_code(capsule: Any) -> ctypes.c_uint8 | None:
 
 
 def to_dlpack(array: Any, name: str = "", **kwargs: Any) -> Any:
-    """A DLPack capsule of an array of any dtype that DLPack knows; `name` says which one unsigned
-    integers stand for."""
+    """Return a DLPack capsule of an array of any dtype that DLPack supports. If the array contains
+    unsigned integers in place of another dtype, `name` is that dtype."""
     code = _CODES.get(name or array.dtype.name)
     if code is None:
         return array.__dlpack__(**kwargs)
@@ -288,11 +289,11 @@ def to_dlpack(array: Any, name: str = "", **kwargs: Any) -> Any:
 
 
 class Plain:
-    """A producer of DLPack capsules whose types NumPy knows."""
+    """A producer of DLPack capsules with dtypes that NumPy supports."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
-        self.name = ""  # the dtype that its unsigned integers stand for
+        self.name = ""  # the dtype that the unsigned integers replace
 
     def __dlpack_device__(self) -> Any:
         return self.source.__dlpack_device__()
@@ -307,7 +308,7 @@ class Plain:
 
 
 def from_dlpack(x: Any) -> np.ndarray:
-    """A view of another library's array."""
+    """Return a view of another library's array."""
     plain = Plain(x)
     value = np.from_dlpack(plain)
     if not plain.name:
@@ -316,14 +317,14 @@ def from_dlpack(x: Any) -> np.ndarray:
 
 
 def small_type(name: str) -> np.dtype:
-    """A dtype of ml_dtypes."""
-    import ml_dtypes  # loaded already; the pool itself needs none of it
+    """Return a dtype of ml_dtypes."""
+    import ml_dtypes  # loaded already; the pool itself does not need it
 
     return np.dtype(getattr(ml_dtypes, name))
 
 
 def pool_stats() -> dict[str, int]:
-    """Blocks taken from the system, reuses, and the bytes that are live, kept and allowed."""
+    """Return the numbers of allocations and reuses, and the bytes in use, kept, and allowed."""
     with _pool.lock:
         kept = _pool.kept
         return {
@@ -336,7 +337,7 @@ def pool_stats() -> dict[str, int]:
 
 
 def trim() -> int:
-    """Give free blocks back to the system (slab pieces stay); returns their bytes."""
+    """Free the unused blocks of the pool, except pieces of slabs; returns their bytes."""
     freed = sum([blocks.clear() for blocks in _pool.sizes() if blocks.size > SMALL])
     with _pool.lock:
         _pool.allocated_bytes -= freed

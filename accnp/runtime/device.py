@@ -1,8 +1,9 @@
-"""Devices: a platform name comes in, `Device` objects go out.
+"""The devices of this process, by platform.
 
-The CPU is one device, or several that share its memory and its cores (`num_cpu_devices`), on which
-programs for many devices can be tried. GPUs are looked for when a program asks for them, by name or
-as the default (`config.default_device`, `config.platforms`).
+In: the name of a platform. Out: `Device` objects. The CPU is one device, or several that share its
+memory and its cores (`num_cpu_devices`), to try programs for many devices. GPUs are looked up when
+a program first selects them, by name or as the default (`config.default_device`,
+`config.platforms`).
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ class Device:
 
     @property
     def compute_capability(self) -> str:
-        """Of a GPU: "9.0", say."""
+        """The compute capability of a GPU, such as "9.0"."""
         if self.platform == "cpu":
-            raise AttributeError(f"Device.compute_capability: {self} is no GPU")
+            raise AttributeError(f"Device.compute_capability: {self} is not a GPU")
         buffers = importlib.import_module("accnp.runtime.device_buffer")
         return ".".join(map(str, buffers.driver_of(self).cc))
 
@@ -111,13 +112,13 @@ _GPU, _OTHERS = ("gpu", "cuda"), ("rocm", "tpu", "metal")
 _made: dict[str, tuple[Device, ...]] = {}
 _gpus: tuple[Any, tuple[Device, ...]] = (None, ())  # the drivers, and their devices
 _lock = renewed(threading.Lock())
-# Whether a GPU may be in use: one was found, or is asked for as the default. Until then nothing
-# looks for places.
+# Whether a GPU may be in use: one was found, or is selected as the default. If not, the devices of
+# arrays are not checked.
 reach = False
 
 
 def _platforms() -> dict[str, tuple[Device, ...]]:
-    """The devices by platform; how many there are is settled by the first look."""
+    """Return the devices by platform; the first call fixes their number."""
     if not _made:
         with _lock:
             if not _made:
@@ -135,7 +136,7 @@ def _check_count(count: int) -> None:
 
 
 def _settled(count: int) -> None:
-    """Refuse another number of devices once they are made."""
+    """Reject a change of the number of devices after they have been made."""
     _check_count(count)
     if _made and max(count, 1) != len(_made["cpu"]):
         raise RuntimeError(
@@ -166,10 +167,10 @@ def _all(function: str, backend: str | None) -> tuple[Device, ...]:
 
 
 def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
-    """The GPUs. They are looked for with the first call.
+    """Return the GPUs, which the first call looks up.
 
     Raises:
-        RuntimeError: there is none, or what it takes to use one is missing.
+        RuntimeError: there is no GPU, or software to use it is missing.
     """
     global _gpus, reach
     source = importlib.import_module("accnp.runtime.driver")
@@ -187,7 +188,7 @@ def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
 
 
 def default_device() -> Device:
-    """The device of arrays that were put on none."""
+    """Return the device of arrays that were not put on a device explicitly."""
     chosen = config.default_device
     if chosen is None or isinstance(chosen, str):
         return _all("default_device", chosen)[0]
@@ -195,14 +196,14 @@ def default_device() -> Device:
 
 
 def default_cpu(devices: Any) -> Device:
-    """The CPU among these devices (of an aval), or the default one if they are None."""
+    """Return the CPU among these devices (of an aval), or the default one if they are None."""
     where = default_device() if devices is None else devices[0]
     return where if where.platform == "cpu" else _platforms()["cpu"][0]
 
 
 def place(devices: Any) -> Device | None:
-    """The GPU among these devices (of an aval), or the default one if they are None; None for the
-    CPU."""
+    """Return the GPU among these devices (of an aval), or the default device if they are None; None
+    for the CPU."""
     where = default_device() if devices is None else devices[0]
     return None if where.platform == "cpu" else where
 
@@ -384,14 +385,14 @@ def _named() -> str:
 
 
 def _refresh() -> None:
-    """See whether a GPU was found, or is asked for."""
+    """Update `reach`: whether a GPU was found, or is selected."""
     global reach
     named = [*config.anywhere("platforms"), *config.anywhere("platform_name")]
     named += config.anywhere("default_device")
     asked = [x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"]
     if not _gpus[1]:
         reach = bool(asked)
-    if _gpus[1]:  # perhaps found meanwhile, by another thread
+    if _gpus[1]:  # another thread may have found GPUs meanwhile
         reach = True
 
 

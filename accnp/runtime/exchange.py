@@ -1,8 +1,9 @@
-"""Arrays on GPUs, handed to other libraries and taken from them, without a copy.
+"""Share arrays on GPUs with other libraries, without copies.
 
-In: a `DeviceBuffer` and what it holds, or an array of CuPy's, PyTorch's... Out: DLPack capsules and
-`__cuda_array_interface__`, or buffers over their memory. Both say on which stream the values are
-made, so that the other side waits on its own stream for ours; the host waits for nothing.
+In: a `DeviceBuffer` with a shape and a dtype, or an array of CuPy, PyTorch, or another library.
+Out: DLPack capsules and `__cuda_array_interface__`, or buffers over the memory of the array. Both
+protocols name the stream that computes the values, so that the consumer's stream waits for it; the
+host does not wait.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from accnp.runtime.device_buffer import DeviceBuffer, adopt, driver_of
 
 __all__ = ["cuda_array_interface", "from_other", "on_gpu", "to_dlpack"]
 
-CUDA, MANAGED = 2, 13  # DLPack's kinds of memory
+CUDA, MANAGED = 2, 13  # device types of DLPack
 
 
-# Buffers whose addresses others were told, by the ids of the arrays whose they are. Who took one
-# keeps the array, which may be donated meanwhile.
+# Buffers whose addresses were exported, by the ids of their arrays. A consumer holds the array, but
+# the array may be donated meanwhile.
 _told: dict[int, tuple[weakref.ref, DeviceBuffer]] = {}
 
 
 def cuda_array_interface(
     array: Any, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype
 ) -> dict[str, Any]:
-    """What `__cuda_array_interface__` (version 3) says of an array's buffer, which then lives as
-    long as the array and is never overwritten.
+    """Return `__cuda_array_interface__` (version 3) of an array's buffer. The buffer then lives as
+    long as the array, and is never overwritten.
 
     Raises:
-        TypeError: the protocol has no name for the type.
+        TypeError: the protocol does not have the dtype.
     """
     if dtype.kind == "V" or dtype.isbuiltin != 1:
         raise TypeError(
-            f"__cuda_array_interface__: the protocol has no such type; got {dtype.name}; "
-            "hand it over by DLPack"
+            f"__cuda_array_interface__: the protocol does not have this dtype; got {dtype.name}; "
+            "use DLPack"
         )
     key = id(array)
     if key not in _told:
@@ -56,7 +57,7 @@ def cuda_array_interface(
 def to_dlpack(
     buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype, stream: Any, **kwargs: Any
 ) -> Any:
-    """A DLPack capsule; `stream` is where the other side will work."""
+    """Return a DLPack capsule; `stream` is the stream of the consumer."""
     name = dtype.name if dtype.isbuiltin != 1 else ""
     plain = np.dtype(f"u{dtype.itemsize}") if name else dtype
     array = buffer.array(shape, plain)
@@ -66,25 +67,25 @@ def to_dlpack(
 
 
 def on_gpu(x: Any) -> bool:
-    """Whether another library's array lies on a GPU."""
+    """Return whether another library's array is on a GPU."""
     if hasattr(x, "__cuda_array_interface__"):
         return True
     return hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in (CUDA, MANAGED)
 
 
 def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[int, ...], np.dtype]:
-    """A buffer over another library's array, its shape and its dtype; a copy where `copy` asks for
-    one, or where the elements do not lie in order.
+    """Return a buffer over another library's array, its shape and its dtype. The buffer is a copy
+    if `copy` is True or the array is not C-contiguous.
 
     Raises:
-        BufferError: `copy` is False and they do not.
+        BufferError: `copy` is False and the array is not C-contiguous.
     """
     if hasattr(x, "__dlpack_device__"):
         number = int(x.__dlpack_device__()[1])
         device = devices("gpu")[number]
         name, array = driver_of(device).call(lambda: _through_dlpack(device, x))
     else:
-        # The interface has no number; the array library finds it by the address.
+        # The interface does not name the device; the array library finds it by the address.
         first = devices("gpu")[0]
         name, array = "", driver_of(first).call(lambda: driver_of(first).xp.asarray(x))
         device = devices("gpu")[int(getattr(array.device, "id", 0))]
@@ -92,8 +93,8 @@ def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[in
     if copy or not array.flags.c_contiguous:
         if copy is False:
             raise BufferError(
-                "from_dlpack: the elements must lie in order to be shared; got strides "
-                f"{array.strides} for shape {array.shape}; let them be copied"
+                "from_dlpack: the array must be C-contiguous to be shared; got strides "
+                f"{array.strides} for shape {array.shape}; pass copy=None or copy=True"
             )
         mine = driver_of(device).call(lambda: array.copy(order="C"))
     dtype = np.dtype(mine.dtype)
@@ -104,7 +105,7 @@ def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[in
 
 
 def _through_dlpack(device: Device, x: Any) -> tuple[str, Any]:
-    """The array library's view of it, and the name of the type that its integers stand for."""
+    """Return the array library's view, and the name of the dtype that its integers replace."""
     plain = pool.Plain(x)
     array = driver_of(device).xp.from_dlpack(plain)
     return plain.name, array

@@ -1,8 +1,8 @@
-"""Records of jitted calls (`_native/calls.c`) and of pending graphs (`_native/repeats.c`) that were
-seen before, in the words and objects that the extension reads.
+"""Dispatch records of jitted calls (`_native/calls.c`) and of pending graphs (`_native/repeats.c`).
 
-In: for a traced signature what a call does, for a pending graph how it is computed. Out: a
-`Record`. Where anything is not as a record says, Python goes on, which knows all cases.
+In: what a call of a traced signature does, or how a pending graph is computed. Out: a `Record`, in
+the words and objects that the C extension reads. If a later call or graph does not match its
+record, the extension leaves it to Python, which handles all cases.
 """
 
 from __future__ import annotations
@@ -19,60 +19,60 @@ __all__ = ["Call", "Objects", "Repeat", "Table"]
 
 
 class Objects:
-    """Objects that words refer to by number."""
+    """The objects to which words refer by number."""
 
     def __init__(self) -> None:
         self.all: list[Any] = []
 
     def number(self, x: Any) -> int:
-        """The number of an object, which lives as long as the record."""
+        """Return the number of an object, which then lives as long as the record."""
         self.all.append(x)
         return len(self.all) - 1
 
     def numbers(self, xs: Sequence[Any]) -> list[int]:
-        """Those of several."""
+        """Return the numbers of several objects."""
         return [self.number(x) for x in xs]
 
     def triples(self, xs: Sequence[tuple[Any, Any, Any]]) -> list[int]:
-        """Those of dictionaries, names and what these stand for."""
+        """Return the numbers of dictionaries, of names, and of the values of these names."""
         return [self.number(x) for triple in xs for x in triple]
 
     def spaces(self, sizes: Sequence[int]) -> list[int]:
-        """For each buffer to make the free blocks of the pool, and its bytes."""
+        """Return the number of the pool's free blocks, and the bytes, of each buffer to make."""
         return [word for n in sizes for word in (self.number(pool.blocks(n)), n)]
 
 
 @dataclass
 class Table:
-    """How the extension alone computes a call."""
+    """How the extension computes a call without Python."""
 
-    empty: Sequence[Any]  # containers that must be empty for that
-    same: Sequence[tuple[Any, str, Any]]  # names that must stand for an object
+    empty: Sequence[Any]  # containers that must be empty
+    same: Sequence[tuple[Any, str, Any]]  # names that must have these values
     fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
-    result: Sequence[int]  # words: what it is, of buffers without the fixed ones
-    build: Callable[[tuple], Any] | None  # makes the result of that; None: it is that
+    result: Sequence[int]  # words: the result in terms of the buffers, without the fixed ones
+    build: Callable[[tuple], Any] | None  # makes the result from these; None: they are the result
     words: ctypes.Array  # see `engine/table.py`
     mode: int  # see `_native`
-    team: Sequence[int]  # of threads, and helpers; or nothing
+    team: Sequence[int]  # the team of threads and the number of helpers, or empty
 
 
 @dataclass
 class Call:
     """What a call of one signature does."""
 
-    positional: int  # arguments
-    names: Sequence[str]  # of the others, compared by identity
+    positional: int  # number of positional arguments
+    names: Sequence[str]  # of the keyword arguments, compared by identity
     objects: Objects  # of the words below
-    arguments: Sequence[int]  # words: what each must be, see `calls.c`
-    leaves: int  # among them
+    arguments: Sequence[int]  # words: what each argument must be, see `calls.c`
+    leaves: int  # number of array leaves in the arguments
     nodes: Sequence[Any]  # closed over, before the arguments
-    # Containers, and what says whether the record may be used while they are not empty.
+    # Containers, and functions that return whether the record may be used while they are not empty.
     conditions: Sequence[tuple[Any, Callable[[], bool]]]
-    same: Sequence[tuple[Any, str, Any]]  # names that must stand for an object
+    same: Sequence[tuple[Any, str, Any]]  # names that must have these values
     finish: Callable[[tuple], Any]  # leaves (nodes, and Python numbers) to the result
-    table: Table | None  # what computes the result in its place, where it may
-    keeps: Sequence[Any] = field(default=())  # what lives as long
+    table: Table | None  # computes the result instead of `finish`, if allowed
+    keeps: Sequence[Any] = field(default=())  # objects that live as long as the record
 
     def record(self) -> Record:
         """The record that the extension reads."""
@@ -115,12 +115,12 @@ class Call:
 class Repeat:
     """How pending graphs of one structure are computed."""
 
-    # Of each: form, how it is held, uses, inputs; see `repeats.c`.
+    # For each node: form, how it is referenced, uses, inputs; see `repeats.c`.
     nodes: Sequence[tuple[Any, int, int, Sequence[int]]]
     leaves: int
-    fixed: Sequence[int]  # as above, from here on
+    fixed: Sequence[int]  # as in Table, also `sizes`, `empty`, `same`
     sizes: Sequence[int]
-    results: Sequence[tuple[int, int]]  # number of a buffer to make, and of the node it is for
+    results: Sequence[tuple[int, int]]  # number of a buffer to make, and of its node
     depth: int
     table: Any
     empty: Sequence[Any]

@@ -1,10 +1,12 @@
-"""Ordered asynchronous work: functions come in, `Task`s (futures) go out.
+"""Run functions asynchronously, in the order of their submission.
 
-A stream has one worker thread. A thread that waits for a task which has not begun runs the queue
-itself up to that task, so that no time is spent on a thread hand-over (70 us) only to wait.
+In: functions. Out: `Task`s (futures). A stream has one worker thread. A thread that waits for a
+task that has not begun runs the queue itself up to that task, which avoids a hand-over to another
+thread (70 us).
 
-An interrupt (Ctrl-C) may come after any call on the main thread, which may be running tasks of
-others: it is never theirs to keep, and no lock and no task is lost between two lines.
+An interrupt (Ctrl-C) may arrive after any call on the main thread, which may be running tasks that
+other threads submitted. The main thread raises it; tasks never store it, and no lock and no task is
+lost, whichever line it interrupts.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any
 from accnp.config import config, scope
 from accnp.forks import at_fork, renewed
 
-# First: what it does at exit comes after what is done here, which may compile.
+# Imported first: exit handlers run in reverse order, and the handler here may compile.
 from accnp.runtime import blas, helpers
 
 MAX_QUEUED = 64
@@ -31,7 +33,7 @@ MAX_QUEUED_BYTES = 1 << 30
 
 
 class Task:
-    """The result of a submitted function, now or later."""
+    """A future: the result of a submitted function."""
 
     __slots__ = (
         "__weakref__",
@@ -56,17 +58,17 @@ class Task:
         self._nbytes = nbytes
         self._done = False
         self._waiters: list = []
-        self._threads = config.threads  # of who submits it: another thread may run it
+        self._threads = config.threads  # of the submitting thread: another thread may run it
         self._traceback: Any = None
         self.value: Any = None
         self.error: BaseException | None = None
 
     def done(self) -> bool:
-        """Whether the function has ended, well or not."""
+        """Return whether the function has returned or raised."""
         return self._done
 
     def wait(self) -> Any:
-        """The function's result; raises its error, or that of a task it depends on."""
+        """Return the function's result, or raise its error or that of a task it depends on."""
         if not self._done:
             self._stream._reach(self)
         if self.error is not None:
@@ -76,9 +78,9 @@ class Task:
         return self.value
 
     def _run(self) -> None:
-        """Call the function; the thread holds the stream. What interrupts this thread is raised."""
+        """Call the function; the thread holds the stream. An interrupt of this thread is raised."""
         fn, deps = self._fn, self._deps
-        self._fn = None  # what the function holds is let go as soon as it has run
+        self._fn = None  # releases the objects of the function as soon as it has run
         self._deps = ()
         assert fn is not None
         try:
@@ -132,9 +134,9 @@ class Stream:
         _streams.add(self)
 
     def _reset(self) -> None:
-        """Locks and worker of a new process."""
+        """Set the locks and the worker to those of a new process."""
         self._running: Any = threading.RLock()  # held by the thread that runs tasks
-        self._owner = 0  # that thread, while it does
+        self._owner = 0  # that thread, or 0
         self._sleep = allocate_lock()
         self._sleep.acquire()
         self._asleep = False
@@ -147,14 +149,14 @@ class Stream:
         return not self._queue and not self._owner
 
     def submit(self, fn: Callable[[], Any], deps: Sequence[Task] = (), nbytes: int = 0) -> Task:
-        """Queue a function; `nbytes` is memory it holds until it has run.
+        """Queue a function that holds `nbytes` of memory until it has run.
 
-        A full queue makes the caller do its share first, so memory stays bounded.
+        If the queue is full, the caller runs tasks first, so that memory stays bounded.
         """
         task = Task(self, fn, deps, nbytes)
         self._queue.append(task)
         self._bytes += nbytes
-        if helpers.at_work.closed:  # at exit: the worker would stand before LLVM
+        if helpers.at_work.closed:  # at exit, the worker may not enter LLVM
             self._reach(task)
         elif self._worker is None:
             self._start_worker()
@@ -165,7 +167,7 @@ class Stream:
         return task
 
     def synchronize(self) -> None:
-        """Wait for everything submitted so far; raises the first error not raised yet."""
+        """Wait for all tasks submitted so far; raises the first error not raised yet."""
         try:
             last = self._queue[-1]
         except IndexError:
@@ -188,7 +190,7 @@ class Stream:
             self.first_error = None
 
     def _next(self) -> bool:
-        """Run the oldest task; the caller holds `_running`. False when there is none."""
+        """Run the oldest task; the caller holds `_running`. Returns False if there is none."""
         queue = self._queue
         if not queue:
             return False
@@ -205,9 +207,9 @@ class Stream:
         return True
 
     def _reach(self, task: Task) -> None:
-        """Return when the task has run: run the queue up to it, or wait for who is doing so."""
+        """Run the queue up to a task, or wait for the thread that does so."""
         if self._owner == get_ident():
-            # Work that waits for later work of its own stream: run that now.
+            # A task waits for a later task of its own stream: run that now.
             while not task._done and self._next():
                 pass
             if not task._done:
@@ -221,7 +223,7 @@ class Stream:
                     while not task._done and self._next():
                         pass
             finally:
-                # Also where an interrupt came before `mine` was set.
+                # Also if an interrupt arrived before `mine` was set.
                 if self._running._is_owned():
                     self._owner = 0
                     self._running.release()
@@ -229,10 +231,10 @@ class Stream:
                 lock = allocate_lock()
                 lock.acquire()
                 task._waiters.append(lock)
-                # The task may have ended between the look and the append.
+                # The task may have ended between the test and the append.
                 if task._done:
                     return
-                # The worker is woken by every submit, so a thread always carries the queue on.
+                # Every submit wakes the worker, so that some thread always runs the queue.
                 if self._asleep:
                     self._rouse()
                 lock.acquire()
@@ -264,7 +266,7 @@ class Stream:
             self._sleep.release()
 
     def _work(self) -> None:
-        """The worker: run what is queued, then sleep."""
+        """Run queued tasks, then sleep: the loop of the worker thread."""
         blas.serve()
         while True:
             with self._running:
@@ -276,7 +278,7 @@ class Stream:
             if self._queue and not helpers.at_work.closed:
                 continue
             self._asleep = True
-            # A submit before the line above saw a worker awake: look once more.
+            # A submit before the line above has seen an awake worker: check the queue again.
             if self._queue and not helpers.at_work.closed:
                 self._asleep = False
                 self._sleep.acquire(False)
@@ -303,7 +305,7 @@ _default_lock = renewed(threading.Lock())
 
 
 def default_stream() -> Stream:
-    """The stream of the CPU device."""
+    """Return the stream of the CPU device."""
     global _default
     if _default is None:
         with _default_lock:
@@ -313,8 +315,8 @@ def default_stream() -> Stream:
 
 
 def _finish() -> None:
-    """At exit: let queued work end, and ignore its errors, which nothing can handle any more. A
-    program that an interrupt ended does not wait for it."""
+    """Finish queued tasks at exit. Their errors are ignored, because no code can handle them any
+    more. A program that ends by an interrupt does not wait for its tasks."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
         return
     for stream in list(_streams):
@@ -328,7 +330,7 @@ def _finish() -> None:
 
 def _end_by_interrupt() -> None:
     """End the process at once, as an uncaught interrupt does: the interpreter must not shut down
-    while machine code still runs."""
+    while machine code runs."""
     import signal
 
     for file in (sys.stdout, sys.stderr):
@@ -342,7 +344,7 @@ _held: list[Stream] = []
 
 
 def _before_fork() -> None:
-    """A fork between tasks: the child gets whole results and an unbroken queue."""
+    """Let a fork happen between tasks: the child gets complete results and a consistent queue."""
     for stream in list(_streams):
         if stream._owner != get_ident():
             stream._running.acquire()
@@ -359,7 +361,7 @@ def _after_fork_child() -> None:
     for stream in list(_streams):
         inside = stream._owner == get_ident()
         stream._reset()
-        if inside:  # forked by a task, which goes on in the child
+        if inside:  # forked by a task, which continues in the child
             stream._running.acquire()
             stream._owner = get_ident()
         for task in stream._queue:
