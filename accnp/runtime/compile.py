@@ -1,7 +1,8 @@
-"""Kernels: source text and a signature come in, callable machine code (`Kernel`) goes out.
+"""Get machine code for kernels, from this process, the disk, the package or the compiler.
 
-Looked for in the process, then on disk, then compiled. llvmlite is loaded by name when it is first
-needed, and so is Numba, which compiles only functions of users that the front end does not read.
+In: the source of a kernel and its signature, or a kernel of the loop IR. Out: a `Kernel`, which can
+be called. llvmlite is imported by name when it is first needed, and so is Numba, which compiles
+only users' functions that the front end does not accept.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 
 
 class CompileError(RuntimeError):
-    """A kernel's source cannot be compiled; the text holds the source."""
+    """The source of a kernel cannot be compiled; the message contains it."""
 
 
 class Counters:
-    """How often kernels were compiled, found and run; `events` fills in debug mode."""
+    """Counts of compiled, found and launched kernels; debug mode fills `events`."""
 
     __slots__ = (
         "_before", "_launches", "compiles", "disk_hits", "events", "memory_hits", "seconds",
@@ -41,30 +42,30 @@ class Counters:
         self.reset()
 
     def reset(self) -> None:
-        """Set everything to zero."""
+        """Set all counts to zero."""
         self.compiles = 0
         self.disk_hits = 0
         self.memory_hits = 0
-        self.seconds = 0.0  # that making and loading kernels took
+        self.seconds = 0.0  # spent on compiling and loading kernels
         self._launches, self._before = 0, launches()
         self.events: list[tuple[str, str]] = []
 
     @property
     def launches(self) -> int:
-        """Kernel launches; a launch on several threads is one."""
+        """The number of kernel launches; a launch on several threads counts once."""
         return self._launches + launches() - self._before
 
     def launched(self, count: int = 1) -> None:
-        """Count launches that did not go through `Kernel.call`; -1 for one that was no kernel's."""
+        """Count launches that do not use `Kernel.call`; -1 for a launch that was not a kernel's."""
         self._launches += count
 
     def event(self, what: str, kernel: str, text: str) -> None:
-        """Remember and tell what happened to a kernel; for debug mode."""
+        """Record and log an event of a kernel, in debug mode."""
         self.events.append((what, kernel))
         note(f"{kernel}: {text}")
 
     def as_dict(self) -> dict[str, int]:
-        """The counts, for comparison before and after."""
+        """Return the counts, to compare them before and after."""
         return {
             "compiles": self.compiles,
             "disk_hits": self.disk_hits,
@@ -77,11 +78,10 @@ counters = Counters()
 
 
 class Kernel:
-    """Machine code of one kernel. `origin` says where it came from: "compiled", "disk", or
-    "prebuilt" (from the package).
+    """Machine code of one kernel. `origin` is "compiled", "disk", or "prebuilt" (in the package).
 
-    `call(n, chunk, *arguments)` does 0..n on this thread; the arguments are integers, one for each
-    token of the signature. `call_brief` does the same and keeps the interpreter lock meanwhile.
+    `call(n, chunk, *arguments)` runs 0..n on this thread; the arguments are integers, one for each
+    token of the signature. `call_brief` does the same without releasing the interpreter lock.
     """
 
     __slots__ = (
@@ -119,31 +119,31 @@ class Kernel:
         self.program = program
         self.fastmath = fastmath
         self.origin = origin
-        self.seconds = 0.0  # what it took to compile it, or to load it from disk
+        self.seconds = 0.0  # spent on compiling or loading it
         self.address = address
         self._code: tuple = ()
         self.place(address, code)
 
     def place(self, address: int, code: Any) -> None:
-        """Let the kernel's code be that at an address, for launches to come."""
-        self._code = (code, *self._code)  # calls under way may be in what it was
+        """Use the code at an address for later launches."""
+        self._code = (code, *self._code)  # running calls may still execute the earlier code
         self._entry = _Entry(address)
         self.call = functools.partial(launch_released, address)
         self.call_brief = functools.partial(launch_held, address)
         self.address = address
 
     def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
-        """Do 0..n on this thread with a packed argument block."""
+        """Run 0..n on this thread with a packed argument block."""
         counters.launched()
         counter = ctypes.c_int64(0)
         self._entry(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
 
     def llvm(self) -> str:
-        """The optimized LLVM IR, made again for looking at it."""
+        """Return the optimized LLVM IR, which is generated again for this."""
         return _objects().show_llvm(*self._lowered())
 
     def assembly(self) -> str:
-        """The assembly text, made again for looking at it."""
+        """Return the assembly text, which is generated again for this."""
         return _objects().show_assembly(*self._lowered())
 
     def _lowered(self) -> tuple[str, list[str], list[str]]:
@@ -161,7 +161,7 @@ class Kernel:
 
 
 def pack(arguments: Sequence[int]) -> ctypes.Array:
-    """The argument block of a kernel from addresses and integers."""
+    """Return the argument block of a kernel, from addresses and integers."""
     return (ctypes.c_int64 * len(arguments))(*arguments)
 
 
@@ -170,12 +170,12 @@ if TYPE_CHECKING:
     from accnp.runtime.diskcache import DiskCache
     from accnp.runtime.objects import Part
 
-    # Where the first tier looks for the next one, that one's modules, and its place on disk.
+    # The word for the address of the optimized code, its modules, and its place on disk.
     _Upgrade = tuple[int, list[Part], DiskCache | None, str]
 
 _kernels: dict[tuple, Kernel] = {}
 _making: dict[tuple, threading.RLock] = {}
-at_fork(_making.clear)  # who makes them may not be there any more
+at_fork(_making.clear)  # a child process does not have the threads that were compiling
 _lock = renewed(threading.RLock())
 _disk: DiskCache | None = None
 
@@ -190,11 +190,11 @@ def get_kernel(
     quick: bool = False,
     program: LoopKernel | None = None,
 ) -> Kernel:
-    """The kernel of a source text, from the process, the disk or the compiler.
+    """Return the kernel of a source text, from the process, the disk or the compiler.
 
-    `callees` are other kernels in the source that this one calls, with their signatures. One that
-    is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled. With a
-    `program`, a kernel of the loop IR, the source is a print of it.
+    `callees` are other kernels in the source that this one calls, with their signatures. If a
+    `quick` kernel must be compiled, it starts in the first of two tiers (`tiers.py`). With a
+    `program`, a kernel of the loop IR, the source is its text.
     """
     key = (source, name, signature, fastmath, callees)
     kernel = _kernels.get(key)
@@ -204,7 +204,7 @@ def get_kernel(
     with _lock:
         making = _making.setdefault(key, threading.RLock())
     try:
-        with making:  # two threads compile two kernels at the same time, and one only once
+        with making:  # threads compile different kernels at the same time, but each kernel once
             kernel = _kernels.get(key)
             if kernel is None:
                 kernel = _make(source, name, signature, fastmath, callees, quick, program)
@@ -222,7 +222,7 @@ def find_kernel(
     fastmath: bool = False,
     callees: Callees = (),
 ) -> tuple[Kernel | None, bool]:
-    """The kernel of a source text if this process has it, and whether the disk has it."""
+    """Return the kernel of a source text if this process has it, and whether the disk has it."""
     kernel = _kernels.get((source, name, signature, fastmath, callees))
     disk = disk_cache()
     if disk is None:
@@ -242,9 +242,9 @@ def show_kernel(
     program: LoopKernel | None = None,
     what: str,
 ) -> str:
-    """The optimized LLVM IR ("llvm") or the assembly ("assembly") of a source text.
+    """Return the optimized LLVM IR ("llvm") or the assembly ("assembly") of a source text.
 
-    The `program` is that of `get_kernel`. No cache changes.
+    `program` is as in `get_kernel`. The caches do not change.
     """
     lowered = lower(source, name, signature, fastmath, callees, program)
     return getattr(_objects(), f"show_{what}")(*lowered)
@@ -257,13 +257,13 @@ def identity_of(
     fastmath: bool = False,
     callees: Callees = (),
 ) -> tuple[str, ...]:
-    """What tells a kernel from others on disk; the source comes last."""
+    """Return the identity of a kernel, which is part of its key on disk; the source comes last."""
     called = [f"{callee}({','.join(its)})" for callee, its in callees]
     return (name, ",".join(signature), str(fastmath), *called, source)
 
 
 def clear_kernels() -> None:
-    """Forget the kernels of this process; the disk keeps its own."""
+    """Forget the kernels of this process, but not those on disk."""
     settle()
     with _lock:
         _kernels.clear()
@@ -314,13 +314,13 @@ def _native(
     stored: bool = True,
     upgrades: list[_Upgrade] | None = None,
 ) -> tuple[list[int], Any, str]:
-    """Addresses of symbols, what keeps them, and the origin. With a list for what comes
-    behind, the code may be of the first tier."""
+    """Return the addresses of symbols, an object that keeps the code, and the origin. With a list
+    for `upgrades`, the code may be of the first tier."""
     loader = _loader()
     disk = disk_cache() if stored else None
     data = imported("accnp.runtime.prebuilt").find(identity, disk) if stored else None
     if data is not None:
-        with contextlib.suppress(RuntimeError):  # a file that is no object file
+        with contextlib.suppress(RuntimeError):  # the file is damaged
             return *loader.load(data, *symbols, kernel=identity[0]), "prebuilt"
     key = ""
     if disk is not None:
@@ -332,7 +332,7 @@ def _native(
             except RuntimeError:
                 disk.drop(key)
     with collection_paused:
-        lowered = aside(text)  # in typing contexts that are not to be left half made
+        lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
     try:
         if upgrades is not None and _tiers().room():
             addresses, code, parts = _tiers().first(*lowered, kernel=identity[0])
@@ -341,7 +341,7 @@ def _native(
         data = _objects().build(*lowered)
         loaded = loader.load(data, *symbols, kernel=identity[0])
     except RuntimeError as error:
-        # LLVM refuses the text, or the code calls a function that no loaded library has.
+        # LLVM rejects the text, or the code calls a function that no loaded library has.
         raise CompileError(
             f"get_kernel: LLVM cannot build {identity[0]}: {error}\nsource:\n{identity[-1]}"
         ) from error
@@ -351,12 +351,12 @@ def _native(
 
 
 def busy() -> bool:
-    """Whether a thread waits for a kernel to be compiled."""
+    """Return whether a thread is waiting for a kernel."""
     return bool(_making)
 
 
 def settle(kernel: Kernel | None = None) -> None:
-    """Return when all kernels, or one, have their whole code (see `tiers.py`): before they are
+    """Return when all kernels, or one, have their optimized code (see `tiers.py`): before they are
     timed, or run for long."""
     if "accnp.runtime.tiers" in sys.modules:
         _tiers().finish(kernel)
@@ -365,7 +365,7 @@ def settle(kernel: Kernel | None = None) -> None:
 def native_code(
     identity: tuple[str, ...], text: str, symbols: tuple[str, ...]
 ) -> tuple[list[int], Any]:
-    """Addresses of what a text in LLVM's form defines, and what keeps it mapped."""
+    """Return the addresses of symbols of a text of LLVM IR, and an object that keeps the code."""
     return _native(identity, lambda: (text, [], []), symbols)[:2]
 
 
@@ -377,7 +377,7 @@ def lower(
     callees: Callees = (),
     program: LoopKernel | None = None,
 ) -> tuple[str, list[str], list[str]]:
-    """The LLVM texts of a kernel: its module, those linked with it, and those compiled apart."""
+    """Return the LLVM IR of a kernel: its module, modules to link, and modules to compile alone."""
     try:
         if program is not None and not callees:
             return _lowered_program(program, fastmath), [], []
@@ -398,7 +398,7 @@ def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception
 
 
 def _target(fastmath: bool) -> Any:
-    """What kernels are compiled for. LLVM makes the vectors of fast ones: it may reorder sums."""
+    """Return the target of kernels. LLVM vectorizes fast kernels, in which it may reorder sums."""
     bytes_of_vectors = 0 if fastmath else _objects().LANE_BYTES
     return imported("accnp.compiler.pipeline").Target(bytes_of_vectors, fastmath)
 
@@ -406,7 +406,7 @@ def _target(fastmath: bool) -> Any:
 def _lowered_source(
     source: str, name: str, signature: tuple[str, ...], callees: Callees, fastmath: bool
 ) -> tuple[str, list[str], list[str]]:
-    """The LLVM texts of a source in restricted Python."""
+    """Return the LLVM IR of a source in restricted Python."""
     return imported("accnp.compiler.frontend.program").lower_source(
         source, name, signature, callees, _target(fastmath), _objects().ENTRY_ATTRIBUTES,
         config.enable_checks,
@@ -414,7 +414,7 @@ def _lowered_source(
 
 
 def _lowered_program(program: LoopKernel, fastmath: bool) -> str:
-    """The LLVM text of a kernel of the loop IR."""
+    """Return the LLVM IR of a kernel of the loop IR."""
     target = _target(fastmath)
     run_passes = imported("accnp.compiler.pipeline").run_passes
     done = run_passes(program, target, check=config.enable_checks)
@@ -422,7 +422,7 @@ def _lowered_program(program: LoopKernel, fastmath: bool) -> str:
     return lower(done, target.vector_bytes, _objects().ENTRY_ATTRIBUTES, fastmath)
 
 
-# The entry of a kernel that Numba has compiled: no code of Numba's has a word before it.
+# The entry of a kernel compiled by Numba, whose code does not have the word before the entry.
 _PASSED_ON = """
 define void @{entry}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) prefix i64 0 {{
   %made = inttoptr i64 {address} to void (i64*, i64*, i64, i64)*
@@ -435,7 +435,7 @@ define void @{entry}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) prefix i64 0
 def _by_numba(
     identity: tuple[str, ...], source: str, name: str, signature: tuple[str, ...]
 ) -> tuple[list[int], Any, str]:
-    """As `_native`, by Numba's public API and without the disk."""
+    """Compile a kernel through Numba's public API, without the disk; returns as `_native`."""
     numba = imported("accnp.compiler.numba.compile")
     try:
         made, kept = aside(lambda: numba.compile_source(source, name, signature))
@@ -447,7 +447,7 @@ def _by_numba(
 
 
 def library_module() -> Any:
-    """`accnp.runtime.library`, which looks at the processor: by name, when kernels are loaded."""
+    """Return `accnp.runtime.library`, which reads the features of the processor when imported."""
     return imported("accnp.runtime.library")
 
 
@@ -468,12 +468,12 @@ def _objects() -> Any:
 
 
 def _cache_module() -> Any:
-    # By name, on first use: hashing and temporary files cost 15 ms of import time.
+    # By name, on first use: importing hashing and temporary files takes 15 ms.
     return imported("accnp.runtime.diskcache")
 
 
 def disk_cache() -> DiskCache | None:
-    """The cache on disk under the present switches; None where there is none."""
+    """Return the disk cache under the current options; None if it is off."""
     global _disk
     folder = config.cache_dir
     if not folder or not config.enable_compilation_cache:

@@ -1,32 +1,32 @@
-"""Launching on a GPU from machine code: LLVM IR of entries that a table of steps holds.
+"""Launch work on a GPU from machine code: LLVM IR of the entries in a table of steps.
 
-In: a driver's functions in C (`driver.Entries`). Out: entries that `engine/device_table.py` writes
-into tables, which walkers (`_native/launch.c`) go through: a launch, a copy inside the GPU, a loop
-and a choice. Like those of kernels they take a block of words, which say all that is to be done.
+In: the C functions of a driver (`driver.Entries`). Out: entries that `engine/device_table.py`
+writes into tables, which `_native/launch.c` executes: a launch, a copy inside the GPU, a library
+call, a loop, and a conditional. Like the entries of kernels, they take a block of words:
 
-- LAUNCH: function to launch with, kernel, blocks, threads, stream, where errors go; then the
-  arguments of the kernel, n of them.
-- COPY: function to copy with, to, from, bytes, stream, where errors go.
-- GRAPH: function to launch with, graph, stream, where errors go.
-- A call of a library, by the types of its arguments (`driver.CALLS`): the function, where errors
-  go, a bit that tells whose they are; then its arguments, in C's order.
-- LOOP and CHOICE: zero, a record, and then addresses. They are the bases of the steps inside, as
-  the words of a walker are those of a table.
+- LAUNCH: launch function, kernel, blocks, threads, stream, address for errors; then the n arguments
+  of the kernel.
+- COPY: copy function, target, source, bytes, stream, address for errors.
+- GRAPH: launch function, graph, stream, address for errors.
+- A library call, by the types of its arguments (`driver.CALLS`): the function, address for errors,
+  the bit that marks the library's errors; then its arguments in C's order.
+- LOOP and CHOICE: zero, the address of a record, and then addresses, which are the bases of the
+  steps inside, as the words of a walker are the bases of the steps of its table.
 
-The record of a loop: the most words a step in it has; functions to read back, to wait and to copy
-with; the stream; where errors go; how many bases move on after a step, how many change places; the
-number of steps of its test, and of its body; the base of the test's answer, and what is added to
-it; where the host finds the answer if the body is to begin before it is known (else 0), an event,
-functions to record that and to wait for it. Then for each base that moves which and how far; for
-each that changes places the carry, where the next one is made, where the one after that, and where
-the last is wanted, and its bytes; the steps of the test; those of the body. A loop without a test
-makes n steps.
+The record of a loop: the most words that a step in it has; functions to read back, to wait and to
+copy; the stream; the address for errors; the number of bases that advance after a step, and of
+those that rotate; the numbers of steps of the test and of the body; the base of the test's result,
+and its offset; the host address of the result if the body begins before the result is known (else
+0), an event, and functions to record it and to wait for it. Then for each base that advances its
+number and the distance; for each that rotates the carry, the buffer of the next value, that of the
+value after it, the buffer for the last value, and its bytes; the steps of the test; the steps of
+the body. A loop without a test runs n steps.
 
-The record of a choice: the most words; functions to read back and to wait with; the stream; where
-errors go; bytes of the index, its base, what is added to it; the number of ways; for each the
+The record of a choice: the most words; functions to read back and to wait; the stream; the address
+for errors; the bytes of the index, its base and offset; the number of branches; for each branch the
 number of its steps and their address.
 
-After an error, which is the first that a function gave, nothing more is asked of the GPU.
+The first error of a function is stored, and after it nothing more is launched.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOOP, CHOICE = "accnp_gpu_loop", "accnp_gpu_choice"
 
 
 def _words(names: str, block: str, first: int = 0) -> str:
-    """Loads of words that lie in a row."""
+    """Return loads of consecutive words."""
     lines = []
     for k, name in enumerate(names.split(), first):
         lines.append(f"  %{name}.at = getelementptr i64, i64* {block}, i64 {k}")
@@ -155,7 +155,7 @@ end:
 
 
 def call_of(kinds: str) -> str:
-    """The entry of calls of functions with such arguments."""
+    """Return the name of the entry for functions with such arguments."""
     return f"accnp_gpu_call_{kinds}"
 
 
@@ -188,7 +188,7 @@ end:
 """
 
 
-# The value of some bytes on the GPU, once they are made; 0 after an error.
+# The value of some bytes on the GPU, when they are computed; 0 after an error.
 _FETCH = """
 define internal i64 @accnp_gpu_value(i64 %fetch, i64 %wait, i64 %from, i64 %bytes, i64 %stream, i64 %where) {
 start:
@@ -220,8 +220,8 @@ nothing:
 }
 """  # noqa: E501
 
-# The same in two parts: a copy to a word that the GPU can write to while the host goes on, with a
-# mark behind it; and the word, once the mark is passed. After an error the answer is no.
+# The same in two parts: an asynchronous copy to a word on the host, followed by an event; and the
+# value of the word, after waiting for the event. After an error, the result is false.
 _AHEAD = """
 define internal void @accnp_gpu_ask(i64 %fetch, i64 %word, i64 %from, i64 %event, i64 %mark, i64 %stream, i64 %where) {
 start:
@@ -459,11 +459,11 @@ TEXT = (
 _SYMBOLS = (LAUNCH, COPY, GRAPH, *map(call_of, _KINDS), LOOP, CHOICE)
 
 _found: dict[str, int] = {}
-_code: list[object] = []  # keeps it mapped
+_code: list[object] = []  # keeps the code loaded
 
 
 def addresses() -> dict[str, int]:
-    """Where the entries are, by their names."""
+    """Return the addresses of the entries by name."""
     if not _found:
         found, code = native_code(("gpu", TEXT), TEXT, _SYMBOLS)
         _code.append(code)

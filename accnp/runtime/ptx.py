@@ -1,9 +1,9 @@
-"""Kernels for NVIDIA GPUs: source text and a signature come in, PTX goes out.
+"""Compile kernels for NVIDIA GPUs to PTX.
 
-The front end is that of the processor's kernels (`direct.py`), and so are the functions of
-`accnp/kernels/math`: the same instructions in LLVM's form, so that both give the same bits. LLVM's
-own target for these GPUs writes the PTX; nothing of NVIDIA's is needed to make it. Numba and
-llvmlite are loaded by name, when neither the process nor the disk has a text.
+In: the source of a kernel and its signature. Out: PTX. The front end (`direct.py`) and the
+functions of `accnp/kernels/math` are those of kernels for the CPU: the same LLVM instructions, so
+that both compute the same bits. LLVM's NVPTX target writes the PTX, without software from NVIDIA.
+Numba and llvmlite are imported by name if neither the process nor the disk has the PTX.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from accnp.runtime.compile import Callees, CompileError, counters, disk_cache
 __all__ = ["THREADS", "Ptx", "ptx_of"]
 
 THREADS = 256  # of a block, unless a kernel says otherwise
-# Newer GPUs take the PTX of this one; LLVM ends the process where a version of PTX is too old.
+# Newer GPUs run PTX for this one. LLVM aborts the process if a version of PTX is too old for a GPU.
 NEWEST = (9, 0)
 
 _found: dict[tuple, Ptx] = {}
@@ -27,7 +27,7 @@ _lock = renewed(threading.Lock())
 
 
 class Ptx(NamedTuple):
-    """A kernel as PTX: its name in the text, the text, and how many threads a block may have."""
+    """A kernel as PTX: its name in the text, the text, and the most threads of a block."""
 
     name: str
     text: str
@@ -47,28 +47,28 @@ def ptx_of(
     namespace: Mapping[str, Any] | None = None,
     guard: str = "",
 ) -> Ptx:
-    """The PTX of a kernel; its arguments are one 64-bit word each, addresses or integers.
+    """Return the PTX of a kernel; its arguments are one 64-bit word each, addresses or integers.
 
     Args:
-        source: `def kernel(*pointers, *ints)`, which asks `thread()` and `threads()` for its work;
-            with `tasks` the text of a kernel for the processor, `def kernel(lo, hi, *pointers,
+        source: `def kernel(*pointers, *ints)`, which finds its work by `thread()` and `threads()`;
+            with `tasks`, the source of a kernel for the CPU, `def kernel(lo, hi, *pointers,
             *ints)`.
         signature: the types of pointers and ints, without lo and hi: "f4*", "i8"...
         name: the function in the source.
-        fastmath: allow sums in another order, products with sums in one rounding, and the
-            approximate units; otherwise every operation is rounded by itself.
-        cc: the compute capability; above 9.0 the text is one for 9.0, which newer GPUs take.
-        tasks: wrap a kernel for the processor: thread k does the indices k, k + threads, ... of
-            0..n, each by itself. The arguments are then the pointers, n, and the ints.
+        fastmath: allow sums in another order, fused multiply-add, and approximate units; otherwise
+            every operation is rounded separately.
+        cc: the compute capability; above 9.0, the PTX is for 9.0, which newer GPUs run.
+        tasks: wrap a kernel for the CPU: thread k computes the indices k, k + threads, ... of 0..n
+            one by one. The arguments are then the pointers, n, and the ints.
         threads: the most threads of a block.
         callees: other functions of the source that this one calls, with their signatures.
-        namespace: replaces the globals of `accnp.compiler.numba.grid`; such texts stay off the
+        namespace: replaces the globals of `accnp.compiler.numba.grid`; such PTX is not stored on
             disk.
-        guard: the type of a number ("b1", "i4", "i8"): the kernel does nothing unless that is one
-            of first..last; its place, first and last are then the last arguments.
+        guard: the type of an integer ("b1", "i4", "i8"): the kernel does nothing unless the integer
+            is in first..last. The last arguments are then its address, first, and last.
 
     Raises:
-        CompileError: the text cannot be a kernel on a GPU, with the reason and the source.
+        CompileError: the source cannot be compiled for a GPU; the message has the reason.
         ValueError: a type in the signature is unknown.
 
     >>> from accnp.runtime.ptx import ptx_of

@@ -1,6 +1,7 @@
-"""Source of a kernel to PTX text, by Numba's front end and LLVM's target for NVIDIA's GPUs.
+"""Lower the source of a kernel to PTX, with Numba's front end and LLVM's NVPTX target.
 
-Only `ptx.py` loads this module, by name, for a text that no cache holds.
+In: a source and a signature. Out: PTX. `ptx.py` imports this module by name, for kernels that no
+cache has.
 """
 
 from __future__ import annotations
@@ -28,19 +29,18 @@ llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
 
 TRIPLE = "nvptx64-nvidia-cuda"
-# PTX 8.0 is read by every driver since CUDA 12.0.
+# Every driver since CUDA 12.0 reads PTX 8.0.
 FEATURES = "+ptx80"
 _target = llvm.Target.from_triple(TRIPLE)
-_mine = threading.local()  # target machines serve one thread at a time
-# Declared, and neither LLVM's nor defined: what a processor would call by its address. (A GPU has
-# vprintf, for users' kernels.)
-# Of LLVM's own, those that its target for GPUs ends the whole process for.
+_mine = threading.local()  # a target machine can be used by one thread at a time
+# Functions that are declared but not defined, and that a CPU would call by address (GPUs have only
+# vprintf); and LLVM's intrinsics for which its NVPTX target aborts the process.
 _OUTSIDE = re.compile(
     r'^declare [^@\n]*@"?((?!llvm\.|vprintf\b)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|'
     r'tanh|exp|exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
     re.MULTILINE,
 )
-# What Numba leaves to the processor's library where users' functions call it.
+# C functions of the CPU's library that Numba calls for users' functions.
 _LEFT = re.compile(r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE)
 
 
@@ -52,7 +52,7 @@ def _machine(cpu: str) -> Any:
 
 
 class _Library(frontend.TextLibrary):
-    """Collects modules for the GPU; intrinsics see by the triple where they are."""
+    """Collects modules for the GPU; intrinsics read the target from the triple."""
 
     approximate = False
 
@@ -82,11 +82,11 @@ def write(
     entry: str,
     guard: str,
 ) -> str:
-    """The PTX of a kernel; see `ptx.ptx_of`.
+    """Return the PTX of a kernel; see `ptx.ptx_of`.
 
     Raises:
-        ValueError: a type in the signature is unknown, or the number of arguments is another.
-        NotImplementedError: it calls what a GPU has not got.
+        ValueError: a type in the signature is unknown, or the number of arguments differs.
+        NotImplementedError: the kernel calls a function that GPUs do not have.
     """
     _know()
     source = with_definitions(source)
@@ -125,12 +125,12 @@ def write(
 
 @functools.cache
 def _know() -> None:
-    """Make the functions of GPUs' kernels known to contexts that the processor's were made with."""
+    """Register the functions of GPU kernels with Numba's existing contexts."""
     frontend.tell()
 
 
 def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool) -> tuple:
-    """The module of a kernel, the function in it, and texts of modules that it needs."""
+    """Return the module of a kernel, the function in it, and the texts of modules to link."""
     context = frontend.context_of(fastmath)
     kind = _FastLibrary if fastmath else _Library
     library = kind(context.codegen(), function.__name__)
@@ -147,9 +147,9 @@ def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool)
 def _entry(
     kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, threads: int, guard: str
 ) -> str:
-    """The text of the function that is launched: each argument is one word.
+    """Return the text of the function that is launched: each argument is one word.
 
-    The kernel is inlined here, where its noalias arguments become alias scopes.
+    The kernel is inlined into it, so that its noalias arguments become alias scopes.
     """
     return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
     count = sum(token.endswith("*") for token in signature)
@@ -227,17 +227,17 @@ _GUARDS = {
 
 @in_order
 def emit(text: str, linked: list[str], cpu: str) -> str:
-    """The PTX of a module and of those that it needs."""
+    """Return the PTX of a module and of the modules linked to it."""
     return lowered(optimised(text, linked, cpu), cpu)
 
 
 def lowered(module: Any, cpu: str) -> str:
-    """The PTX of an optimized module, which changes."""
+    """Return the PTX of an optimized module, which is modified."""
     return _machine(cpu).emit_assembly(module)
 
 
 def optimised(text: str, linked: list[str], cpu: str) -> Any:
-    """A module and those that it needs, as one of LLVM's; what a GPU cannot call is refused."""
+    """Link a text with others and optimize the module; rejects calls that a GPU cannot make."""
     context = llvm.create_context()
     machine = _machine(cpu)
     module = llvm.parse_assembly(text, context)
@@ -246,7 +246,7 @@ def optimised(text: str, linked: list[str], cpu: str) -> Any:
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = tuning.slp_vectorization = False  # a thread has no vectors
+    tuning.loop_vectorization = tuning.slp_vectorization = False  # threads of a GPU have no vectors
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     missing = sorted(set(_OUTSIDE.findall(str(module))))
