@@ -1,9 +1,8 @@
-"""Loads and stores of vectors in vector loops: whole, under a mask, some places apart,
-or of computed places.
+"""Write loads and stores of vectors: contiguous, masked, strided, and gathered.
 
-In: an address, a number of lanes. Out: text. Loads of elements that lie a number of `STRIDES` apart
-are whole vectors side by side, which are shuffled; an instruction that gathers goes to the cache
-once for each lane.
+In: an address and a number of lanes. Out: LLVM text. Elements with a small stride are loaded as
+contiguous vectors, which are then shuffled, because a gather instruction accesses the cache once
+for each lane.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or g
 _I64 = ir.IntType(64)
 
 Put = Callable[[str], str]  # writes an instruction, gives its name
-# Which lanes are meant: all, those of a vector of bits, or so many first ones. The last are pieces
-# without a mask, which what is loaded later need not wait for, nor for what was stored in pieces.
+# The active lanes: all (None), those of a vector of bits, or the first ones, given by their number.
+# The last form is loaded and stored in pieces without a mask, so that later loads can be forwarded
+# from these stores.
 Mask = str | int | None
 
 
 def first_of(b: Any, put: Put, count: Any, n: int, register: int) -> str:
-    """Ones for the first `count` of n lanes, of which there is one at least; above n all."""
+    """Write a mask of the first `count` of n lanes; at least one, and all if `count` is above n."""
     if register < 64:
         return mask_of(b, put, count, n, register)
     most = ir.Constant(_I64, n)
@@ -39,9 +39,10 @@ def first_of(b: Any, put: Put, count: Any, n: int, register: int) -> str:
 
 
 def mask_of(b: Any, put: Put, count: Any, n: int, register: int, at_end: bool = False) -> str:
-    """Ones for the first `count` of n lanes, or the last; below 0 means none, above n all.
+    """Write a mask of the first `count` of n lanes, or of the last; a `count` below 0 means none,
+    above n all.
 
-    Where masks are vectors (AVX2), they are compared: made of bits they take a step for each lane.
+    If masks are vectors (AVX2), a comparison makes them: from bits, each lane takes an instruction.
     """
     zero, most = ir.Constant(_I64, 0), ir.Constant(_I64, n)
     count = b.select(b.icmp_signed("<", count, most), count, most)
@@ -64,7 +65,7 @@ def load_vector(
     b: Any, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
     whole: Any = None,
 ) -> str:  # fmt: skip
-    """n lanes from a place on, or those of them under a mask; all if `whole` is 1."""
+    """Load n lanes, or the lanes of a mask; all lanes if `whole` is 1."""
     at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
     if mask is None:
         return put(f"load {lanes}, {at}, align {size}")
@@ -75,7 +76,7 @@ def load_vector(
     under = f"call {lanes} {name}({at}, i32 {size}, {masks} {mask}, {lanes} zeroinitializer)"
     if whole is None or size in SIZES:
         return put(under)
-    found = []  # without an instruction for it, a branch for each lane
+    found = []  # without a masked load instruction, LLVM writes a branch for each lane
     with _both(b, whole) as ways:
         for block, text in zip(ways, (f"load {lanes}, {at}, align {size}", under), strict=True):
             b.position_at_end(block)
@@ -85,7 +86,7 @@ def load_vector(
 
 @contextlib.contextmanager
 def _both(b: Any, whole: Any) -> Iterator[tuple[Any, Any]]:
-    """Two ways through the text: of whole vectors, and of others."""
+    """Write two branches: one for whole vectors, and one for others."""
     ways, on = [b.append_basic_block(x) for x in ("whole", "part")], b.append_basic_block("on")
     b.cbranch(whole, *ways)
     yield tuple(ways)
@@ -99,9 +100,9 @@ def store_vector(
     b: Any, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
     value: str, whole: Any = None,
 ) -> None:  # fmt: skip
-    """Store n lanes from a place on, or those of them under a mask; all if `whole` is 1.
+    """Store n lanes, or the lanes of a mask; all lanes if `whole` is 1.
 
-    Without AVX-512 a store under a mask may be some 40 operations (on a Zen 3).
+    Without AVX-512, a masked store can take some 40 micro-operations (Zen 3).
     """
     at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
     if mask is None:
@@ -129,7 +130,7 @@ def store_vector(
 def gather(
     put: Put, declares: dict[str, str], kind: Any, place: Any, places: Any, n: int, mask: Mask
 ) -> str:
-    """Lanes at a vector of places, counted from one; or those of them under a mask."""
+    """Gather lanes at a vector of indices from an address, or the lanes of a mask."""
     lanes, masks, pointers = vector(kind, n), vector("i1", n), vector("ptr", n)
     name = f"@llvm.masked.gather.v{n}{kind.intrinsic_name}.v{n}p0"
     declares[name] = f"declare {lanes} {name}({pointers}, i32, {masks}, {lanes})"
@@ -145,10 +146,11 @@ def load_strided(
     b: Any, put: Put, declares: dict[str, str], kind: Any, first: Any, step: int, n: int,
     register: int, left: Any,
 ) -> str:  # fmt: skip
-    """n lanes from `first` on, `step` places apart, by registers of this many bytes.
+    """Load n lanes with a stride of `step` elements from `first` on, with registers of this many
+    bytes.
 
-    `left` says how many of them are wanted, None that all are: memory after the last one may not be
-    accessible.
+    Only the first `left` lanes are needed, or all if it is None: memory after the last needed one
+    may not be accessible.
     """
 
     if isinstance(left, int):
@@ -173,7 +175,7 @@ def load_strided(
 
 
 def _pieces(count: int) -> list[tuple[int, int]]:
-    """Where the powers of two begin that add up to a number, and how large they are."""
+    """Split a number into powers of two; returns the start and the size of each."""
     found, first = [], 0
     while first < count:
         size = 1 << ((count - first).bit_length() - 1)
@@ -183,7 +185,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _joined(put: Put, kind: Any, place: Any, step: int, n: int, count: int) -> str:
-    """The first `count` of n lanes, `step` places apart, by pieces; the others are 0."""
+    """Load the first `count` of n lanes with a stride, in pieces; the other lanes are 0."""
     found = "zeroinitializer"
     for first, size in _pieces(count) if step == 1 else [(k, 1) for k in range(count)]:
         at = put(f"getelementptr {kind}, ptr {place.get_reference()}, i64 {first * step}")
@@ -211,7 +213,7 @@ def _apart(
     register: int,
 ) -> str:  # fmt: skip
     one = ir.Constant(_I64, 1)
-    reach = None  # elements from the first lane to the last that is wanted
+    reach = None  # elements from the first lane to the last needed one
     if wanted is not None:
         reach = b.add(b.mul(b.sub(wanted, one), ir.Constant(_I64, step)), one)
     found = ""
@@ -234,7 +236,7 @@ def _apart(
 
 
 def _shuffled(put: Put, kind: Any, size: int, x: str, y: str, lanes: Any) -> str:
-    """Lanes of two vectors by number, the second's behind the first's; -1 is any."""
+    """Shuffle the lanes of two vectors, which are numbered one after the other; -1 is any lane."""
     source = vector(kind, size)
     picked = ", ".join(["i32 poison" if k < 0 else f"i32 {k}" for k in lanes])
     return put(f"shufflevector {source} {x}, {source} {y}, {vector('i32', len(lanes))} <{picked}>")

@@ -1,5 +1,5 @@
-"""The code of conversions for LLVM, by the rules of jax: floats outside the range of an integer
-saturate, and NaN gives 0; complex numbers lose their imaginary part."""
+"""Write conversions between types, with JAX's rules: floats outside the range of an integer type
+saturate, NaN becomes 0, and complex numbers lose their imaginary part."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def write_cast(of: DType, to: DType, b: Any, value: Any) -> Any:
         real = write_cast(of, part_of(to), b, value)
         return join_parts(b, real, V(b, real).const(0.0).v)
     if to.kind == "half":
-        # Integers by way of float32, as jax and ml_dtypes do: two roundings of large numbers in
-        # bfloat16.
+        # Integers are converted to float32 first, as in JAX and ml_dtypes: large numbers are
+        # rounded twice in bfloat16.
         real = value if of.kind == "float" else write_cast(of, F4, b, value)
         return half.rounded(V(b, real), to.token).v
     x = V(b, value)

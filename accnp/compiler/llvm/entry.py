@@ -1,8 +1,8 @@
 """The entry of a kernel: `name(argv, counter, n, chunk)`, which launches call.
 
-It takes chunks of the kernel's range from the counter until n is reached; without a counter, it
-does chunk..n. If the kernel can bypass the caches, 1 for a counter does chunk..n so; the word
-before the entry says whether it can.
+It takes chunks of the kernel's range from the counter until n is reached; without a counter (null),
+it runs chunk..n. If the kernel has non-temporal stores, the word before the entry is 1, and a
+counter of 1 runs chunk..n with them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 __all__ = ["ATTRIBUTES", "DRIVER", "ENTRY", "LIBRARY", "SIZED", "VECTORS", "entry_text"]
 
 ENTRY = "accnp_entry"
-# Named metadata of modules: all loops are vectors, it is a kernel that many others call, it knows
-# its sizes, its work is done by the kernels that it calls.
+# Named metadata of modules: all loops are vector code; a library kernel, which many kernels call;
+# all sizes are constants; a driver, whose work is done by the kernels that it calls.
 VECTORS, LIBRARY, SIZED, DRIVER = "accnp.vectors", "accnp.library", "accnp.sized", "accnp.driver"
-ATTRIBUTES = 770  # the number of the group of attributes of entries
-# How an entry takes its share of 0..n, between a jump to `claim` and the labels `work`, where
-# `%first`..`%end` are to be done, and `out`, where all are taken.
+ATTRIBUTES = 770  # the number of the attribute group of entries
+# How an entry takes a chunk of 0..n: it begins at `claim` and jumps to `work`, which runs
+# `%first`..`%end`, or to `out` if no chunk is left.
 _CLAIM = """claim:
   %first = atomicrmw add i64* %counter, i64 %chunk monotonic
   %over = icmp sge i64 %first, %n

@@ -1,6 +1,6 @@
-"""The code of scalar functions and conversions for LLVM, with the bits of Numba's and our own.
+"""Write scalar functions as LLVM IR, with the same bits as Numba's and accnp's functions.
 
-In: the name of a function of the loop IR, the type of its operands, and their values. Out: the
+In: the name of a function of the loop IR, the types of its operands, and their values. Out: the
 value of the result. Mathematical functions are in `kernels.math`.
 """
 
@@ -61,7 +61,7 @@ def _intrinsic(name: str, kinds: Sequence[Type], b: Any, args: Sequence[Any]) ->
 
 
 def _complex(name: str, kinds: Sequence[Type], b: Any, args: Sequence[Any]) -> Any:
-    """An operator, or a part, of complex numbers."""
+    """Write an operator of complex numbers, or a part of one."""
     if name not in ("real", "imag", "conj", "neg", "add", "sub", "eq", "ne"):
         return _intrinsic(name, kinds, b, args)
     pairs = [split_parts(b, a) for a in args]
@@ -122,7 +122,7 @@ def _order(op: str, of: DType) -> Callable[[V, V], V]:
 
 
 def _floor(x: V, y: V) -> V:
-    """x // y of a size y, which is positive; one that is 0 counts as 1, and has no steps."""
+    """x // y for a size y that is positive or 0; 0 counts as 1, since such loops have no steps."""
     b = x.b
     y = y | y.eq(0).to(y.type, signed=False)
     q = V(b, b.sdiv(x.v, y.v))
@@ -130,8 +130,8 @@ def _floor(x: V, y: V) -> V:
 
 
 def _floored(x: V, y: V, signed: bool) -> tuple[V, V]:
-    """The quotient rounded down and the remainder; 0 and 0 for a divisor of 0, and for the least
-    number divided by -1."""
+    """The quotient rounded down, and the remainder. Both are 0 if the divisor is 0, or if the least
+    number is divided by -1."""
     b = x.b
     if not signed:
         good = y.ne(0)
@@ -156,20 +156,19 @@ _FLOATS: dict[str, Callable[..., V]] = {
 
 
 def write_transpose(b: Any, of: DType, values: Sequence[Any]) -> None:
-    """Write the transposition of a tile: the arguments are those of `math.transpose`."""
+    """Write the transposition of a tile; the arguments are those of `math.transpose`."""
     kind = memory_type(of)
     to, width, source, *rest = values
     transpose(b, kind, of.size, [to, width, source, *rest])
 
 
 def write_library_call(b: Any, name: str, words: Sequence[Any]) -> None:
-    """Write a call of a kernel of the library, whose arguments are integers of 64 bits, through the
-    entry that every kernel has."""
+    """Write a call of the entry of a library kernel, whose arguments are integers of 64 bits."""
     pointer = I64.as_pointer()
     callee = external(b, PREFIX + name, ir.VoidType(), [pointer, pointer, I64, I64])
     with b.goto_entry_block():
         block = b.alloca(I64, size=ir.Constant(I64, len(words)))
     for k, word in enumerate(words):
         b.store(word, b.gep(block, [ir.Constant(I64, k)]))
-    # Without a counter, the entry does the steps from 0 on.
+    # Without a counter, the entry runs the steps from 0 on.
     b.call(callee, [block, ir.Constant(pointer, None), ir.Constant(I64, 1), ir.Constant(I64, 0)])

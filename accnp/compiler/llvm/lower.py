@@ -1,7 +1,7 @@
 """Lower a kernel of the loop IR to the text of an LLVM module, with its entry.
 
 In: a kernel after the passes. Out: text for `llvmlite.binding.parse_assembly`. Variables of the IR
-are values of LLVM, so nothing is left for its passes to find in memory.
+become LLVM values, so LLVM's passes need not promote memory to registers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from accnp.kernels.math.ir import fetch
 __all__ = ["SHARED", "Function", "argument_types", "lower", "take_apart", "write_function"]
 
 MAX_SCALAR_RUNS = 8  # kernels of one step in loops; with more, LLVM's passes take too long
-SHARED = "_entry"  # what follows the name of a kernel in that of its entry
+SHARED = "_entry"  # suffix of the names of entries
 
 _I64 = ir.IntType(64)
 _ZERO = ir.Constant(_I64, 0)
@@ -95,8 +95,8 @@ def lower(kernel: Kernel, vector_bytes: int, attributes: str, fast: bool = False
 
 
 def write_function(kernel: Kernel, vector_bytes: int, fast: bool = False) -> Function:
-    """Return the function of a kernel without reductions; loops that have no vector code are left
-    to LLVM's vectorizer."""
+    """Return the function of a kernel without reductions; LLVM's vectorizer handles the loops that
+    cannot be written as vector code."""
     while True:
         try:
             return Function(kernel, vector_bytes, fast)
@@ -118,11 +118,11 @@ class Function:
         self.module = ir.Module(f"accnp_{kernel.name}")
         self.values: dict[Var, Any] = {}
         self.pointers: dict[Buffer, Any] = {}
-        self.ends: list[Any] = []  # blocks behind the loops around
+        self.ends: list[Any] = []  # blocks after the enclosing loops
         self.leaving: list[list[tuple[Any, list[Any]]]] = []  # blocks that leave them, and values
-        self.bypasses = False  # whether a loop can bypass the caches
+        self.bypasses = False  # whether a loop has non-temporal stores
         self.left = False  # whether a loop is left to LLVM's vectorizer
-        # Only entries know what the launch wants, and kernels that are told.
+        # Entries get this from the launch; other functions have an argument for it.
         self.may_bypass = kernel.name == "kernel" or kernel.past is not None
         kinds = [_I64, _I64, _I64, *[register_type(t) for t in argument_types(kernel)]]
         kind = ir.FunctionType(ir.VoidType(), kinds)
@@ -158,18 +158,18 @@ class Function:
         take_apart(self.module)
 
     def text(self, attributes: str, facts: Sequence[str] = ()) -> str:
-        """The text of the module with the entry; `facts` are names of metadata."""
+        """Return the text of the module with the entry; `facts` are names of metadata."""
         groups = [f"attributes #{n} = {{ {attributes} }}" for n in (ATTRIBUTES, INLINED_ATTRIBUTES)]
         return "\n".join([self.body(facts), self.entry(ENTRY), *groups, ""])
 
     def body(self, facts: Sequence[str] = ()) -> str:
-        """The text of the module without an entry."""
+        """Return the text of the module without an entry."""
         sized = self.kernel.sized or has_scalar_steps(self.kernel)
         every = [*[VECTORS] * (not self.left), *[SIZED] * sized, *facts]
         return "\n".join([self.written, *[f"!{fact} = !{{ }}" for fact in every]])
 
     def entry(self, name: str, linkage: str = "") -> str:
-        """The text of an entry of a name."""
+        """Return the text of an entry with a name."""
         return entry_text(
             name,
             [t.token for t in argument_types(self.kernel)],
@@ -182,8 +182,8 @@ class Function:
         )
 
     def callee(self, attributes: str, inline: bool, shared: bool) -> str:
-        """The text of a module that defines the kernel as a function for others to call; `shared`
-        if threads share its steps, which needs an entry."""
+        """Return the text of a module with the kernel as a function that other kernels call;
+        `shared` if threads share its steps, which needs an entry."""
         name, kernel = self.kernel.name, self.kernel
         given = [f"{kind} %a{k}" for k, kind in enumerate(self.kinds)]
         past = f"%a{kernel.arguments.index(kernel.past)}" if kernel.past is not None else "0"
@@ -250,7 +250,7 @@ class Function:
             raise TypeError(f"lower: {type(s).__name__} is not lowered by the passes")
 
     def loop(self, s: For) -> None:
-        """A loop over single steps."""
+        """Write a loop over single steps."""
         self.left |= _for_vectorizer(s)
         b = self.b
         start, stop = self.value(s.start), self.value(s.stop)
@@ -270,9 +270,9 @@ class Function:
             phi.add_incoming(value, before)
             self.values[c.var] = phi
         self.block(s.body)
-        if not b.block.is_terminated:  # by a way out of the loop
+        if not b.block.is_terminated:  # by a break
             following = [self.value(c.following) for c in s.carried]
-            # An index that is used never leaves the range: it does not overflow.
+            # An index that is used is always in the range, so it does not overflow.
             now.add_incoming(b.add(now, ir.Constant(_I64, s.step), flags=("nsw",)), b.block)
             for phi, value in zip(phis, following, strict=True):
                 phi.add_incoming(value, b.block)
@@ -284,7 +284,7 @@ class Function:
         self.leaving.append([])
 
     def left_loop(self, s: For | While, head: Any, phis: Sequence[Any]) -> None:
-        """What a loop hands on is known behind it: at its head, and where it is left."""
+        """Define the carried values after a loop, from its head and from the breaks."""
         end, ways = self.ends.pop(), self.leaving.pop()
         self.b.position_at_end(end)
         for k, (c, phi) in enumerate(zip(s.carried, phis, strict=True)):
@@ -297,7 +297,7 @@ class Function:
             self.values[c.result] = found
 
     def condition_loop(self, s: While) -> None:
-        """A loop that goes on as long as a condition holds."""
+        """Write a loop that runs as long as a condition holds."""
         self.left |= not any(_is_apart(x) for x in statements(s.body))
         b = self.b
         initial = [self.value(c.start) for c in s.carried]
@@ -322,7 +322,7 @@ class Function:
         self.left_loop(s, head_end, phis)
 
     def do(self, s: Do) -> None:
-        """A procedure."""
+        """Write a call of a procedure."""
         found = resolve(s.function, tuple([loops.dtype(a) for a in s.args]))
         assert found is not None, s.function
         made = found[2](self.b, *[self.value(a) for a in s.args])
@@ -330,11 +330,11 @@ class Function:
             self.values[s.result] = made
 
     def declared(self, name: str, kind: Any) -> Any:
-        """A function of another module."""
+        """Return the declaration of a function of another module."""
         return self.module.globals.get(name) or ir.Function(self.module, kind, name)
 
     def share(self, s: Share) -> None:
-        """Pack the arguments, and call what shares the steps (`_native/team.c`)."""
+        """Pack the arguments, and call the function that shares the steps (`_native/team.c`)."""
         b, words = self.b, _I64.as_pointer()
         entry_kind = ir.FunctionType(ir.VoidType(), [words, words, _I64, _I64])
         entry = self.declared(s.kernel + SHARED, entry_kind)
@@ -350,14 +350,14 @@ class Function:
         b.call(sharer, [b.ptrtoint(entry, _I64), room, count, chunk, team, helpers])
 
     def vectors(self, s: For) -> None:
-        """A loop over vectors."""
+        """Write a vector loop."""
         assert s.vector is not None
         self.bypasses |= s.vector.bypass and self.may_bypass
         loop = _Vectors(self, s)
         go_over(loop, self.value(s.start), self.value(s.stop))
 
     def transpose(self, s: Transpose) -> None:
-        """By a kernel of the library: the code for a square is long to compile."""
+        """Call a library kernel: the code for a square takes long to compile."""
         b = self.b
         places = [b.ptrtoint(self.pointers[s.to], _I64), ir.Constant(_I64, s.width)]
         places += [b.ptrtoint(self.place(s.buffer, s.start), _I64), self.value(s.step)]
@@ -371,7 +371,7 @@ class Function:
         for start, body, side in ((then, s.then, 1), (orelse, s.orelse, 2)):
             b.position_at_end(start)
             self.block(body)
-            if not b.block.is_terminated:  # by a way out of the loop
+            if not b.block.is_terminated:  # by a break
                 ways.append((b.block, [self.value(j[side]) for j in s.joined]))  # type: ignore[arg-type]
                 b.branch(end)
         b.position_at_end(end)
@@ -423,7 +423,7 @@ class Function:
         return found
 
     def base(self, buffer: Memory) -> Any:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return self.values[buffer] if isinstance(buffer, Var) else self.pointers[buffer]
 
     def place(self, buffer: Memory, index: Expr) -> Any:
@@ -431,8 +431,8 @@ class Function:
 
 
 def take_apart(module: ir.Module) -> None:
-    """Cut the cycles in a module whose text is there, for the collector of garbage: a kernel leaves
-    thousands of objects, and every tenth would bring a collection of all generations on."""
+    """Break the reference cycles in a module after its text has been written. A kernel leaves
+    thousands of objects; otherwise, every tenth kernel would trigger a full garbage collection."""
     for f in module.functions:
         for each in f.blocks:
             for x in each.instructions:
@@ -446,12 +446,12 @@ def take_apart(module: ir.Module) -> None:
 
 
 def argument_types(kernel: Kernel) -> list[Type]:
-    """Return the types of the arguments of a kernel, behind the first and the last step."""
+    """Return the types of the arguments of a kernel after the first and the last step."""
     return [Pointer(a.dtype) if isinstance(a, Buffer) else a.dtype for a in kernel.arguments]
 
 
 def _is_apart(s: Stmt) -> bool:
-    """Whether a loop with this statement in it is nothing for LLVM's vectorizer: another loop, a
+    """Return whether LLVM's vectorizer cannot handle a loop with this statement: another loop, a
     fold, or a call that reads or writes memory."""
     if isinstance(s, For | While | Fold | FoldRows | Do | Run | Share | Prefetch | Transpose):
         return True
@@ -460,8 +460,8 @@ def _is_apart(s: Stmt) -> bool:
 
 
 def _for_vectorizer(s: For) -> bool:
-    """Whether LLVM's vectorizer may make something of a loop: not where another loop or a fold is
-    in it, nor where each step does the same."""
+    """Return whether LLVM's vectorizer may vectorize a loop: not if it contains another loop or a
+    fold, nor if all its steps do the same."""
     inner = list(statements(s.body))
     if any(_is_apart(x) for x in inner):
         return False
@@ -469,8 +469,8 @@ def _for_vectorizer(s: For) -> bool:
 
 
 class _Vectors(VectorLoop):
-    """The body of a loop for several steps at a time. A value is a `Vector`, an `Index` that grows
-    from step to step, or a value of LLVM that is the same in all steps."""
+    """Writes the body of a loop for several steps at a time. A value is a `Vector`, an `Index` that
+    grows from step to step, or an LLVM value that is the same in all steps."""
 
     def __init__(self, f: Function, s: For) -> None:
         assert s.vector is not None
@@ -487,12 +487,12 @@ class _Vectors(VectorLoop):
                 self.count = int(s.stop.value)
 
     def first_aligned(self, start: Any, stop: Any) -> Any:
-        """The parts of the kernel's range begin with lines, rows do not."""
+        """The parts of the kernel's range begin with cache lines, but rows do not."""
         assert self.s.vector is not None
         self.asked = self.f.past if self.s.vector.bypass and self.f.may_bypass else None
         if not self.s.vector.peel or self.asked is None:
             return None
-        # The rows of other results mostly begin as their lines do, too.
+        # The rows of other results mostly have the same alignment.
         store = next(x for x in self.s.body if isinstance(x, Store))
         self.f.values[self.s.index] = start
         place = self.f.place(store.buffer, store.index)
@@ -519,7 +519,7 @@ class _Vectors(VectorLoop):
                 self.store(s)
 
     def mask_at(self, buffer: Memory, index: Expr) -> Mask:
-        """The mask of an access: memory with room for whole vectors needs none."""
+        """Return the mask of an access; memory with room for whole vectors does not need one."""
         return None if buffer in self.padded and index == self.s.index else self.mask
 
     def store(self, s: Store) -> None:
@@ -572,8 +572,8 @@ class _Vectors(VectorLoop):
         )
 
     def moved(self, name: str, x: Any, y: Any) -> Any:
-        """A sum, a difference or a product of which one operand grows with the loop, and the other
-        does not depend on the lane; None for others. Indices do not overflow."""
+        """Return a sum, a difference or a product as an index if one operand grows with the loop
+        and the other is the same in all lanes; else None. Indices do not overflow."""
         if name != "sub" and isinstance(y, Index):
             x, y = y, x
         if not isinstance(x, Index) or isinstance(y, Index | Vector):
@@ -592,7 +592,7 @@ class _Vectors(VectorLoop):
         return Index(x.now, x.step, y if name == "add" else self.early("neg", y))
 
     def index(self, x: loops.Index) -> Any:
-        """An index; what is the same in all steps is added before the loop."""
+        """Return an index; its loop-invariant part is computed before the loop."""
         moving, offset, computed = self.terms(x)
         for term in computed:
             if isinstance(term, Vector) or moving is None:
@@ -604,14 +604,14 @@ class _Vectors(VectorLoop):
         return self.shifted(moving, offset)
 
     def shifted(self, index: Index, offset: Any) -> Index:
-        """An index plus what is the same in all steps."""
+        """Return an index plus a loop-invariant offset."""
         if offset is None or index.offset is None:
             return Index(index.now, index.step, index.offset if offset is None else offset)
         return Index(index.now, index.step, self.early("add", index.offset, offset))
 
     def terms(self, x: loops.Index) -> tuple[Index | None, Any, list[Any]]:
-        """The part of an index that moves with the loop, the sum of what is the same in all steps,
-        and what is computed in each step, numbers and vectors."""
+        """Split an index into the part that grows with the loop, the sum of the loop-invariant
+        terms, and the terms that are computed in each step."""
         moving, offset, computed = None, None, []
         for v, k in x.terms:
             if k == self.s.index and isinstance(k, Var):
@@ -635,7 +635,7 @@ class _Vectors(VectorLoop):
         return moving, offset, computed
 
     def addends(self, x: Expr) -> tuple[Index | None, Any, list[Any]]:
-        """The same of a sum that is not an affine index."""
+        """Split a sum that is not an affine index in the same way."""
         if isinstance(x, loops.Index):
             return self.terms(x)
         if not isinstance(x, loops.Call) or x.function != "add":
@@ -649,13 +649,13 @@ class _Vectors(VectorLoop):
         return moving or other, same, [*computed, *rest]
 
     def lanes_of_index(self, x: loops.Index) -> Any:
-        """An index whose lanes are computed."""
+        """Return an index as computed lanes."""
         moving, offset, computed = self.terms(x)
         parts = [*computed, *[p for p in (offset, moving) if p is not None]]
         return functools.reduce(lambda p, q: self.apply("add", [I8, I8, I8], [p, q], _sum), parts)
 
     def times(self, index: Index, k: int | Var) -> Index:
-        """The index of the loop times an integer that is the same in all steps."""
+        """Return the index of the loop times a loop-invariant integer."""
         if k == 1:
             return index
         factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
@@ -688,7 +688,7 @@ class _Vectors(VectorLoop):
         return self.loaded(of, Vector(kind, self.load_lanes(kind, place, at.step, mask)))
 
     def loaded(self, of: DType, v: Vector) -> Vector:
-        """What memory holds as numbers in registers."""
+        """Convert a vector from its form in memory to that in registers."""
         if of.kind == "bool":
             text = f"icmp ne {vector('i8', self.n)} {v.name}, zeroinitializer"
             return Vector(ir.IntType(1), self.put(text))
@@ -697,7 +697,7 @@ class _Vectors(VectorLoop):
         return self.apply("from_memory", [of], [v], lambda b, args: from_memory(of, b, args[0]))
 
     def gathered(self, x: Load, moving: Index | None, offset: Any, computed: list[Any]) -> Vector:
-        """Lanes of computed places."""
+        """Load lanes at computed indices."""
         of, base, b = x.buffer.element, self.f.base(x.buffer), self.f.b
         kind = memory_type(of)
         if of.kind in ("bool", "complex") or byte_size(kind) not in SIZES:
@@ -713,7 +713,7 @@ class _Vectors(VectorLoop):
                 lanes.append(v)
             else:
                 base = b.gep(base, [v])
-        if len(lanes) == 1:  # 16 of 32 bits are one vector
+        if len(lanes) == 1:  # 16 lanes of 32 bits fit into one vector
             return self.gather_lanes(kind, base, self.narrow.get(lanes[0].name, lanes[0]))
         places: Any = lanes[0]
         for v in lanes[1:]:
@@ -721,7 +721,7 @@ class _Vectors(VectorLoop):
         return self.gather_lanes(kind, base, places)
 
     def apply(self, name: str, of: Sequence[Type], values: Sequence[Any], write: Any) -> Any:
-        """An operation on values, some of which are lanes."""
+        """Write an operation on values of which some are vectors."""
         if not any(isinstance(v, Vector | Index) for v in values):
             return write(self.f.b, values)
         given = [v if isinstance(v, Vector) else self.lanes(v) for v in values]

@@ -1,4 +1,4 @@
-"""How numbers lie in registers and in memory, as LLVM types, and the way between the two.
+"""The LLVM types of numbers in registers and in memory, and conversions between the two.
 
 A bool is one bit in a register and a byte in memory; a number of half precision is a float32 in a
 register and 16 bits in memory. A complex number is a pair of floats in both.
@@ -43,7 +43,7 @@ def from_memory(of: DType, b: Any, v: Any) -> Any:
 
 
 def to_memory(of: DType, b: Any, v: Any) -> Any:
-    """Return what is stored of a number in a register."""
+    """Return the form in memory of a number in a register."""
     if of.kind == "bool":
         return b.zext(v, I8)
     return half.narrow(V(b, v), of.token).v if of.kind == "half" else v

@@ -1,9 +1,9 @@
-"""How a vector loop goes over its steps: whole vectors, and the remaining steps under a mask.
+"""Write the control flow of a vector loop: whole vectors, and the remaining steps under a mask.
 
-In: a `VectorLoop`, whose body can be written for some steps at a time, and its limits. Out: LLVM
-text. The remaining steps are no loop, but one more copy of the body: loops take half of the time of
-LLVM's code generator, for a sum over columns. Loops over stack buffers alone, which have room for
-whole vectors, have one copy, and so have long bodies.
+In: a `VectorLoop`, which writes the body for several steps at a time, and the limits. Out: LLVM
+text. The remaining steps are one more copy of the body, without a loop: loops take half of the time
+of LLVM's code generator, for a sum over columns. Long bodies are written only once, and so are
+those of loops that access only stack buffers, which have room for whole vectors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _I64 = ir.IntType(64)
 
 
 def go_over(loop: Any, start: Any, stop: Any) -> None:
-    """Write a loop from start to stop where its builder stands."""
+    """Write a loop from start to stop at the position of its builder."""
     f = loop.f
     loop.before = f.b.append_basic_block("lanes")
     f.b.branch(loop.before)
@@ -31,7 +31,7 @@ def go_over(loop: Any, start: Any, stop: Any) -> None:
     if loop.count:
         _once(loop, start)
         return
-    # The body goes below what is the same for all steps, which is found while writing it.
+    # Loop-invariant code is found while the body is written, and comes before it.
     first = loop.first_aligned(start, stop)
     loop.ahead = ir.IRBuilder(loop.before)
     if loop.rest == "whole":
@@ -46,7 +46,7 @@ def go_over(loop: Any, start: Any, stop: Any) -> None:
 
 
 def _once(loop: Any, start: Any) -> None:
-    """All steps at once, where their number is known: nothing is asked of it at run time."""
+    """Write all steps at once if their number is known, without a test at run time."""
     b = loop.f.b
     loop.fetches = loop.asked = None
     loop.ahead = ir.IRBuilder(loop.before)
@@ -58,7 +58,7 @@ def _once(loop: Any, start: Any) -> None:
 
 
 def _rest(loop: Any, now: Any, limit: Any) -> None:
-    """The steps that are left: once what a step of the loop is, under a mask."""
+    """Write the remaining steps: one copy of the body under a mask."""
     b = loop.f.b
     rest, end = (b.append_basic_block(x) for x in ("rest", "end"))
     b.cbranch(b.icmp_signed("<", now, limit), rest, end)
@@ -71,8 +71,8 @@ def _rest(loop: Any, now: Any, limit: Any) -> None:
 
 
 def _twice(loop: Any, start: Any, first: Any, stop: Any) -> None:
-    """What comes before `first`, whole vectors from there on, and what is left: one copy of the
-    body for both ends."""
+    """Write the steps before `first`, whole vectors from there on, and the remaining steps, with
+    one copy of the body for both ends."""
     b = loop.f.b
     loop.join = head = b.append_basic_block("head")
     whole, end = (b.append_basic_block(x) for x in ("whole", "end"))
@@ -92,16 +92,16 @@ def _twice(loop: Any, start: Any, first: Any, stop: Any) -> None:
 def _loop(
     loop: Any, start: Any, stop: Any, masked: bool = False, whole: bool = False, first: Any = None
 ) -> Any:
-    """A loop from start, as long as whole vectors fit, or to the very end; where it stops.
+    """Write a loop from start over whole vectors, or to the end; returns where it stops.
 
-    `masked`: up to the end, and with `first` up to there before. `whole`: what is beyond the end
-    may be written.
+    `masked`: the loop runs to the end, with `first` up to there before. `whole`: memory after the
+    end may be written.
     """
     b, n = loop.f.b, loop.n
     came, limit = b.block, stop
     head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
     if came is loop.before:
-        loop.join = head  # the branch comes when all is known that goes before it
+        loop.join = head  # the branch is written when all code before it is known
     else:
         b.branch(head)
     b.position_at_end(head)

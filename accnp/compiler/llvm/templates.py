@@ -1,7 +1,7 @@
-"""Operations on vectors as text, made from the code for scalars.
+"""Make operations on vectors, as LLVM text, from the code for scalars.
 
-In: what writes the scalar code, and a number of lanes. Out: a `Template`, the same instructions on
-vectors; `Functions`, those of a module that are functions of their own.
+In: a function that writes the scalar code, and a number of lanes. Out: a `Template` with the same
+instructions on vectors. `Functions` collects the long ones, which become functions of the module.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = [
     "vector",
 ]
 
-INLINED_ATTRIBUTES = 772  # the number of the group of attributes of functions of vectors
-INLINED = 4  # calls of one function that are inlined; where there are more, none is
+INLINED_ATTRIBUTES = 772  # the number of the attribute group of functions of vectors
+INLINED = 4  # a function is inlined if it has at most this many calls
 _PURE = frozenset(
     """fadd fsub fmul fdiv frem fneg add sub mul shl lshr ashr and or xor trunc zext sext fptrunc
     fpext fptosi fptoui sitofp uitofp bitcast icmp fcmp select call""".split()  # noqa: SIM905
 )
-# Intrinsics whose vector form takes vectors, but for arguments of one bit.
+# Intrinsics whose vector form takes vectors for all arguments, except those of one bit.
 _INTRINSICS = frozenset(
     """fma fabs copysign sqrt floor ceil trunc roundeven ctlz cttz ctpop minnum maxnum minimum
     maximum smin smax umin umax fshl fshr fptosi.sat fptoui.sat""".split()  # noqa: SIM905
@@ -42,18 +42,18 @@ _OVERLOADED = re.compile(r"[fi]\d+")
 
 
 def vector(kind: Any, n: int) -> str:
-    """The text of a vector type."""
+    """Return the text of a vector type."""
     return f"<{n} x {kind}>"
 
 
 def byte_size(kind: Any) -> int:
-    """Bytes of a number in memory."""
+    """Return the bytes of a number in memory."""
     size = max(1, getattr(kind, "width", 0) // 8)
     return {"float": 4, "double": 8}.get(str(kind), size)
 
 
 class Line:
-    """One instruction as text, in the place of llvmlite's."""
+    """One instruction as text, in place of one of llvmlite's instructions."""
 
     __slots__ = ("text",)
 
@@ -65,7 +65,7 @@ class Line:
 
 
 class Vector:
-    """The lanes of a value: the LLVM type of one, and the name of all."""
+    """The lanes of a value: the LLVM type of a lane, and the name of the vector."""
 
     __slots__ = ("name", "type")
 
@@ -75,8 +75,8 @@ class Vector:
 
 
 class Index:
-    """Whole numbers that grow by `step`, a number or a value, from lane to lane. The first one is
-    `now` and `offset`, a value that is the same in all steps of the loop, if there is one."""
+    """Integers that grow by `step`, a number or a value, from lane to lane. The first one is `now`
+    plus `offset`, a loop-invariant value, if there is one."""
 
     __slots__ = ("now", "offset", "step")
 
@@ -87,7 +87,7 @@ class Index:
 
 
 class Template:
-    """An operation on vectors as text: lines with places for a prefix and for the operands."""
+    """An operation on vectors as text: lines with fields for a prefix and for the operands."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Template:
         return f"call {kind} {name}({', '.join(map(' '.join, zip(kinds, operands, strict=True)))})"
 
     def _form(self, i: Any, names: dict[int, str], n: int) -> str:
-        """A call of what vectors do in their own way."""
+        """Return a call of the vector form of a function."""
         made, definitions = vector_call(i.callee.name, [x.type for x in i.args], i.type, n)
         self.declares.update(definitions)
         passed = [
@@ -160,7 +160,7 @@ class Template:
 
 
 class Functions:
-    """What the vector loops of one module refer to: functions, and how often each is called."""
+    """The functions that the vector loops of a module call, and the number of calls of each."""
 
     def __init__(self) -> None:
         self.declares: dict[str, str] = {}
@@ -170,7 +170,7 @@ class Functions:
         self.serial = 0
 
     def called(self, template: Template, what: str, n: int) -> str:
-        """The name of a function, which is called once more."""
+        """Count a call of a function; returns its name."""
         name = self.names.get(id(template))
         if name is None:
             name = self.names[id(template)] = f"@accnp_lanes_{what}_{len(self.names)}"
@@ -179,7 +179,7 @@ class Functions:
         return name
 
     def text(self, known: Collection[str]) -> str:
-        """The functions and declarations, to be put behind the module's own, which are `known`."""
+        """Return functions and declarations, to follow those of the module, which are `known`."""
         found = []
         for name, (template, n) in self.templates.items():
             inlined = self.calls[name] <= INLINED
@@ -205,7 +205,7 @@ def make_template(
     n: int,
     leading: Sequence[Any] = (),
 ) -> Template | str:
-    """Return the code of an operation on scalars, made into that on vectors; or why there is none.
+    """Return an operation on vectors, made from the code for scalars; or why that is not possible.
 
     Parameters
     ----------
@@ -218,8 +218,8 @@ def make_template(
     leading : sequence of llvmlite types, optional
         The types of arguments before the operands, which the code must not use.
 
-    Branches are left out: what is done on both sides has no side effects, and no value depends on
-    where control comes from.
+    Branches are left out, and both sides are computed: they have no side effects, and no value
+    depends on the branch that was taken.
     """
     kind = ir.FunctionType(ir.VoidType(), [*leading, *kinds])
     scratch = ir.Function(ir.Module(), kind, "scratch")
@@ -252,7 +252,7 @@ def make_template(
     }
     used = [i for i in code.values() if id(i) in wanted]
     if not all(isinstance(x.type, vectors) for x in (*used, *given)):
-        return "a value that is no number"
+        return "a value that is not a number"
     try:
         return Template(given, used, result, n, beside)
     except ValueError as error:

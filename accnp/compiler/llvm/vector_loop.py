@@ -1,12 +1,12 @@
-"""Vector code of a loop of independent steps, one copy of the body, the last steps under a mask.
+"""Write a loop of independent steps as vector code: one copy of the body, and a mask at the end.
 
-In: the operations of one step, one after the other. Out: LLVM text with vectors of as many lanes as
-the loop has. LLVM's own vectorizer tries several widths and leaves three copies of the body
-(vectors, the rest in shorter vectors, single steps): half of what compiling a kernel costs.
+In: the operations of one step, in order. Out: LLVM text with vectors of the given number of lanes.
+LLVM's own vectorizer tries several widths and leaves three copies of the body (vectors, shorter
+vectors, single steps), which takes half of the time to compile a kernel.
 
-Each operation comes from its code for scalars, instruction by instruction, so the bits are the
-same. Long ones (a `tanh`) are functions of vectors beside the kernel, which are inlined unless they
-are called often.
+Each operation is made from its code for scalars, instruction by instruction, so the bits are the
+same. Long operations such as `tanh` are separate functions of vectors, which are inlined unless
+they are called often.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from accnp.compiler.llvm.templates import Index, Line, Template, Vector, byte_si
 __all__ = ["AHEAD", "MOST", "SHORT", "NotVector", "VectorLoop"]
 
 MOST = 64  # lanes of a mask
-SHORT = 4  # instructions of an operation that are written in place; longer ones are functions
-AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
+SHORT = 4  # instructions of the longest operation that is written inline; longer ones are functions
+AHEAD = 1024  # distance in bytes between a load and the prefetch that it issues
 _I64 = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
 # The same pointer, but LLVM does not know how it was computed, only which memory it points into.
@@ -40,7 +40,7 @@ _LAUNDER = "llvm.launder.invariant.group.p0"
 
 
 class NotVector(Exception):
-    """A loop that has no vector code; it is left to LLVM's vectorizer."""
+    """The loop cannot be written as vector code; LLVM's vectorizer handles it."""
 
     def __init__(self, node: Any, why: str) -> None:
         super().__init__(why)
@@ -50,13 +50,13 @@ class NotVector(Exception):
 class VectorLoop:
     """A loop whose body is written for `n` steps at a time.
 
-    `f` is the function that is being written: its builder `b`, its `functions`, and the bytes of a
-    vector register, `vector_bytes`. `steps_of` writes the body.
+    `f` is the function that is being written, with its builder `b`, its `functions`, and the size
+    of a vector register, `vector_bytes`. `steps_of` writes the body.
     """
 
     rest = "tail"  # as `loops.ir.Vector.rest`
-    count = 0  # steps, where their number is known and one vector does them all
-    flat = False  # whether it goes over all elements of the kernel
+    count = 0  # steps, if their number is known and one vector computes them all
+    flat = False  # whether it is a loop over all elements of the kernel
 
     def __init__(self, f: Any, node: Any, n: int) -> None:
         self.f = f
@@ -64,37 +64,37 @@ class VectorLoop:
         self.n = n
         self.declares = f.functions.declares
         self.splats: dict[int, Vector] = {}
-        self.starts: dict[tuple, Any] = {}  # places and numbers from before the loop
-        self.before: Any = None  # the block before the loop, and its end while the body is written
+        self.starts: dict[tuple, Any] = {}  # loop-invariant addresses and numbers
+        self.before: Any = None  # the block before the loop, which grows until the end
         self.ahead: Any = None
-        self.join: Any = None  # the block that comes after it
-        self.asked: Any = None  # 1 where results are to bypass the caches
-        self.read: list[tuple[Any, int]] = []  # places and bytes of operands that a step loads
+        self.join: Any = None  # the block after the loop
+        self.asked: Any = None  # 1 if results are stored non-temporally
+        self.read: list[tuple[Any, int]] = []  # addresses and bytes of operands of a step
         self.mask: Mask = None
-        self.left: Any = None  # remaining steps, where there is a mask
-        self.whole: Any = None  # 1 where they fill a vector, where that is worth a branch
-        self.past: Any = None  # 1 where whole vectors bypass the caches; None: not possible
-        self.fetches: set[Any] | None = None  # places that are fetched ahead; None: nothing is
+        self.left: Any = None  # remaining steps, if there is a mask
+        self.whole: Any = None  # 1 if they fill a vector; set if that is worth a branch
+        self.past: Any = None  # 1 if whole vectors are stored non-temporally; None: never
+        self.fetches: set[Any] | None = None  # addresses that are prefetched; None: no prefetches
         self.padded: Collection[Any] = ()  # memory with room for whole vectors under the index
 
     def fail(self, why: str) -> NoReturn:
         raise NotVector(self.node, why)
 
     def first_aligned(self, start: Any, stop: Any) -> Any:
-        """Set `asked`. Returns the step up to which a row is done apart; None if it begins with a
-        cache line, or no results bypass the caches."""
+        """Set `asked`. Returns the step up to which a row is computed separately; None if it begins
+        with a cache line, or no results are stored non-temporally."""
         raise NotImplementedError
 
     def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
-        """Write the body for the steps from one on: those of the mask, or as many as there are
-        lanes; `left` of them, or None; those of whole vectors bypass the caches if
+        """Write the body for the steps from `at` on: those of the mask, or one for each lane.
+        `left` is the number of remaining steps, or None. Whole vectors are stored non-temporally if
         `past` is 1."""
         raise NotImplementedError
 
     # --- text ---
 
     def put(self, text: str, builder: Any = None) -> str:
-        """Write an instruction; its name."""
+        """Write an instruction; returns the name of its result."""
         functions = self.f.functions
         functions.serial += 1
         name = f"%v{functions.serial}"
@@ -104,7 +104,7 @@ class VectorLoop:
     # --- values ---
 
     def lanes(self, value: Any) -> Vector:
-        """A value as a vector."""
+        """Return a value as a vector."""
         n = self.n
         if isinstance(value, Vector):
             return value
@@ -122,7 +122,7 @@ class VectorLoop:
         return found
 
     def steps(self, step: Any) -> Vector:
-        """0, step, 2 step..."""
+        """Return the vector 0, step, 2 * step, ..."""
         lanes = range(self.n) if isinstance(step, ir.Value) else range(0, self.n * step, step)
         text = f"<{', '.join(f'i64 {k}' for k in lanes)}>"
         if isinstance(step, ir.Value):
@@ -144,7 +144,7 @@ class VectorLoop:
     # --- memory ---
 
     def store_lanes(self, code: Any, place: Any, name: str, mask: Mask) -> None:
-        """Store a vector, bypassing the caches where that is asked for."""
+        """Store a vector, non-temporally if that is requested."""
         near = functools.partial(
             store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
             self.whole,
@@ -157,7 +157,7 @@ class VectorLoop:
             store_either(self.f.b, self.put, self.declares, *how)
 
     def load_lanes(self, kind: Any, place: Any, step: int, mask: Mask) -> str:
-        """Load a vector of elements that lie `step` places apart."""
+        """Load a vector of elements with a stride of `step`."""
         if step == 1:
             how = self.n, mask, self.whole
             return load_vector(self.f.b, self.put, self.declares, kind, place, *how)
@@ -168,12 +168,12 @@ class VectorLoop:
         return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
 
     def gather_lanes(self, code: Any, base: Any, places: Vector) -> Vector:
-        """Load lanes of computed places."""
+        """Load lanes at computed indices."""
         text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
         return Vector(code, text)
 
     def same(self, value: Any) -> bool:
-        """Whether a value is the same in all steps, and known before them."""
+        """Return whether a value is loop-invariant."""
         return isinstance(value, ir.Constant) or getattr(value, "parent", None) is self.before
 
     def first(self, index: Index) -> Any:
@@ -182,14 +182,14 @@ class VectorLoop:
         return self.f.b.add(index.now, index.offset, flags=("nsw",))
 
     def place(self, base: Any, index: Index) -> Any:
-        """Where an index is in memory. What is the same in all steps is added before them: LLVM
-        looks for that itself, for longer than all else takes."""
+        """Return the address of an index. Its loop-invariant part is computed before the loop: LLVM
+        would find it too, but that takes longer than all its other work."""
         if index.offset is None or not self.same(base):
             return self.f.b.gep(base, [self.first(index)])
         return self.f.b.gep(self.early("gep", base, index.offset), [index.now])
 
     def early(self, name: str, *values: Any) -> Any:
-        """What is computed before the loop, written once."""
+        """Write an instruction before the loop, once."""
         key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
         found = self.starts.get(key)
         if found is None:
@@ -210,10 +210,10 @@ class VectorLoop:
         return b.bitcast(b.call(found, [b.bitcast(place, _BYTES)]), place.type)
 
     def fetch(self, what: Any, place: Any, size: int) -> None:
-        """Bring what is loaded some steps later into the cache.
+        """Prefetch the data of a later step.
 
-        The processor does so by itself only where loads follow each other fast; where the body is
-        long, too few steps are under way to hide the way to memory.
+        The processor prefetches by itself only if loads follow each other quickly. If the body is
+        long, too few steps are in flight to hide the latency of memory.
         """
         if self.fetches is None or what in self.fetches:
             return
