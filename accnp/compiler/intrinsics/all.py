@@ -1,4 +1,4 @@
-"""The whole table: importing this module fills it."""
+"""The complete table of intrinsics: importing this module fills it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Procedures that deal elements of 32 or 64 bits out to lists, for sorts and selections, or take
-them from rows."""
+"""Procedures that distribute elements of 32 or 64 bits to lists, for sorts and selections, or
+collect them from rows."""
 
 from __future__ import annotations
 

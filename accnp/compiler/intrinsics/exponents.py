@@ -1,6 +1,6 @@
-"""Functions of products whose exponents are kept apart (`kernels.math.products`): `odd(x)`, whether
-a product is no normal number; `mantissa(x)` and `exponent(x)`, an integer; `raised(m, e)`, the
-number again."""
+"""Functions for products with separate exponents (`kernels.math.products`): `odd(x)`, whether a
+product is not a normal number; `mantissa(x)`; `exponent(x)`, an integer; `raised(m, e)`, the number
+with this mantissa and exponent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accnp.kernels.math.products import apart, is_odd, raised, whole
 
 
 def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any]) -> None:
-    """A step of a product: `act` of its one or two parts gives those of the result."""
+    """Define a step of a product: `act` computes the parts of the result from those of operands."""
 
     def rule(x: Type, *more: Type) -> Resolved | None:
         if x.kind not in ("float", "complex"):

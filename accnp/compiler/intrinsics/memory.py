@@ -1,5 +1,5 @@
-"""Functions of memory: buffers on the stack and on the heap, addresses, folds of a block in a fixed
-order, copies, and what is asked of the caches."""
+"""Functions of memory: buffers on the stack and on the heap, addresses, reductions of a block in a
+fixed order, copies, and prefetches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accnp.kernels.math.transpose import transpose
 __all__ = ["stack_memory", "write_fold", "write_fold_rows"]
 
 STACK = 1024
-TILE, SLAB = 4096, 16384  # elements of tiles in which operands are laid transposed
+TILE, SLAB = 4096, 16384  # elements of the tiles for transposed operands
 INT = DTYPES["i8"]
 _BYTES = I8.as_pointer()
 # Reductions of bools, whose elements are bytes of 0 and 1.
@@ -43,7 +43,7 @@ def _stack(kind: str, of: DType, count: int) -> None:
 
 
 def _heap(of: DType) -> None:
-    """Memory from the C library, from an address that suits vectors; `release` gives it back."""
+    """Memory from the C library, aligned for vectors; `release` frees it."""
 
     def emit(b: Any, count: Any) -> Any:
         place = malloc_aligned(b, b.mul(count, ir.Constant(I64, of.size)))
@@ -57,7 +57,7 @@ def _release(p: Type) -> Resolved | None:
 
 
 def _nothing_at(of: DType) -> None:
-    """The address of nothing, for a name that has no memory on some way."""
+    """The null address, for a name that has no memory on some path."""
 
     def emit(b: Any) -> Any:
         return ir.Constant(register_type(Pointer(of)), None)
@@ -95,7 +95,7 @@ def _transpose(
     of = to.of
 
     def emit(b: Any, *args: Any) -> None:
-        # Complex numbers move as integers of their size, booleans as bytes.
+        # Complex numbers are moved as integers of their size, booleans as bytes.
         t = register_type(of) if of.kind == "float" else ir.IntType(8 * of.size)
         given = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
         transpose(b, t, of.size, given)
@@ -113,12 +113,12 @@ def _prefetch(name: str, near: int) -> None:
 
 
 def _nothing(_: object) -> None:
-    """Procedures have no value."""
+    """Drop the value of an instruction: procedures have no result."""
 
 
 def _touch(p: Type) -> Resolved | None:
-    """Read a byte, for what the caches do then: a load that is not left out, and whose line
-    processors follow up, as they do not for those that are only asked for."""
+    """Load a byte to bring its line into the caches, with a load that LLVM does not remove. Unlike
+    a prefetch instruction, a load starts the hardware prefetcher."""
     if not isinstance(p, Pointer):
         return None
     return (
@@ -152,8 +152,8 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
 
 
 def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
-    """Write the fold of a block of memory, in the order that all processors have; returns the
-    result."""
+    """Write the reduction of a block of memory, in the order that is the same on all processors;
+    returns the result."""
     if of.kind == "complex":
         part = memory_type(part_of(of))
         return join_parts(b, *block.block_reduce_complex(b, place, count, part, combine))
@@ -162,7 +162,7 @@ def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
 
 
 def write_fold_rows(combine: str, of: DType, b: Any, values: Sequence[Any]) -> None:
-    """Write reductions of columns: the arguments are those of `math.across.strips`."""
+    """Write reductions of columns; the arguments are those of `math.across.strips`."""
     across.strips(b, memory_type(of), of.size, _as_logic(combine, of), of.signed, values)
 
 
@@ -185,12 +185,12 @@ def _block(name: str) -> None:
 
 
 def _wide_sum(p: Type, n: Type) -> Resolved | None:
-    """The sum of a block of float32 in float64: the bits of `block_sum` of a widened copy."""
+    """The sum of a block of float32 in float64, with the bits of `block_sum` of a widened copy."""
     return (F8, (p, INT), block.block_wide_sum) if p == Pointer(F4) else None
 
 
 def _find(p: Type, n: Type, value: Type) -> Resolved | None:
-    """The first place of a value among n elements, or n; a NaN finds a NaN."""
+    """The index of the first element that equals a value, or n; NaN equals NaN."""
     if not isinstance(p, Pointer) or p.of.kind in ("complex", "half"):
         return None
     of = p.of
@@ -203,7 +203,7 @@ def _find(p: Type, n: Type, value: Type) -> Resolved | None:
 
 
 def _odd(p: Type, n: Type) -> Resolved | None:
-    """The first place of a product among n that is no normal number, or n."""
+    """The index of the first product that is not a normal number, or n."""
     if not isinstance(p, Pointer) or p.of.kind != "float":
         return None
     of = p.of
@@ -211,7 +211,7 @@ def _odd(p: Type, n: Type) -> Resolved | None:
 
 
 def _join(name: str) -> None:
-    """What `block_max` and `block_min` do with two elements: of equal ones the first remains."""
+    """The step of `block_max` and `block_min`: of equal elements, it returns the first."""
 
     def rule(x: Type, y: Type) -> Resolved | None:
         t = widest(x, y)

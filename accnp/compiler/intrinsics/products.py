@@ -1,4 +1,4 @@
-"""Procedures of matrix products, and calls of the kernels in `kernels.library`."""
+"""Procedures for matrix products, and calls of the library kernels (`kernels.library`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from accnp.kernels.math.heap import external
 from accnp.kernels.math.ir import I8, I32, I64
 
 _Build = Callable[[Any, Sequence[Any]], None]
-_TILE = "ipiipipiiii"  # which arguments are pointers: see math.gemm.multiply
-_APART = "ipttptptiii"  # and tables: see math.gemm.multiply_apart
+_TILE = "ipiipipiiii"  # kinds of the arguments of math.gemm.multiply
+_APART = "ipttptptiii"  # kinds of the arguments of math.gemm.multiply_apart
 INT = DTYPES["i8"]
 _TABLE = Pointer(INT)
 
 
 def _vector(name: str, kinds: str, build: _Build) -> None:
-    """A procedure on pointers of one element type (p), tables (t) and integers (i)."""
+    """Define a procedure of pointers to one type (p), tables (t) and integers (i)."""
 
     def rule(*given: Type) -> Resolved | None:
         pointers = {t for t, kind in zip(given, kinds, strict=True) if kind == "p"}
@@ -44,15 +44,15 @@ def _words(dst: Type, src: Type, n: Type) -> Resolved | None:
 
 
 def _room(name: str, of: DType, nbytes: int) -> None:
-    """Memory on the stack."""
+    """Define a function that returns memory on the stack."""
     kind = ir.ArrayType(I8, nbytes)
     define(name, 0, lambda: (Pointer(of), (), lambda b: stack_memory(b, of, kind, 64)))
 
 
 def _library(name: str, tokens: Sequence[str]) -> None:
-    """A call of a library kernel, through the entry function that every kernel has.
+    """Define a call of the entry of a library kernel.
 
-    A complex matrix is given by a pointer of its own type, and taken as one of pairs.
+    The argument for a complex matrix is a pointer to complex numbers; the kernel takes pairs.
     """
     kinds = ["p" if token.endswith("*") else "i" for token in tokens]
 

@@ -1,6 +1,7 @@
-"""Functions that call LAPACK: ``geqrf_f4(m, n, a, lda, ...)`` gives `info` as an integer; and
-NumPy's sorts: ``sort_i4(a, n)`` sorts n elements in place, ``quick_i4()`` is up to how many of them
-that is quick.
+"""Functions that call routines of LAPACK and NumPy's sorts.
+
+``geqrf_f4(m, n, a, lda, ...)`` returns LAPACK's `info` as an integer. ``sort_i4(a, n)`` sorts n
+elements in place, and ``quick_i4()`` is the largest n for which that is fast.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _routine(routine: str, code: str) -> None:
                 return None
 
         def emit(b: Any, *args: Any) -> Any:
-            """Everything goes by address; the numbers lie on the stack."""
+            """Pass all arguments by address, with the numbers on the stack."""
             cells = {"c": I8, "i": I32}
             passed = []
             for arg, letter in zip(args, letters, strict=True):
@@ -75,7 +76,7 @@ for _name in ROUTINES:
 
 
 def _switch(name: str) -> None:
-    """A call that has no arguments and no result."""
+    """Define a call without arguments and result."""
 
     def emit(b: Any) -> None:
         kind, symbol = ir.FunctionType(ir.VoidType(), []), PREFIX + name
@@ -105,8 +106,8 @@ def _sort(code: str) -> None:
 
 
 def _quick(code: str) -> None:
-    # Beyond a few vectors, which it sorts in registers, NumPy stores compressed vectors under a
-    # mask; on a Zen 4 that is a program of 140 cycles: 0.7 ns an element become 5 and 20.
+    # NumPy sorts a few vectors in registers. For more, it stores compressed vectors under a mask,
+    # which is a microcoded instruction of 140 cycles on a Zen 4: 5 to 20 ns per element, not 0.7.
     slow = binding.get_host_cpu_name() == "znver4"
     most = QUICK[code] if slow else (1 << 63) - 1
 

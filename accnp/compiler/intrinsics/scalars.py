@@ -1,4 +1,4 @@
-"""Scalar functions: mathematics, integers, conversions, bits of numbers, threefry."""
+"""Scalar functions: mathematics, integers, conversions, bits of numbers, and threefry."""
 
 from __future__ import annotations
 
@@ -133,7 +133,8 @@ def _binary(name: str) -> None:
 
 
 def _cast(target: DType) -> None:
-    """By jax's rules: float to integer saturates, complex to real drops the imaginary part."""
+    """Define a conversion with JAX's rules: floats saturate to integers, and complex numbers lose
+    their imaginary part if the target is real."""
 
     def rule(t: Type) -> Resolved | None:
         if not isinstance(t, DType):
@@ -227,7 +228,7 @@ def _threefry(name: str, pick: Callable[[V, V], V]) -> None:
 
 
 def _special(name: str, count: int) -> None:
-    """A function of SciPy's, called by its address."""
+    """Define a function of SciPy, which is called by its address."""
 
     def rule(*of: Type) -> Resolved | None:
         def emit(b: Any, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Memory on the stack: for the name of a function that gives it, what it is."""
+"""The types and sizes of stack memory, by the name of the function that returns it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BYTES = {"panel": RUN * 4 * VECTOR_BYTES, "lanes": (CHAINS + 8) * STRIP + 64}
 
 @functools.cache
 def length_of(function: str) -> tuple[DType, int, bool] | None:
-    """Return the type of the elements of memory on the stack, how many there are, and whether no
-    more than what is asked for may be written; None for the name of another function."""
+    """Return the type and the number of elements of stack memory, and whether only the requested
+    elements may be written; None for the name of another function."""
     kind, _, token = function.rpartition("_")
     if token not in DTYPES:
         return None

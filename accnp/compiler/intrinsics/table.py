@@ -1,8 +1,8 @@
-"""The table of functions that kernels call by name, beside the operators.
+"""The table of intrinsics: functions and procedures that kernels call by name.
 
 A rule takes the types of the arguments. It returns the type of the result (None for a procedure),
-the types that the arguments are converted to, and what writes the code: the values of the arguments
-come in, that of the result goes out.
+the types to which the arguments are converted, and an emitter, which writes the code for the values
+of the arguments and returns the value of the result.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Rule = Callable[..., "Resolved | None"]
 
 
 class Intrinsic(NamedTuple):
-    """A function: its name, how many arguments it has, and its rule.
+    """A function: its name, the number of its arguments, and its rule.
 
-    `halves`: the rule sees numbers of half precision as such, instead of as float32. `acts`: it has
-    effects beside its result.
+    `halves`: the rule gets the types of half precision, which are otherwise replaced by float32.
+    `acts`: the function has side effects.
     """
 
     name: str
@@ -50,8 +50,8 @@ def define(name: str, arity: int, rule: Rule, halves: bool = False, acts: bool =
 
 @functools.cache
 def resolve(name: str, of: tuple[Type, ...]) -> Resolved | None:
-    """Return the result, the parameters and the code of a function of arguments of some types; None
-    if it does not take them."""
+    """Return the type of the result, the types of the parameters and the emitter of a function for
+    arguments of some types; None if it does not take them."""
     found = TABLE.get(name)
     if found is None or len(of) != found.arity:
         return None
@@ -67,7 +67,7 @@ def resolve(name: str, of: tuple[Type, ...]) -> Resolved | None:
 
 
 def simple(build: Callable[..., V]) -> Emit:
-    """Return an emitter that only wraps and unwraps values."""
+    """Return an emitter from a function of wrapped values (`V`)."""
     return lambda b, *args: build(*[V(b, a) for a in args]).v
 
 
@@ -75,7 +75,8 @@ _RANKS = ("bool", "int", "uint", "float", "complex")
 
 
 def widest(*of: Type) -> Any:
-    """Return the type of operands that differ; texts cast, so this is for literals."""
+    """Return the common type of operands of different types. Sources convert operands explicitly,
+    so this is for literals."""
     ranks = [1 if t.kind in ("int", "uint") else _RANKS.index(t.kind) if t.kind in _RANKS else 0
              for t in of]  # fmt: skip
     best = max(ranks)
@@ -83,7 +84,7 @@ def widest(*of: Type) -> Any:
 
 
 def complex_emit(of: DType, build: Callable[..., tuple[V, V]]) -> Emit:
-    """Return an emitter of a function of pairs of doubles."""
+    """Return an emitter from a function of complex numbers as pairs of doubles."""
 
     def emit(b: Any, *args: Any) -> Any:
         pairs = [tuple([V(b, p).to(F64) for p in split_parts(b, a)]) for a in args]

@@ -1,4 +1,4 @@
-"""Folds of chunks: a kernel of which each step folds one chunk of one row."""
+"""Reductions of rows in chunks: each step of the kernel reduces one chunk of one row."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["add_chunks"]
 
 
 def add_chunks(made: Statements) -> None:
-    """Each step folds one chunk of one row. The fold of a row that is one chunk is a result;
-    others are partial results, which another kernel folds."""
+    """Add a loop whose steps reduce one chunk of one row each. If a row has one chunk, this is the
+    result; otherwise another kernel reduces the partial results."""
     spec, b, out = made.spec, made.b, made.out
     (phase,) = spec.phases
     chunks = max(1, -(-prod(spec.reduced) // CHUNK))

@@ -1,9 +1,9 @@
-"""Maps that take elements of their rows at few computed places, the same in every row.
+"""Maps that read their rows at a few computed indices, which are the same in every row.
 
-The places are computed once, and wait on the stack. A row of a few numbers is permuted by one
-instruction where there is one, and what follows are vectors along the row; otherwise a row is as
-many loads and stores, which `passes.unroll` writes out. Vectors across rows would gather and
-scatter them.
+The indices are computed once and stored on the stack. If the processor has an instruction for it,
+each short row is permuted by one instruction, and the other operations use vectors along the row.
+Otherwise each element is loaded and stored separately, in loops that `passes.unroll` unrolls.
+Vectors across rows would have to gather and scatter the elements.
 """
 
 from __future__ import annotations

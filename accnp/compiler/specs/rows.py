@@ -1,8 +1,8 @@
-"""Folds of rows: a kernel of which each step does some passes over one row.
+"""Reductions of rows: each step of the kernel makes some passes over one row.
 
-A pass folds values over the row, and later ones use the results. What an earlier pass computes for
-a later one waits in a row of memory of the kernel's own, which stays in the caches; in a longer row
-it waits in the result that the last pass writes.
+A pass reduces values over the row, and later passes use the results. Values that one pass computes
+for a later one are stored in a row buffer of the kernel, which stays in the caches. For longer
+rows, they are stored in the result that the last pass overwrites.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from accnp.ir.kernel import Phase
 
 __all__ = ["add_rows"]
 
-KEPT = 1 << 17  # elements of a row that is kept; those of a longer one wait in the result
+KEPT = 1 << 17  # elements of the longest row that gets a row buffer
 
 
 def add_rows(made: Statements) -> None:

@@ -17,9 +17,9 @@ __all__ = ["runs"]
 def runs(
     made: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
 ) -> Iterator[tuple[dict[int, Place], Place]]:
-    """Do the statements inside for start..end of the elements of some axes, which are counted.
+    """Loop over start..end of the flat index of some axes.
 
-    Gives the indices along these axes, and how many elements come before.
+    Yields the indices along these axes, and the flat index.
     """
     b = made.b
     *others, along = axes

@@ -1,7 +1,8 @@
-"""Columns whose operands lie along the folded axis in memory.
+"""Reductions of columns with operands that are contiguous along the reduced axis.
 
-Where all do, some columns at a time are read, or computed, along it, and turned in registers (the
-procedures `columns_sum`...). Otherwise tiles of these operands are transposed onto the stack.
+If all operands are, some columns at a time are read or computed along that axis and transposed in
+registers (the procedures `columns_sum`, ...). Otherwise, tiles of these operands are transposed
+onto the stack.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments, statements and stores of a kernel that is made from the description of fusion."""
+"""Build the arguments, statements and stores of a kernel from the description that fusion makes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Operands that lie across the loops: their memory runs along an axis other than the innermost one.
+"""Maps and reductions with transposed operands: contiguous along an axis that is not the innermost.
 
 The loops go over tiles of `DEEP` indices of that axis and `WIDE` of the innermost one (`BLOCK` in
-folds of rows), and each such operand is transposed into memory on the stack, tile by tile: read
-element by element it would cost a cache line for each element.
+reductions of rows), and each such operand is transposed tile by tile into memory on the stack.
+Reading it element by element would load a cache line for each element.
 """
 
 from __future__ import annotations

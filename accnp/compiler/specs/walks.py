@@ -1,8 +1,9 @@
-"""Folds of rows that lie across: memory runs along an outer axis, so a step walks over the rows of
-a tile, as over columns, in the order that folds of rows have.
+"""Reductions of rows with operands that are contiguous along an outer axis.
 
-Rows that lie in memory as they are folded there. Others are computed into memory on the stack: each
-lane of a fold is a row of it, and a row of a tile joins its lane.
+A step reduces a tile of rows at a time, as if they were columns, but in the order of reductions of
+rows. Operands that are reduced unchanged are read from their own memory. Other values are computed
+into memory on the stack, which has a row for each lane of the reduction; each computed row is
+joined to its lane.
 """
 
 from __future__ import annotations
