@@ -26,7 +26,7 @@ from accnp.compiler.loops.verifier import verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, bisect, run_passes
 
-VECTOR_BYTES = 64  # of the vectors in what is printed
+VECTOR_BYTES = 64  # size of the vectors in printed kernels
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         ("numba", "print the kernel as Numba source"),
         ("llvm", "print the LLVM module of the kernel"),
         ("run", "run the kernel with the interpreter, on arrays of random numbers"),
-        ("bisect", "find the first pass after which the kernel computes something else"),
+        ("bisect", "find the first pass after which the kernel computes other values"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("file", help="a file with the text of a kernel")
@@ -87,7 +87,7 @@ def _output(options: argparse.Namespace, kernel: Kernel) -> str:
         return all(a.tobytes() == found[name].tobytes() for name, a in expected.items())
 
     found = bisect(kernel, target, is_right)
-    return f"{found}\n" if found else "all passes keep what the kernel computes\n"
+    return f"{found}\n" if found else "no pass changes the results of the kernel\n"
 
 
 def _integers(words: Sequence[str], kernel: Kernel) -> dict[str, int]:
@@ -109,7 +109,7 @@ def _integers(words: Sequence[str], kernel: Kernel) -> dict[str, int]:
 def _computed(
     kernel: Kernel, options: argparse.Namespace, integers: Mapping[str, int]
 ) -> dict[str, np.ndarray]:
-    """The arrays after the steps."""
+    """Return the arrays after the steps."""
     random = np.random.default_rng(options.seed)
     arrays = {
         b.name: (10 * random.normal(size=options.elements)).astype(b.dtype.numpy)

@@ -1,6 +1,6 @@
-"""Which kernels the loop IR makes, and which ones code generation still writes as Python text.
+"""Generate kernels: as loop IR if it covers them, otherwise as Python text.
 
-`generated` is the only entry: it tries the loop IR, and takes the text for what is not covered yet.
+`generated` is the only public function.
 """
 
 from __future__ import annotations

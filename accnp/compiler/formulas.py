@@ -1,8 +1,8 @@
-"""Scalar formulas of operations, which are Python expressions, as expressions of the loop IR.
+"""Translate the scalar formulas of operations, which are Python expressions, to the loop IR.
 
 A formula such as `{0} * {1}` or `select({0}, {2}, {1})` is part of the declaration of an operation.
 `{k}` is operand k, names are scalar functions or types, and operators have the types that Numba
-gives them: integers are widened to 64 bits, and floats that meet others to float64.
+gives them: integers are widened to 64 bits, and a float and another type to float64.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _OPERATORS: dict[type[ast.AST], str] = {
 }  # fmt: skip
 _TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
 _BITWISE = ("and", "or", "xor", "not")
-# The last bits of these results depend on the last bits of the operands alone.
+# The low bits of these results depend only on the low bits of the operands.
 _MODULAR = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "sq")
-# Rounded to float64 and then to float32, these have the bits of one rounding.
+# For these, rounding to float64 and then to float32 gives the bits of one rounding.
 _ROUNDED = ("add", "sub", "mul", "div")
 
 
@@ -131,7 +131,7 @@ def _has_unsigned(args: Sequence[Expr]) -> bool:
 
 
 def _wide(x: Expr) -> Expr:
-    """A number as operators take it: of half precision as float32."""
+    """Convert a number of half precision to float32, as operators take it."""
     return Cast(x, F4) if number_type(x).kind == "half" else x
 
 
@@ -142,7 +142,7 @@ def _common(name: str, of: Sequence[DType]) -> DType:
         return of[0]
     if any(d.kind == "float" for d in of):
         if any(d.kind != "float" and d != I8 for d in of):
-            raise Unsupported("floats and integers that are no literals")
+            raise Unsupported("floats with integers that are not literals")
         return F8
     if name == "div":
         return F8
@@ -184,7 +184,7 @@ def _call_intrinsic(name: str, args: Sequence[Expr]) -> Call:
 
 
 def _alike(args: Sequence[Expr]) -> list[Expr]:
-    """Operands that differ where one is a literal, as the widest of the highest kind."""
+    """Convert operands of different types (one is a literal) to the widest of the highest kind."""
     kinds = ("bool", "uint", "int", "half", "float")
     best = max(kinds.index(dtype(a).kind) for a in args)
     same = [number_type(a) for a in args if kinds.index(dtype(a).kind) == best]
@@ -212,7 +212,7 @@ def converted(x: Expr, to: DType) -> Expr:
 
 
 def _constant_as(x: Const, to: DType) -> Const | None:
-    """A constant as another type, if its value is the same there."""
+    """Return a constant as another type if its value is the same, else None."""
     if to.kind == "float" and dtype(x).kind != "bool":
         value = float(x.value)
         same = to == F8 or float(np.float32(value)) == value or value != value
@@ -224,7 +224,7 @@ def _constant_as(x: Const, to: DType) -> Const | None:
 
 
 def _narrowed(x: Expr, to: DType) -> Expr | None:
-    """An expression whose conversion to a narrower type is known to be exact, in that type."""
+    """Return an expression in a narrower type if the conversion is exact, else None."""
     if isinstance(x, Cast) and dtype(x.value) == to:
         return x.value
     if isinstance(x, Const):

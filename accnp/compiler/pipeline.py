@@ -1,4 +1,4 @@
-"""The passes that a kernel goes through, and which one of them changes what it computes."""
+"""Run the passes on a kernel, or find the pass that changes its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PASSES", "Target", "bisect", "run_passes"]
 
 
 class Target(NamedTuple):
-    """What kernels are compiled for."""
+    """The processor for which kernels are compiled."""
 
     vector_bytes: int  # of a register; 0 if vectors are left to LLVM
     fast: bool = False  # whether operations on floats may be reordered and fused

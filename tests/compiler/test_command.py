@@ -33,7 +33,7 @@ def file(tmp_path):
         (["numba"], "r = block_sum(r_values, n)"),
         (["llvm"], "define internal void @"),
         (["run", "--range", "0", "4", "--integers", "n=8"], "b = ["),
-        (["bisect", "--range", "0", "4", "--integers", "n=8"], "all passes keep"),
+        (["bisect", "--range", "0", "4", "--integers", "n=8"], "no pass changes"),
     ],
 )
 def test_commands(words, expected, file, capsys):

@@ -421,5 +421,5 @@ def test_bisection_names_the_wrong_pass(monkeypatch):
 def test_a_pass_that_breaks_a_kernel_is_caught(monkeypatch):
     kernel = parse_kernel(MAP.replace("VALUE", "add(t, t)"))
     monkeypatch.setattr(pipeline, "PASSES", {"drops": lambda k, target: k._replace(buffers=())})
-    with pytest.raises(VerificationError, match="is no buffer of the kernel"):
+    with pytest.raises(VerificationError, match="is not a buffer of the kernel"):
         run_passes(kernel, TARGET, check=True)

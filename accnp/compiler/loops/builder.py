@@ -169,14 +169,14 @@ class Builder:
 
     @contextmanager
     def when(self, test: Expr) -> Iterator[None]:
-        """Do the statements inside if a condition holds."""
+        """Run the statements inside if a condition holds."""
         self._blocks.append([])
         yield
         self.add(If(test, tuple(self._blocks.pop())))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """Do the statements inside if the condition of the statement before does not hold."""
+        """Run the statements inside if the condition of the statement before does not hold."""
         self._blocks.append([])
         yield
         body = tuple(self._blocks.pop())
@@ -205,7 +205,7 @@ class Builder:
 
 
 class Loop:
-    """A loop that is being built: its index, and the values that it hands from step to step."""
+    """A loop that is being built: its index and its carried values."""
 
     def __init__(self, builder: Builder, index: Var) -> None:
         self._builder = builder
@@ -213,21 +213,21 @@ class Loop:
         self.carried: list[Carried] = []
 
     def carry(self, name: str, start: Expr) -> Var:
-        """Return a variable that is `start` in the first step; `follow` says what comes next."""
+        """Return a variable that is `start` in the first step; `follow` sets its next value."""
         var = Var(self._builder.fresh(name), dtype(start))
         result = Var(self._builder.fresh(name), var.dtype)
         self.carried.append(Carried(var, start, var, result))
         return var
 
     def follow(self, var: Var, following: Expr) -> Var:
-        """Say what a variable is in the next step. Returns what it is after the loop."""
+        """Set the value of a variable in the next step. Returns its value after the loop."""
         k = next(k for k, c in enumerate(self.carried) if c.var == var)
         self.carried[k] = self.carried[k]._replace(following=following)
         return self.carried[k].result
 
 
 class Folding:
-    """Folds that are being built: the index, and what is folded."""
+    """Folds that are being built: the index and the folds."""
 
     def __init__(self, builder: Builder, index: Var) -> None:
         self._builder = builder

@@ -66,7 +66,7 @@ _WHOLE = ("int", "uint")
 _BITS = ("bool", "int", "uint")
 _ANY = ("bool", "int", "uint", "float")
 
-# Procedures that give memory of the heap.
+# Functions that return memory on the heap.
 ALLOCATE = frozenset([f"heap_{t}" for t in DTYPES])
 
 # The operator of a function in Python.
@@ -83,7 +83,7 @@ def _or_half(rule: Rule) -> Rule:
     return lambda of: rule(of) or halves(of)
 
 
-# Functions of numbers of half precision whose results are such numbers: there is nothing to round.
+# Functions whose results for numbers of half precision are such numbers without rounding.
 KEEPS = frozenset(
     """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
     join_max join_min""".split()  # noqa: SIM905
@@ -103,7 +103,7 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def _floor_quotient(x: Any, y: Any) -> Any:
-    """The quotient rounded down; 0 for a divisor of 0, and for one that is too large."""
+    """The quotient rounded down; 0 if the divisor is 0, or the quotient too large."""
     largest = y == -1 and x == np.iinfo(x.dtype).min
     return x.dtype.type(0) if y == 0 or largest else x // y
 
@@ -220,13 +220,13 @@ def result_of(name: str, of: Sequence[DType]) -> DType | None:
 
 
 def has_vector_form(name: str, of: DType) -> bool:
-    """Whether processors compute a function of operands of a type for several numbers at once."""
+    """Return whether processors have vector instructions for a function of operands of a type."""
     divides = name in ("idiv", "rem", "floordiv", "floor_quotient", "floor_remainder")
     return not (of.size == 8 and of.kind in ("int", "uint") and divides)
 
 
 def identity(combine: str, of: DType) -> bool | int | float:
-    """Return the number from which a fold starts: joined with another number, it gives this one."""
+    """Return the identity element of a fold, from which it starts."""
     if of.kind == "bool":
         return combine in ("and", "min", "prod")
     if of.kind == "float":

@@ -1,7 +1,6 @@
-"""Run kernels of the loop IR with NumPy, one step after the other: a reference for both back ends.
+"""Run kernels of the loop IR with NumPy, step by step: a reference for both back ends.
 
-Every access is checked against the bounds of its buffer, and steps that are said to be independent
-run backwards.
+Every access is checked against the bounds of its buffer, and independent steps run backwards.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def run(
     last: int,
     kernels: Mapping[str, Kernel] | None = None,
 ) -> None:
-    """Do the steps first..last of a kernel.
+    """Run the steps first..last of a kernel.
 
     Parameters
     ----------
@@ -204,7 +203,7 @@ class _Machine:
             self.values[s.result] = self.folded(s, base.array[at : at + count])
 
     def run(self, s: Run | Share) -> None:
-        """Another kernel, whose steps are done one after the other."""
+        """Run another kernel, step by step."""
         kernel = self.kernels[s.kernel]
         first, last = (0, s.count) if isinstance(s, Share) else (s.first, s.last)
         limits = [int(self.expr(x)) if not isinstance(x, int) else x for x in (first, last)]
@@ -219,7 +218,7 @@ class _Machine:
         _Machine(memory, values, self.kernels).block(kernel.body)
 
     def passed(self, x: Expr) -> Any:
-        """An argument of a procedure: an address is the array from there on."""
+        """Return an argument of a procedure: an address becomes the array from there on."""
         found = self.expr(x)
         return found.array[found.at :] if isinstance(found, _Place) else found
 

@@ -1,6 +1,6 @@
 """The nodes of the loop IR.
 
-A kernel is a function of buffers and integers that does the steps `first`..`last` of its range. All
+A kernel is a function of buffers and integers that runs the steps `first`..`last` of its range. All
 nodes are immutable, and every variable is assigned once. Facts that fusion knows are fields:
 distinct buffers, independent steps, the order of a reduction. Expressions have no side effects.
 """
@@ -23,7 +23,7 @@ class Buffer(NamedTuple):
     """Memory for numbers of one type. No two buffers of a kernel overlap.
 
     `length` is the number of elements of a buffer on the stack; 0 for a parameter, and for a buffer
-    on the heap. Behind the last element used, a buffer on the stack has room for whole vectors,
+    on the heap. After the last element in use, a buffer on the stack has room for whole vectors,
     unless it is `exact`.
     """
 
@@ -42,7 +42,7 @@ class Buffer(NamedTuple):
 
 
 class Const(NamedTuple):
-    """A number; 0 of type `Pointer` is the address of nothing."""
+    """A number; 0 of type `Pointer` is the null address."""
 
     value: bool | int | float
     dtype: Type
@@ -81,7 +81,7 @@ class Heap(NamedTuple):
 
 
 class Load(NamedTuple):
-    """The element of a buffer at an index, or behind an address."""
+    """The element of a buffer, or of the memory at an address, at an index."""
 
     buffer: Memory
     index: Expr
@@ -173,7 +173,7 @@ class FoldRows(NamedTuple):
     """Folds of columns of memory, in the order of a `Reduction`.
 
     `to[c]` becomes the fold of `buffer[start + places[r] + c]` over r below `rows`, for c below
-    `columns`. What lies behind these columns of `to`, which has room for vectors, is lost.
+    `columns`. Elements of `to` after these columns, which has room for vectors, are overwritten.
     """
 
     to: Buffer
@@ -186,10 +186,10 @@ class FoldRows(NamedTuple):
 
 
 class Transpose(NamedTuple):
-    """Lay a tile of a buffer transposed into another one, whose rows are `width` elements apart.
+    """Transpose a tile of a buffer into another one, whose rows are `width` elements apart.
 
     `to[width * r + c] = buffer[start + r + step * c]`, for r below `rows` and c below `columns`.
-    What lies behind these rows and columns of `to`, which has room for squares of 16, is lost.
+    Elements of `to` outside of these, which has room for squares of 16, are overwritten.
     """
 
     to: Buffer
@@ -202,7 +202,7 @@ class Transpose(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """A value that a loop hands from step to step: `var` in a step, `following` in the next one.
+    """A loop-carried value: `var` in a step, and `following` in the next one.
 
     It starts as `start`, and is `result` after the loop.
     """
@@ -217,11 +217,11 @@ class Vector(NamedTuple):
     """How a loop of independent steps becomes vector code."""
 
     lanes: int
-    # What does the last steps: one more copy of the body under a mask, the loop itself under a
-    # mask, or the loop itself without one, where memory beyond the last step may be written.
+    # How the last steps are computed: by one more copy of the body under a mask, by the loop itself
+    # under a mask, or by the loop without one if memory after the last step may be written.
     rest: Literal["tail", "masked", "whole"]
-    bypass: bool = False  # whether stores bypass the caches where the launch asks for it
-    peel: bool = False  # whether the steps up to the first cache line are done apart then
+    bypass: bool = False  # whether stores are non-temporal if the launch requests it
+    peel: bool = False  # whether the steps before the first cache line are peeled then
 
 
 class For(NamedTuple):
@@ -249,7 +249,7 @@ class Break(NamedTuple):
 
 
 class While(NamedTuple):
-    """A loop that goes on as long as a condition holds, which is computed before each step."""
+    """A loop that runs as long as a condition holds, which is evaluated before each step."""
 
     test: Expr
     body: tuple[Stmt, ...]
@@ -332,8 +332,8 @@ Stmt = (
 
 
 class Callee(NamedTuple):
-    """Another kernel that a kernel calls: its name, and the types of its arguments behind the
-    first and the last step."""
+    """Another kernel that a kernel calls: its name, and the types of its arguments after the first
+    and the last step."""
 
     name: str
     arguments: tuple[Type, ...]

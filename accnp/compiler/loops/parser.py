@@ -79,21 +79,21 @@ _TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+&])|(?P<end>\Z))",
     re.ASCII,
 )
-NESTED = 100  # statements and expressions inside of each other, at most; passes are recursive
-DIGITS = 400  # of a number, at most; the largest float has 309
+NESTED = 100  # most nested statements and expressions; passes are recursive
+DIGITS = 400  # most digits of a number; the largest float has 309
 _Item = TypeVar("_Item")
 _RESTS = ("tail", "masked", "whole")
 
 
 class ParseError(ValueError):
-    """A text that is no kernel; the message says where."""
+    """The text is not a kernel; the message says where."""
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0  # behind the present token
-        self.depth = 0  # statements and expressions around the present token
+        self.at = 0  # the position after the current token
+        self.depth = 0  # statements and expressions around the current token
         self.buffers: dict[str, Buffer] = {}
         self.variables: dict[str, Var] = {}
         self.kind = self.token = ""
@@ -221,7 +221,7 @@ class _Parser:
         return self.new_buffer(name)
 
     def listed(self, item: Callable[[], _Item]) -> list[_Item]:
-        """What stands between parentheses."""
+        """Parse a list in parentheses."""
         found: list[_Item] = []
         self.expect("(")
         while not self.accept(")"):
@@ -246,7 +246,7 @@ class _Parser:
     # --- statements ---
 
     def block(self) -> tuple[Stmt, ...]:
-        """The statements before a token that ends a block."""
+        """Parse statements up to a token that ends a block."""
         found = []
         while self.token not in ("}", "next"):
             with self.nested():
@@ -351,7 +351,7 @@ class _Parser:
         return heads
 
     def following(self, heads: Sequence[tuple[Var, Expr, str]]) -> tuple[Carried, ...]:
-        """What a loop hands on, and the end of it."""
+        """Parse the carried values at the end of a loop."""
         carried = []
         for carry, initial, result in heads:
             self.expect("next", carry.name, "=")
@@ -545,6 +545,6 @@ def parse_kernel(text: str) -> Kernel:
     Raises
     ------
     ParseError
-        If the text is no kernel. The message states line and column.
+        If the text is not a kernel. The message states line and column.
     """
     return _Parser(text).kernel()

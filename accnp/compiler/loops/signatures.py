@@ -23,7 +23,7 @@ def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
 
 
 def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
-    """Return the type of the result of a function of arguments of some types; None if it does not
+    """Return the type of the result of a function for arguments of some types; None if it does not
     take them."""
     if name == "asked":
         return None if of else I8
@@ -33,8 +33,8 @@ def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
 
 
 def procedure(name: str, of: Sequence[Type]) -> tuple[Type | None, bool]:
-    """Return the type of the result of a procedure, and whether it takes arguments of some types:
-    exactly these, but for numbers of half precision, which are float32 in registers."""
+    """Return the type of the result of a procedure, and whether it takes arguments of some types
+    without conversion. Numbers of half precision are float32 in registers."""
     found = find_intrinsic(name, of)
     if found is None:
         return None, False

@@ -1,6 +1,6 @@
-"""Check that a kernel of the loop IR is well formed. It runs after every pass in tests.
+"""Check that a kernel of the loop IR is well formed; tests run this after every pass.
 
-Checked are types, names, definitions before uses, and what `independent` and `vector` state.
+It checks types, names, definitions before uses, and the claims of `independent` and `vector`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from accnp.compiler.loops.visiting import accessed, expressions, parts, statemen
 
 __all__ = ["VerificationError", "verify"]
 
-STACK = 1 << 20  # bytes of buffers on the stack, at most; threads have a few megabytes
+STACK = 1 << 20  # most bytes of buffers on the stack; threads have a few megabytes
 # Words of the text of kernels, and names that the source printed for Numba uses.
 RESERVED = frozenset({
     *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
@@ -94,9 +94,9 @@ class _Verifier:
     def run(self) -> None:
         k = self.kernel
         named = k.name.isascii() and k.name.isidentifier() and not keyword.iskeyword(k.name)
-        self.check(named, f"{k.name!r} is no name")
+        self.check(named, f"{k.name!r} is not a valid name")
         for v in (k.first, k.last, *k.integers):
-            self.check(v.dtype == I8, f"argument {v.name} is no index")
+            self.check(v.dtype == I8, f"argument {v.name} is not an index")
             self.define(v)
         for b in (*k.buffers, *k.stack, *[b for b, _ in k.heap]):
             self.unique(b.name)
@@ -108,10 +108,10 @@ class _Verifier:
         size = sum([b.length * b.dtype.size for b in k.stack])
         for b, n in k.heap:
             self.check(b.length == 0, f"{b.name} on the heap has a known length")
-            self.check(n in k.integers, f"the length of {b.name} is no argument")
+            self.check(n in k.integers, f"the length of {b.name} is not an argument")
         same = not k.order or {*k.order} == {*k.buffers, *k.integers}
-        self.check(same, "the order has other arguments")
-        self.check(k.past is None or k.past in k.integers, "what says past is no argument")
+        self.check(same, "the order does not list the arguments")
+        self.check(k.past is None or k.past in k.integers, "the integer past is not an argument")
         self.check(size <= STACK, f"buffers on the stack have {size} bytes; {STACK} are allowed")
         self.block(k.body)
 
@@ -203,7 +203,7 @@ class _Verifier:
             self.define(s.result)
 
     def call_of_kernel(self, s: Run | Share) -> None:
-        self.check(s.kernel in self.callees, f"{s.kernel} is no kernel that is called")
+        self.check(s.kernel in self.callees, f"{s.kernel} is not among the callees")
         numbers = expressions(s)[: -len(s.args)] if s.args else expressions(s)
         for x in numbers:
             self.typed(x, I8, f"an argument of {s.kernel}")
@@ -252,7 +252,7 @@ class _Verifier:
             self.buffer(b)
         self.check(s.to.length > 0, f"{name} has no room for vectors")
         self.check(s.to.dtype == s.buffer.dtype, f"{name} has another type than its source")
-        self.check(s.places.dtype == I8, f"the places of {name} are no indices")
+        self.check(s.places.dtype == I8, f"the places of {name} are not indices")
         floats = s.to.dtype.kind == "float" and s.combine in ("and", "or")
         self.check(s.combine in COMBINES and not floats, f"{name}: no fold {s.combine!r}")
         for x in (s.start, s.rows, s.columns):
@@ -366,10 +366,10 @@ class _Verifier:
 
     def buffer(self, b: Memory) -> None:
         if isinstance(b, Var):
-            self.check(isinstance(b.dtype, Pointer), f"{b.name} is no address")
+            self.check(isinstance(b.dtype, Pointer), f"{b.name} is not an address")
             self.expr(b)
         else:
-            self.check(b in self.buffers, f"{b.name} is no buffer of the kernel")
+            self.check(b in self.buffers, f"{b.name} is not a buffer of the kernel")
 
     def typed(self, x: Expr, of: Type, what: str) -> None:
         found = self.expr(x)
@@ -382,7 +382,7 @@ class _Verifier:
         elif isinstance(x, Const):
             kinds = {"bool": bool, "float": float}
             right = type(x.value) is kinds.get(x.dtype.kind, int) and _is_in_range(x)
-            self.check(right, f"{x.value!r} is no {x.dtype.token}")
+            self.check(right, f"{x.value!r} is not a valid {x.dtype.token}")
         elif isinstance(x, Load | Address):
             self.buffer(x.buffer)
             self.typed(x.index, I8, f"an index of {x.buffer.name}")

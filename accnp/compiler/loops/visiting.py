@@ -51,7 +51,7 @@ def parts(x: Expr) -> tuple[Expr, ...]:
 
 
 def addends(x: Expr) -> list[Expr]:
-    """Return what adds up to an expression."""
+    """Return the addends of an expression."""
     if isinstance(x, Call) and x.function == "add":
         return [a for part in x.args for a in addends(part)]
     return [x]
@@ -67,7 +67,7 @@ def subexpressions(x: Expr) -> Iterator[Expr]:
 
 
 def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """Rebuild an expression; `change` gives what replaces a part of it, or None."""
+    """Rebuild an expression; `change` returns the replacement of a part of it, or None."""
     found = change(x)
     if found is not None:
         return found
@@ -81,8 +81,8 @@ def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """Rebuild a statement with other expressions. Statements in it, and what they are for (the
-    values of reductions, what a loop hands on, what is joined), stay as they are."""
+    """Rebuild a statement with other expressions. Statements in it, values of reductions, carried
+    values and joined values stay the same."""
     if isinstance(s, Let):
         return s._replace(value=change(s.value))
     if isinstance(s, Do):
@@ -188,12 +188,12 @@ def assigned(s: Stmt) -> tuple[Var, ...]:
 
 
 def fresh_name(name: str, kernel: Kernel) -> str:
-    """Return a name, with a number behind it if the kernel has the name already."""
+    """Return a name, with a numeric suffix if the kernel has the name already."""
     return unlike(name, names_of(kernel))
 
 
 def unlike(name: str, taken: Set[str]) -> str:
-    """Return a name that is not taken: this one, or with a number behind it."""
+    """Return a name that is not taken: this one, or one with a numeric suffix."""
     found, k = name, 0
     while found in taken:
         found, k = f"{name}_{k}", k + 1
@@ -214,7 +214,7 @@ def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
 def replace_loops(
     body: Sequence[Stmt], change: Callable[[For | Reduce], Sequence[Stmt] | None]
 ) -> tuple[Stmt, ...]:
-    """Rebuild statements; `change` gives what replaces a loop or a reduction, inner ones first."""
+    """Rebuild statements; `change` returns replacements of loops and reductions, inner first."""
     found: list[Stmt] = []
     for s in body:
         if isinstance(s, If):
