@@ -1,8 +1,8 @@
-"""A GPU made of NumPy's memory and the interpreter of PTX, for tests of what is around kernels.
+"""Simulated GPUs over NumPy's memory and an interpreter of PTX, to test the code around kernels.
 
-`gpus(n)` puts so many of them in the place of CuPy's by `driver.install`. Their library of arrays
-is NumPy with CuPy's names and parameters (`strict_cupy.py`), so that library calls are tried as
-well; events are done as soon as somebody asks.
+`gpus(n)` replaces CuPy's GPUs by n of these (`driver.install`). Their array library is NumPy with
+CuPy's names and parameters (`strict_cupy.py`), so that library calls are tested as well; events
+have occurred when they are first queried.
 """
 
 from __future__ import annotations
@@ -370,17 +370,15 @@ class FakeDriver:
 
 @contextlib.contextmanager
 def gpus(count: int = 1, total: int = 1 << 30) -> Iterator[list[FakeDriver]]:
-    """Fake GPUs in the place of real ones; afterwards nothing looks for them any more."""
+    """Replace the GPUs by simulated ones within a block."""
     found = [FakeDriver(total) for _ in range(count)]
     before = device._gpus
     driver.install(lambda: found)
     try:
         with cupyx():
             yield found
-            # Copies that wait for their turn, of arrays that no test looks at, are done while there
-            # is memory to copy from; what a test has made fail is that test's to see.
-            with contextlib.suppress(Exception):
-                default_stream().synchronize()
+            # Pending copies need the memory of these GPUs.
+            default_stream().synchronize()
     finally:
         driver.install(None)
         device._gpus = before
