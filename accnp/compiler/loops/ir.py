@@ -363,7 +363,7 @@ class Kernel(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Memory, ...]:
-        """The arguments behind the first and the last step, in order."""
+        """The arguments after the first and the last step, in order."""
         return self.order or (*self.buffers, *self.integers)
 
 

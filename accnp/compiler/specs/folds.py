@@ -1,4 +1,4 @@
-"""Folds of a part of a row, which rows and chunks share: block by block, in lanes."""
+"""Reduce a part of a row, block by block, in lanes; for reductions of rows and of chunks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["block", "folded", "joined", "start_of"]
 def folded(
     made: Statements, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
 ) -> list[Expr]:
-    """The folds over start..stop, block by block."""
+    """Return the folds over start..stop, block by block."""
     b = made.b
     before = dict(made.values)
     found = condition(phase, range(made.outer, made.outer + len(made.spec.reduced)))
-    if found is not None:  # where it fails, all that would be added is 0
+    if found is not None:  # if it is false, all addends are 0
         text, args, loads = found
         for s in loads:
             made.statement(s, index)
@@ -61,7 +61,7 @@ def block(
         at = Index(((loop.index, 1), (steps.index, 1)))
         made.body(phase, {**index, made.outer: at})
         for f in phase.folds:
-            # Elements that are converted from memory are folded there.
+            # Elements that are only converted from memory are folded in place.
             wide = f.direct is not None and f.direct.dtype != f.dtype
             source = here[f.source].args[0] if wide else f.source
             part = steps.fold("part", f.combine, made.values[source], wide)
@@ -72,7 +72,7 @@ def block(
 def _block_of_runs(
     made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
-    """The folds of one block over several axes, which is filled by runs along the last one."""
+    """Return the folds of a block over several axes, filled by runs along the last axis."""
     b = made.b
     values = {f.source: f.dtype for f in phase.folds}
     buffers = {x: b.stack("part_values", covered(of), BLOCK) for x, of in values.items()}
@@ -90,14 +90,14 @@ def _block_of_runs(
 
 
 def start_of(combine: str, to: DType) -> Expr:
-    """Return what a fold starts from."""
+    """Return the value from which a fold starts."""
     if to.kind == "complex":
         return Cast(start_of(combine, part_of(to)), to)
     return Const(identity(combine, to), to)
 
 
 def joined(combine: str, x: Expr, y: Expr) -> Expr:
-    """Return two results of a fold as one."""
+    """Return two results of a fold combined into one."""
     functions = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}
     if number_type(x).kind == "complex":
         return computed(functions[combine], x, y)

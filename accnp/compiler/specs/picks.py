@@ -24,7 +24,7 @@ _ZERO = Const(0, I8)
 
 
 def add_picks(made: Statements) -> None:
-    """Each step is one row."""
+    """Add a loop whose steps are rows."""
     spec = made.spec
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.inner)
@@ -37,7 +37,7 @@ def add_picks(made: Statements) -> None:
 
 
 def _permuted(made: Statements, taken: list[Statement]) -> None:
-    """Rows that are permuted, each by one instruction."""
+    """Add rows that one instruction permutes."""
     spec, b, inner = made.spec, made.b, made.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
@@ -76,7 +76,7 @@ def _permuted(made: Statements, taken: list[Statement]) -> None:
 
 
 def _loaded(made: Statements) -> None:
-    """Rows whose elements are loaded one by one."""
+    """Add rows whose elements are loaded one by one."""
     spec, b, inner = made.spec, made.b, made.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)

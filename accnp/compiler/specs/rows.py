@@ -27,7 +27,7 @@ KEPT = 1 << 17  # elements of the longest row that gets a row buffer
 
 
 def add_rows(made: Statements) -> None:
-    """Each step does one row."""
+    """Add a loop whose steps reduce one row each."""
     spec, b = made.spec, made.b
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
         d = across(spec, made.along, range(made.outer))
@@ -47,8 +47,8 @@ def add_rows(made: Statements) -> None:
         for s in spec.row_head:
             made.statement(s, index)
         for k, phase in enumerate(spec.phases):
-            if several and k == 1:  # the first pass waits for memory itself
-                _ask_ahead(made, index)
+            if several and k == 1:  # in the first pass, memory is the bottleneck anyway
+                _prefetch_next_row(made, index)
             made.keeps = k + 1 < len(spec.phases)
             _one_pass(made, phase, index)
             for s in phase.row:
@@ -57,7 +57,7 @@ def add_rows(made: Statements) -> None:
 
 
 def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
-    """A pass over a row."""
+    """Add one pass over a row."""
     b, index = made.b, dict(outer)
     if not made.spec.reduced:
         made.body(phase, index)
@@ -82,7 +82,7 @@ def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
 
 
 def _keep_rows(made: Statements) -> None:
-    """Get memory for a row of each result that an earlier pass than the last one writes to."""
+    """Allocate a row buffer for each result that a pass before the last one writes."""
     spec = made.spec
     *before, last = [{id(a) for a, _ in p.stores} for p in spec.phases]
     for a in spec.accesses if spec.reduced[0] <= KEPT else ():
@@ -91,9 +91,9 @@ def _keep_rows(made: Statements) -> None:
             made.kept[id(a)] = made.b.heap(f"row{len(made.kept)}", covered(a.dtype), length)
 
 
-def _ask_ahead(made: Statements, index: dict[int, Var]) -> None:
-    """Ask for the next row of each operand: while a kernel goes over a row again and again, which
-    lies in cache, memory would be idle."""
+def _prefetch_next_row(made: Statements, index: dict[int, Var]) -> None:
+    """Prefetch the next row of each operand: memory would be idle during the later passes over a
+    row, which is then in the cache."""
     spec, b, row = made.spec, made.b, made.outer - 1
     for a in spec.accesses:
         if a.store or a.strides[made.outer] != 1 or a.strides[row] == 0:

@@ -37,7 +37,7 @@ def join_squares(
     made: Statements, sums: Sequence[Buffer], index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> None:  # fmt: skip
-    """Join rows to the sums of some columns, `DEEP` columns at a time."""
+    """Add rows to the partial results of some columns, `DEEP` columns at a time."""
     b, inner, along = made.b, made.along, made.outer
     (phase,) = made.spec.phases
     begin, m = columns
@@ -67,7 +67,7 @@ def _compute(
     made: Statements, tiles: Mapping[str, Buffer], index: Mapping[int, Place],
     rows: tuple[Var, Var], columns: tuple[Expr, Var],
 ) -> None:  # fmt: skip
-    """Compute what is folded in so many rows and columns, from a row and a column on."""
+    """Compute the folded values of a number of rows and columns, from a row and a column on."""
     b, inner, along = made.b, made.along, made.outer
     (phase,) = made.spec.phases
     before = dict(made.values)
@@ -86,7 +86,7 @@ def tiles_of_rows(
     made: Statements, index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> Iterator[tuple[Var, Var]]:  # fmt: skip
-    """A loop over parts of some rows; in each of them, operands lie transposed on the stack."""
+    """Loop over parts of some rows, with the operands transposed on the stack in each part."""
     b, inner, along = made.b, made.along, made.outer
     begin, m = columns
     those = crossing(made.spec, inner, along)
@@ -96,7 +96,7 @@ def tiles_of_rows(
         count = b.let("rows", _least(rows[1], rt, DEEP))
         for a, to in zip(those, tiles, strict=True):
             buffer, step = made.buffers[id(a)], _step(made, a)
-            # The processor cannot follow so many columns: ask for the tiles after the next one.
+            # The hardware prefetcher cannot track this many columns: prefetch the tiles after next.
             with b.loop("c", _ZERO, m) as steps:
                 later = {**index, along: rt, inner: _index(plus(begin, steps.index))}
                 soon = affine((b.let("line", made.place(a, later)), 1),
@@ -109,7 +109,7 @@ def tiles_of_rows(
 
 
 def begin_tile(made: Statements, first: Var, row: Var, column: Var | Const) -> None:
-    """Begin a row of the transposed tiles, of which one row is the first, and one column."""
+    """Begin a row of the transposed tiles, with the index of their first row and column."""
     turn = affine((row, WIDE), (first, -WIDE))
     if isinstance(column, Var):
         turn = plus(turn, affine((column, -1)))

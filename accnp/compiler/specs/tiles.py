@@ -30,7 +30,7 @@ def _number(k: int) -> Const:
 
 
 def add_tiles(made: Statements, d: int) -> None:
-    """Each step is a tile of a map along axis d and the inner one."""
+    """Add a loop whose steps are tiles of a map along axis d and the inner axis."""
     spec, b, out = made.spec, made.b, made.out
     (phase,) = spec.phases
     inner = made.along
@@ -51,7 +51,7 @@ def add_tiles(made: Statements, d: int) -> None:
         m = b.let("m", _part(made, inner, j, WIDE))
         index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
         for a in those:
-            _ask(made, a, {**index, d: following[0], inner: following[1]}, m)
+            _prefetch_tile(made, a, {**index, d: following[0], inner: following[1]}, m)
         for a, to in zip(those, tiles, strict=True):
             _lay(made, a, to, {**index, d: c, inner: j}, (rows, m), WIDE)
         end = b.let("end", affine((j, 1), (m, 1)))
@@ -67,7 +67,7 @@ def add_tiles(made: Statements, d: int) -> None:
 
 
 def add_row_tiles(made: Statements, d: int) -> None:
-    """Each step folds `DEEP` rows along axis d, each in the order that folds of rows have."""
+    """Add a loop whose steps fold `DEEP` rows along axis d, in the order of folds of rows."""
     spec, b, out = made.spec, made.b, made.out
     (phase,) = spec.phases
     along = made.along
@@ -121,8 +121,8 @@ def add_row_tiles(made: Statements, d: int) -> None:
 def _walk(
     made: Statements, tile: Var, deep: Var, wide: Var
 ) -> tuple[tuple[Var, Var], tuple[Var, Var]]:
-    """Where a tile begins along both axes, and where the following one does: tiles below each other
-    come one after the other, `GROUP` of them before those beside them."""
+    """Return the start of a tile along both axes, and that of the next one: `GROUP` tiles below
+    each other come before the tiles beside them."""
     b, group = made.b, _number(GROUP)
     full = b.let("full", call("mul", deep, group))
     g = b.let("g", call("floordiv", tile, full))
@@ -140,12 +140,12 @@ def _walk(
 
 
 def _part(made: Statements, d: int, start: Var, most: int) -> Expr:
-    """How many indices of an axis are in a tile from one on."""
+    """Return the number of indices of an axis in a tile from an index on."""
     return call("fmin", affine((made.size(d), 1), (start, -1)), _number(most))
 
 
-def _ask(made: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
-    """Ask for the tile of an operand at an index."""
+def _prefetch_tile(made: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
+    """Prefetch the tile of an operand at an index."""
     b, inner = made.b, made.along
     with b.loop("k", _ZERO, m) as loop:
         begin = index[inner]
@@ -160,7 +160,7 @@ def _lay(
     made: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var],
     width: int,
 ) -> None:  # fmt: skip
-    """Lay the tile of an operand at an index transposed."""
+    """Transpose the tile of an operand at an index."""
     step = made.stride(a, made.along)
     factor = step if isinstance(step, Var) else _number(step)
     tile = Transpose(to, width, made.buffers[id(a)], made.place(a, index), factor, *shape)

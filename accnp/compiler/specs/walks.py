@@ -40,11 +40,11 @@ _ZERO = Const(0, I8)
 
 
 def add_walk(made: Statements, d: int) -> None:
-    """Each step folds a tile of rows, which are next to each other in memory along axis d."""
+    """Add a loop whose steps fold a tile of rows that are adjacent in memory along axis d."""
     spec, b, out = made.spec, made.b, made.out
     (phase,) = spec.phases
     if any(is_product(f) for f in phase.folds):
-        raise Unsupported("products that lie across the rows")
+        raise Unsupported("products of values that are contiguous across the rows")
     chain, size, width = walk_shape(spec, d)
     others = [k for k in range(made.outer) if k not in chain]
     tiles = -(-size // width)
@@ -74,7 +74,7 @@ def add_walk(made: Statements, d: int) -> None:
 
 
 class _Walk:
-    """The memory and the loops of a walk along axis d."""
+    """The memory and the loops of a kernel that reduces along axis d."""
 
     def __init__(self, made: Statements, d: int) -> None:
         self.made, self.d = made, d
@@ -96,7 +96,7 @@ class _Walk:
         self.fill(self.totals, _ZERO)
 
     def fill(self, buffers: list[Buffer], at: Const | Var) -> None:
-        """Assign what folds start from."""
+        """Assign the values from which the folds start."""
         b = self.made.b
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             for buffer, f in zip(buffers, self.phase.folds, strict=True):
@@ -104,10 +104,10 @@ class _Walk:
                 b.store(buffer, _plus(at, steps.index), value)
 
     def block(self, begin: Var, stop: Var) -> None:
-        """Join begin..stop of the reduced indices to the totals."""
+        """Add begin..stop of the reduced indices to the totals."""
         b = self.made.b
         if len(self.made.spec.reduced) > 1:
-            self.fetch(begin, stop)
+            self.prefetch_block(begin, stop)
         if self.plain:
             self.strips(begin, stop)
         else:
@@ -119,7 +119,7 @@ class _Walk:
                 b.store(total, j, joined(f.combine, Load(total, j), more))
 
     def results(self, j: Place, index: Mapping[int, Place]) -> None:
-        """What becomes of the total at a place, whose row has an index."""
+        """Store the results of a row, given its index in the tile and its outer indices."""
         made, here = self.made, {**self.index, **index}
         for total, f in zip(self.totals, self.phase.folds, strict=True):
             value = converted(Load(total, j), covered(f.dtype))
@@ -129,40 +129,40 @@ class _Walk:
         made.stores(self.phase.row_stores, here)
 
     def stores_adjacent(self) -> bool:
-        """Whether results are next to each other."""
+        """Return whether the results are adjacent in memory."""
         return all(a.strides[self.d] == 1 for a, _ in self.phase.row_stores)
 
     def loads(self) -> list[Access]:
         return [s.access for s in self.phase.full if s.access is not None]
 
-    def fetch(self, begin: Var, stop: Var) -> None:
-        """Ask for a block of rows in the order of memory, in which the walk over several folded
-        axes does not go."""
+    def prefetch_block(self, begin: Var, stop: Var) -> None:
+        """Prefetch a block of rows in the order of memory, since the loop over several reduced axes
+        goes in another order."""
         made, b = self.made, self.made.b
         first = made.of_reduced[0]
-        behind = made.integer("behind", "behind", prod(made.spec.reduced[1:]))
-        low = b.let("low", call("floordiv", begin, behind))
-        last = b.let("last", call("floordiv", affine((stop, 1), constant=-1), behind))
+        size = made.integer("inner_size", "inner_size", prod(made.spec.reduced[1:]))
+        low = b.let("low", call("floordiv", begin, size))
+        last = b.let("last", call("floordiv", affine((stop, 1), constant=-1), size))
         for a in self.loads():
             index = {**self.index, self.d: self.j0}
             with ExitStack() as loops:
                 for k in sorted(made.of_reduced, key=lambda k: -a.strides[k]):
-                    size = low, affine((last, 1), constant=1)
-                    limits = size if k == first else (_ZERO, made.size(k))
+                    outermost = low, affine((last, 1), constant=1)
+                    limits = outermost if k == first else (_ZERO, made.size(k))
                     index[k] = loops.enter_context(b.loop(f"x{k}", *limits)).index
-                self.ask(a, index)
+                self.prefetch(a, index)
 
-    def ask(self, a: Access, index: Mapping[int, Place]) -> None:
-        """Ask for a part of a row of an operand, from an index on."""
+    def prefetch(self, a: Access, index: Mapping[int, Place]) -> None:
+        """Prefetch a part of a row of an operand, from an index on."""
         made, b = self.made, self.made.b
         with b.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
             at = _more(index[self.d], steps.index)
             b.add(Prefetch(made.buffers[id(a)], made.place(a, {**index, self.d: at})))
 
-    # --- rows that lie in memory ---
+    # --- rows in memory ---
 
     def strips(self, begin: Var, stop: Var) -> None:
-        """Fold a block of rows that lie in memory as they are: lanes are sums in registers."""
+        """Fold a block of rows from their own memory, with the lanes in registers."""
         made, b = self.made, self.made.b
         tables: dict[tuple[int, ...], Buffer] = {}
         rows = b.let("rows", affine((stop, 1), (begin, -1)))
@@ -180,16 +180,16 @@ class _Walk:
             memory = made.buffers[id(a)], start, tables[steps]
             b.add(FoldRows(part, f.combine, *memory, rows, self.m))
 
-    # --- rows that are computed ---
+    # --- computed rows ---
 
     def walk(self, begin: Var, stop: Var) -> None:
-        """Fold a block of rows that are computed: each lane is a row of memory."""
+        """Fold a block of computed rows; each lane is a row of the memory on the stack."""
         b, many = self.made.b, self.many
         with b.loop("l", _ZERO, Const(many, I8)) as lane:
             self.fill(self.sums, b.let("p", affine((lane.index, WIDE))))
         rest = self.groups(begin, stop, GROUP, 0)
-        # What is left of a block, two rows at a time, then one. Short folds are nothing else: they
-        # ask for rows themselves, where the processor sees no direction.
+        # The rest of a block, two rows at a time, then one. Short folds consist only of this, and
+        # prefetch their rows, because the hardware prefetcher does not recognize the pattern.
         last = self.groups(rest, stop, 2, SOON)
         with b.loop("r", last, stop) as rows:
             k = b.let("k", affine((rows.index, 1), (last, -1)))
@@ -202,7 +202,7 @@ class _Walk:
             levels.follow(half, call("floordiv", half, Const(2, I8)))
 
     def groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
-        """Join n rows to each lane at a time, as long as there are enough; where this ends."""
+        """Add n rows at a time to each lane while there are enough; returns where this ends."""
         b, many = self.made.b, self.many
         size = Const(n * many, I8)
         whole = call("floordiv", affine((stop, 1), (begin, -1)), size)
@@ -215,7 +215,7 @@ class _Walk:
         return rest
 
     def join(self, r: Var, p: Var, n: int, ahead: int) -> None:
-        """Join n rows, a number of lanes apart, to the lane that begins at p."""
+        """Add n rows, at distances of the number of lanes, to the lane that begins at p."""
         made, b = self.made, self.made.b
         before, full = made.values, self.phase.full
         still = [s for s in full if s.access and not s.args and not s.access.strides[self.d]]
@@ -226,7 +226,7 @@ class _Walk:
             for a in self.loads() if ahead and len(made.spec.reduced) == 1 else ():
                 if a.strides[self.d]:
                     soon = Index(((row, 1),), ahead)
-                    self.ask(a, {**index, made.of_reduced[0]: soon, self.d: self.j0})
+                    self.prefetch(a, {**index, made.of_reduced[0]: soon, self.d: self.j0})
             made.values = dict(before)
             for s in still:
                 made.statement(s, index)
@@ -247,7 +247,7 @@ class _Walk:
         made.values = before
 
     def halve(self, half: Var) -> None:
-        """Join the second half of the lanes to the first one."""
+        """Add the second half of the lanes to the first half."""
         b = self.made.b
         with b.loop("l", _ZERO, half) as lane, b.loop("j", _ZERO, self.m) as steps:
             to = affine((lane.index, WIDE), (steps.index, 1))
@@ -257,7 +257,7 @@ class _Walk:
 
 
 def _in_lane(f: Fold, x: Expr, y: Expr) -> Expr:
-    """A lane and an element as one: of equal ones the first remains."""
+    """Combine a lane and an element; of equal values, the first remains."""
     if f.combine in ("max", "min") and f.dtype.kind != "b":
         return call(f"join_{f.combine}", x, y)
     return joined(f.combine, x, y)
