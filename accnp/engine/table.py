@@ -27,7 +27,7 @@ from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_sl
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
-from accnp.runtime.threads import call_helpers, way
+from accnp.runtime.threads import call_helpers, launch_form
 
 __all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]
 
@@ -262,7 +262,7 @@ class _Table:
         self, step: KernelStep, chunk: int, past: tuple[Pieces, Pieces] = ((), ())
     ) -> list[int]:
         count = len(step.pointers) + len(step.ints)
-        entry, before, chunk = way(step.load(self.fastmath).address, count, chunk, past)
+        entry, before, chunk = launch_form(step.load(self.fastmath).address, count, chunk, past)
         count += len(before)
         self.widest = max(self.widest, count)
         words = [entry, step.extent, chunk, count]

@@ -56,9 +56,9 @@ def _scipy_loaded() -> bool:
     return _SCIPYS in sys.modules or has_loaded_extension("scipy.linalg")
 
 
-def serve() -> None:
+def mark_worker() -> None:
     """Mark the calling thread as a worker: it does not change the number that the program wants."""
-    _mine.serves = True
+    _mine.is_worker = True
 
 
 def _apply(threads: int, loaded: bool = False) -> None:
@@ -86,7 +86,7 @@ def _apply(threads: int, loaded: bool = False) -> None:
 
 def _changed() -> None:
     global _wanted
-    if not hasattr(_mine, "serves"):
+    if not hasattr(_mine, "is_worker"):
         _wanted = config.threads
     _apply(_wanted or config.threads)
 

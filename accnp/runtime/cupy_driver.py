@@ -27,7 +27,7 @@ __all__ = ["CupyDriver", "provide"]
 
 INSTALL = "install it with pip install 'accnp[cuda]'"
 NO_DRIVER, NO_DEVICE = 35, 100  # cudaErrorInsufficientDriver, cudaErrorNoDevice
-BESIDE = 1 << 20  # bytes from which a copy to the device uses the copy stream
+LARGE_COPY = 1 << 20  # bytes from which a copy to the device uses the copy stream
 TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
 
 
@@ -73,7 +73,7 @@ def provide() -> list[CupyDriver]:
     return [CupyDriver(cupy, i) for i in range(count)]
 
 
-class _Own:
+class _PoolMemory:
     """Memory from the pool of the compute stream."""
 
     __slots__ = ("held", "ptr")
@@ -83,7 +83,7 @@ class _Own:
         self.ptr: int = held.ptr
 
 
-class _Late:
+class _DeferredMemory:
     """Memory from the pool of another stream, freed after the work so far on the compute stream."""
 
     __slots__ = ("driver", "held", "ptr")
@@ -175,10 +175,10 @@ class CupyDriver:
         with stream:
             return self.xp.cuda.alloc(nbytes)
 
-    def alloc(self, nbytes: int) -> _Own:
+    def alloc(self, nbytes: int) -> _PoolMemory:
         self._here()
         self._sweep()
-        return _Own(self._malloc(nbytes, self._compute))
+        return _PoolMemory(self._malloc(nbytes, self._compute))
 
     def retire(self, held: Any) -> None:
         """Free something after all work so far."""
@@ -209,21 +209,21 @@ class CupyDriver:
 
     # --- copies ---
 
-    def upload(self, array: np.ndarray) -> _Own | _Late:
+    def upload(self, array: np.ndarray) -> _PoolMemory | _DeferredMemory:
         self._here()
         self._sweep()
         staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
         np.frombuffer(staged, np.uint8, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
-        beside = array.nbytes >= BESIDE
+        large = array.nbytes >= LARGE_COPY
         # Memory from the copy stream is not used by any kernel, so the copy does not wait for the
         # kernels so far. Later work waits for the copy.
-        stream = self._in if beside else self._compute
+        stream = self._in if large else self._compute
         held = self._malloc(array.nbytes, stream)
         self._runtime.memcpyAsync(held.ptr, staged.ptr, array.nbytes, TO_DEVICE, stream.ptr)
-        if beside:
+        if large:
             self._compute.wait_event(self._mark(stream))
         self._retired.append((self._mark(stream), staged))
-        return _Late(self, held, held.ptr) if beside else _Own(held)
+        return _DeferredMemory(self, held, held.ptr) if large else _PoolMemory(held)
 
     def copy_out(self, memory: Any, offset: int, array: np.ndarray, after: Any = None) -> None:
         self._here()
@@ -417,8 +417,8 @@ class CupyDriver:
         place = cupy.cuda.MemoryPointer(held, offset)
         return cupy.ndarray(shape, dtype, memptr=place, strides=strides)
 
-    def adopt(self, array: Any) -> _Late:
-        return _Late(self, array, array.data.ptr)
+    def adopt(self, array: Any) -> _DeferredMemory:
+        return _DeferredMemory(self, array, array.data.ptr)
 
     def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
         """Call a function of CuPy on the compute stream."""

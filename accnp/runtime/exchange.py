@@ -24,7 +24,7 @@ CUDA, MANAGED = 2, 13  # device types of DLPack
 
 # Buffers whose addresses were exported, by the ids of their arrays. A consumer holds the array, but
 # the array may be donated meanwhile.
-_told: dict[int, tuple[weakref.ref, DeviceBuffer]] = {}
+_exported: dict[int, tuple[weakref.ref, DeviceBuffer]] = {}
 
 
 def cuda_array_interface(
@@ -42,8 +42,8 @@ def cuda_array_interface(
             "use DLPack"
         )
     key = id(array)
-    if key not in _told:
-        _told[key] = weakref.ref(array, lambda _: _told.pop(key, None)), buffer
+    if key not in _exported:
+        _exported[key] = weakref.ref(array, lambda _: _exported.pop(key, None)), buffer
     return {
         "shape": shape,
         "typestr": dtype.str,

@@ -161,7 +161,7 @@ class Stream:
         elif self._worker is None:
             self._start_worker()
         elif self._asleep:
-            self._rouse()
+            self._wake()
         if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
             self._relieve()
         return task
@@ -236,7 +236,7 @@ class Stream:
                     return
                 # Every submit wakes the worker, so that some thread always runs the queue.
                 if self._asleep:
-                    self._rouse()
+                    self._wake()
                 lock.acquire()
 
     def _relieve(self) -> None:
@@ -260,14 +260,14 @@ class Stream:
                 )
                 self._worker.start()
 
-    def _rouse(self) -> None:
+    def _wake(self) -> None:
         self._asleep = False
         with contextlib.suppress(RuntimeError):  # another thread has just done it
             self._sleep.release()
 
     def _work(self) -> None:
         """Run queued tasks, then sleep: the loop of the worker thread."""
-        blas.serve()
+        blas.mark_worker()
         while True:
             with self._running:
                 self._owner = get_ident()

@@ -24,11 +24,11 @@ class Controller(threadpoolctl.LibController):
 
     def get_num_threads(self) -> int:
         """Return the largest number of threads on which a kernel runs."""
-        return threads.most()
+        return threads.max_threads()
 
     def set_num_threads(self, num_threads: int) -> None:
         """Limit that number; BLAS has its own controller."""
-        threads.limit(num_threads)
+        threads.limit_threads(num_threads)
 
     def get_version(self) -> None:
         """Return None: the pool has no version of its own."""

@@ -54,7 +54,7 @@ class _Team:
     def prepare(self, threads: int) -> None:
         """Start helpers for this many threads in all. They poll if each thread has a CPU."""
         team = self._team
-        _be_found()
+        _register_pool()
         with self._lock:
             team.looks = _LOOKS if threads <= _processors() else 0
             while self.helpers < threads - 1:
@@ -96,18 +96,18 @@ _team = _Team()
 _limit: int | None = None  # of threadpoolctl
 
 
-def most() -> int:
+def max_threads() -> int:
     """Return the largest number of threads on which a kernel runs."""
     return config.threads if _limit is None else min(config.threads, _limit)
 
 
-def limit(threads: int) -> None:
+def limit_threads(threads: int) -> None:
     """Run kernels on at most this many threads, even if `config.threads` is larger."""
     global _limit
     _limit = max(1, threads) if threads < config.threads else None
 
 
-def _be_found() -> None:
+def _register_pool() -> None:
     """Register the threads with threadpoolctl."""
     imported("accnp.runtime.thread_control")
 
@@ -124,7 +124,7 @@ def parallel_run(
     `past` lists the results that are written with non-temporal stores, and the operands that are
     read in the same order: the number of the argument, and its bytes for each step.
     """
-    entry, before, chunk = way(kernel.address, len(arguments), chunk, past)
+    entry, before, chunk = launch_form(kernel.address, len(arguments), chunk, past)
     arguments = [*before, *arguments]
     team, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
@@ -165,7 +165,7 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
         raise errors[0]
 
 
-def way(
+def launch_form(
     entry: int, count: int, chunk: int, past: tuple[Pieces, Pieces]
 ) -> tuple[int, list[int], int]:
     """Return how to launch a kernel of `count` arguments that may use non-temporal stores: the
@@ -184,7 +184,7 @@ def way(
 
 def call_helpers(wanted: int) -> tuple[int, int]:
     """Return the address of the team, and how many of the wanted helpers are allowed."""
-    threads = most()
+    threads = max_threads()
     if wanted > 0 and threads != _team.threads:
         _team.prepare(threads)
     return _team.address, min(threads - 1, wanted)
@@ -198,4 +198,4 @@ def _forget() -> None:
 
 at_fork(_forget)
 if "threadpoolctl" in sys.modules:
-    _be_found()
+    _register_pool()

@@ -13,7 +13,7 @@ from cuda.host_cupy import COMPUTE, IN, OUT, Blas
 from numpy._core import _multiarray_umath as _multiarray
 
 from accnp.runtime import cupy_driver
-from accnp.runtime.cupy_driver import BESIDE
+from accnp.runtime.cupy_driver import LARGE_COPY
 from accnp.runtime.driver import NotCaptured
 
 
@@ -54,7 +54,7 @@ def test_copies(cuda):
 
 def test_large_copies_run_beside_kernels(cuda):
     d, log = cuda.driver, cuda.log
-    large = np.ones(BESIDE, np.uint8)
+    large = np.ones(LARGE_COPY, np.uint8)
     del log[:]
     memory = d.upload(large)
     # Its memory comes from the stream of copies, which waits for nothing; what computes waits.
@@ -69,7 +69,7 @@ def test_large_copies_run_beside_kernels(cuda):
         event.done = True
     d.alloc(4)
     assert not d._retired
-    assert staged[1].nbytes == BESIDE
+    assert staged[1].nbytes == LARGE_COPY
 
 
 def test_giving_memory_back(cuda):
