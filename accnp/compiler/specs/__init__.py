@@ -1,9 +1,9 @@
 """Build loop IR from the description of a kernel that fusion makes (`ir.kernel.KernelSpec`).
 
 In: a `KernelSpec`. Out: a kernel, and how it is called: the integer arguments, the extent of its
-range, and the partial results of a fold in chunks. The kernel contains no size: a stride is a
-constant only where it is 0 or 1, so one kernel serves all shapes of a layout. Short axes are the
-exception: their sizes are part of the kernel.
+range, and the partial results of a fold in chunks. Sizes are arguments, and strides are constants
+only if they are 0 or 1, so that one kernel serves all shapes of a layout. The exception are short
+axes, whose sizes are constants.
 
 `statements` has the arguments and statements of all kernels; each form of kernel has one file, with
 one function that adds its loops.

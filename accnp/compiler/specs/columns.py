@@ -1,8 +1,8 @@
-"""Folds of columns: a kernel of which each step folds a tile of columns that lie side by side.
+"""Reductions of columns: each step of the kernel reduces a tile of adjacent columns.
 
-The sums of a tile are memory on the stack, to which the rows are joined in turn, `ROWS` of them to
-one partial result. The order is that of the loops; `passes.join_rows` does several rows in one
-step.
+The sums of a tile are memory on the stack, to which the rows are added one after the other, `ROWS`
+rows to each partial result. The order is that of the loops; `passes.join_rows` processes several
+rows in one step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ZERO = Const(0, I8)
 
 
 def add_columns(made: Statements) -> None:
-    """Each step folds over all reduced indices for one tile of inner indices."""
+    """Add a loop whose steps fold over all reduced indices, for one tile of inner indices each."""
     spec, b, out = made.spec, made.b, made.out
     inner = made.along
     turned = None
@@ -55,9 +55,9 @@ def add_columns(made: Statements) -> None:
 
 
 def add_short_columns(made: Statements) -> None:
-    """Each step folds a few columns, whose number is part of the kernel: `passes.unroll` writes out
-    the loops over them, and their sums are in registers. Few that call functions are the lanes of
-    one vector: of three columns LLVM did two in a vector and one apart."""
+    """Add a loop whose steps fold a few columns, whose number is a constant: `passes.unroll`
+    unrolls the loops over them, with the sums in registers. If they call functions, they are the
+    lanes of one vector: LLVM computed two of three columns in a vector, and one separately."""
     spec, b, out = made.spec, made.b, made.out
     made.literal = LANES
     out.extent = prod(spec.outer)
@@ -72,8 +72,8 @@ def _tile(
     made: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
     vectors: bool, turned: int | None = None,
 ) -> None:  # fmt: skip
-    """Fold some columns from one on; `vectors` says whether they are done side by side, and
-    `turned` the axis along which operands lie."""
+    """Fold some columns from one on; `vectors`: the columns are the lanes of vectors; `turned`: the
+    axis along which operands are contiguous."""
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
     made.out.tiny = partial(generate, spec, tiny=True)
     (phase,) = spec.phases
@@ -111,12 +111,12 @@ def _tile(
 
 
 def _column(begin: Var | Const, j: Var) -> Place:
-    """The index of a column of a tile."""
+    """Return the index of a column of a tile."""
     return j if isinstance(begin, Const) else Index(((begin, 1), (j, 1)))
 
 
 def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
-    """Assign what folds start from."""
+    """Assign the values from which the folds start."""
     with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
         for buffer, f in zip(buffers, made.spec.phases[0].folds, strict=True):
             made.b.store(buffer, steps.index, start_of(f.combine, buffer.dtype))
@@ -126,7 +126,7 @@ def _join(
     made: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr], vectors: bool,
 ) -> None:  # fmt: skip
-    """Join rows to the sums in turn."""
+    """Add rows to the sums, one after the other."""
     b, inner, (begin, m) = made.b, made.along, columns
     (phase,) = made.spec.phases
     vectors = vectors and are_adjacent(phase.stores, inner)
@@ -136,13 +136,13 @@ def _join(
         row = made.reduced_indices(loop.index)
         if made.turned:
             begin_tile(made, rows[0], loop.index, begin)
-        for s in phase.full:  # what is the same in all columns of a row is loaded before
+        for s in phase.full:  # loads that are the same in all columns of a row come first
             if s.access is not None and not s.args and not s.access.strides[inner]:
                 made.statement(s, {**index, **row})
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
-            # Addresses are sums in this order: what is the same in all rows comes first. A few
-            # columns have one address for all: with several, LLVM would gather them.
+            # Addresses are sums in this order: terms that are the same in all rows come first. A
+            # few columns share one address: with several addresses, LLVM would gather them.
             here: dict[int, Place] = {**index, inner: _column(begin, j), **row}
             if isinstance(m, Const):
                 here = {**index, **row, inner: j}
@@ -153,7 +153,7 @@ def _join(
 
 
 def _wanted(made: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
-    """The rows, or none if in no column of a tile anything but zeros is added."""
+    """Return the rows, or none if only zeros are added in all columns of a tile."""
     b = made.b
     found = condition(made.spec.phases[0], made.of_reduced)
     assert found is not None

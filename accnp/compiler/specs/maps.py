@@ -1,4 +1,4 @@
-"""Maps: a kernel that computes each element of its results from one element of each operand."""
+"""Maps: kernels that compute each element of a result from one element of each operand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["add_map"]
 
 
 def add_map(made: Statements) -> None:
-    """Each step is one element, or one row of them."""
+    """Add a loop whose steps compute one element, or one row of elements."""
     spec, b = made.spec, made.b
     for s in spec.row_head:
         made.statement(s, {})

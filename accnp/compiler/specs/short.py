@@ -27,7 +27,7 @@ _ZERO = Const(0, I8)
 
 
 def add_short(made: Statements) -> None:
-    """Each step is one row."""
+    """Add a loop whose steps are rows."""
     spec = made.spec
     made.literal = LANES
     made.out.tiny = partial(generate, spec, tiny=True)
@@ -35,7 +35,7 @@ def add_short(made: Statements) -> None:
     made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
     short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
     stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
-    # Of rows under other strides it is not known that they do not overlap.
+    # With other strides, rows might overlap.
     with _rows(made, all(0 <= step <= LANES for step in stores)) as index:
         for s in spec.row_head:
             made.statement(s, index)
@@ -53,10 +53,10 @@ def add_short(made: Statements) -> None:
 
 @contextmanager
 def _rows(made: Statements, independent: bool) -> Iterator[dict[int, Var]]:
-    """The loop over the rows; gives the indices of the outer axes.
+    """Loop over the rows; yields the indices of the outer axes.
 
-    Several outer axes are done in runs along the last one: with a division for each row, they would
-    be no vectors.
+    Several outer axes are looped over in runs along the last one: with a division for each row, the
+    loop could not become vector code.
     """
     b = made.b
     *others, along = range(made.outer)
@@ -83,7 +83,7 @@ def _pass(
     axes: Sequence[int],
     starts: Sequence[Expr],
 ) -> list[Expr]:
-    """The statements of a pass for each index of the short axes; folds start from values."""
+    """Add the statements of a pass for each index of the short axes; returns the folds."""
     if not axes:
         made.body(phase, index)
         pairs = zip(phase.folds, starts, strict=True)

@@ -17,11 +17,11 @@ from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["Place", "Statements", "are_adjacent", "covered"]
 
-Place = Var | Index  # along an axis: a variable, or a sum of variables and a constant
+Place = Var | Index  # an index along an axis: a variable, or variables plus a constant
 
 
 def covered(dtype: np.dtype) -> DType:
-    """The type of the loop IR for a dtype, or Unsupported."""
+    """Return the type of the loop IR for a dtype; raises Unsupported if there is none."""
     found = dtype_of(dtype)
     if found is None:
         raise Unsupported(f"numbers of type {dtype}")
@@ -29,13 +29,13 @@ def covered(dtype: np.dtype) -> DType:
 
 
 def are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
-    """Return whether elements beside each other along an axis are written beside each other: only
-    such loops become vectors, and of others it is not known that they write different places."""
+    """Return whether adjacent elements along an axis are stored adjacently. Only such loops become
+    vector code, and other loops might write an element several times."""
     return all(a.strides[d] == 1 for a, _ in stores)
 
 
 class Statements:
-    """A kernel that is made: its arguments, and what its statements have assigned so far."""
+    """A kernel that is being built: its arguments, and the values assigned so far."""
 
     def __init__(self, spec: KernelSpec) -> None:
         self.spec = spec
@@ -45,12 +45,11 @@ class Statements:
         self.values: dict[str, Expr] = {}
         self.buffers: dict[int, Buffer] = {}
         self.known: dict[object, Var] = {}  # integer arguments
-        # The memory in which rows of results wait for later passes, and whether stores go there.
+        # The row buffers for later passes by result, and whether stores go there.
         self.kept: dict[int, Buffer] = {}
         self.keeps = False
-        self.literal = 1  # strides up to this one are constants
-        # The tile in which an operand lies transposed, and the index in it that an index of 0 along
-        # the rows has.
+        self.literal = 1  # the largest stride that is a constant
+        # The tile of a transposed operand, and the index in it of index 0 along the rows.
         self.turned: dict[int, tuple[Buffer, Var]] = {}
         # Axes are numbered from the outer ones: (outer, reduced, inner).
         self.outer = len(spec.outer)
@@ -58,7 +57,7 @@ class Statements:
         self.along = axes - 1 if spec.inner or spec.reduced else -1  # axis of the innermost loop
 
     def start(self) -> None:
-        """Declare the buffers, and assign what is computed once."""
+        """Declare the buffers, and assign the values that are computed once."""
         for a in self.spec.accesses:
             self.buffers[id(a)] = self.b.buffer(f"a{a.number}", covered(a.dtype))
             self.out.pointers.append(a)
@@ -68,25 +67,25 @@ class Statements:
     # --- arguments ---
 
     def integer(self, key: object, name: str, value: int) -> Var:
-        """An argument that is an integer."""
+        """Return an integer argument."""
         if key not in self.known:
             self.known[key] = self.b.integer(name)
             self.out.ints.append(value)
         return self.known[key]
 
     def size(self, d: int) -> Var:
-        """The size of an axis."""
+        """Return the size of an axis."""
         sizes = (*self.spec.outer, *self.spec.reduced, *self.spec.inner)
         return self.integer(("n", d), f"n{d}", sizes[d])
 
     def total(self) -> Var:
-        """How many elements are reduced."""
+        """Return the number of reduced elements."""
         if len(self.spec.reduced) == 1:
             return self.size(self.outer)
         return self.integer("nr", "nr", prod(self.spec.reduced))
 
     def indices(self, flat: Var, axes: Sequence[int], name: str) -> dict[int, Var]:
-        """The indices of some axes, of which one counts all elements."""
+        """Return the indices of some axes from the flat index of their elements."""
         found: dict[int, Var] = {}
         for d in reversed(axes[1:]):
             size = self.size(d)
@@ -96,11 +95,11 @@ class Statements:
         return {axes[0]: flat, **dict(reversed(found.items()))} if axes else {}
 
     def outer_indices(self, flat: Var) -> dict[int, Var]:
-        """The indices of the outer axes, of which one counts all rows."""
+        """Return the indices of the outer axes from the flat index of a row."""
         return self.indices(flat, range(self.outer), "o")
 
     def reduced_indices(self, flat: Var) -> dict[int, Var]:
-        """The indices of the reduced axes, of which one counts all elements that are folded."""
+        """Return the indices of the reduced axes from the flat index of a reduced element."""
         return self.indices(flat, self.of_reduced, "d")
 
     @property
@@ -109,7 +108,7 @@ class Statements:
         return range(self.outer, self.outer + len(self.spec.reduced))
 
     def place(self, a: Access, index: Mapping[int, Place]) -> Expr:
-        """The index of an access at the indices of some axes."""
+        """Return the index of an access at the indices of some axes."""
         terms: list[tuple[Var, int | Var]] = []
         constant = 0
         for d, i in index.items():
@@ -126,18 +125,18 @@ class Statements:
         return affine(*terms, constant=constant)
 
     def stride(self, a: Access, d: int) -> int | Var:
-        """How far apart elements are along an axis: known if it is small, or an argument."""
+        """Return the stride of an access along an axis: a small constant, or an argument."""
         stride = a.strides[d]
         along = d == self.along and stride in STRIDES and not a.store
         if 0 <= stride <= self.literal or along:
             return stride
-        # Loads of one array under the same strides share them.
+        # Loads of one array with the same strides share these arguments.
         whose = id(a) if a.store else (id(a.value), a.strides)
         name = f"a{a.number}s{d}" if a.number >= 0 else f"x{d}"
         return self.integer(("s", whose, d), name, stride)
 
     def element(self, s: Statement, a: Access, index: Mapping[int, Place]) -> Expr:
-        """The index of a load, with the terms that are computed."""
+        """Return the index of a load, with its computed terms."""
         at = self.place(a, index)
         for k, (name, (stride, _)) in enumerate(zip(s.args, a.terms, strict=True)):
             term: Expr = cast(self.values[name], I8)
@@ -150,7 +149,7 @@ class Statements:
     # --- statements ---
 
     def value(self, s: Statement, index: Mapping[int, Place]) -> Expr:
-        """What a statement assigns."""
+        """Return the value that a statement assigns."""
         to = covered(s.dtype)
         if s.access is not None and id(s.access) in self.turned:
             tile, begin = self.turned[id(s.access)]
@@ -174,7 +173,7 @@ class Statements:
         self.b.store(self.buffers[id(a)], self.place(a, index), self.values[name])
 
     def hoist(self, phase: Phase, along: int, index: Mapping[int, Place]) -> None:
-        """Assign before the loop what is the same in all its steps."""
+        """Assign loop-invariant values before the loop."""
         moving: set[str] = set()
         for s in phase.full:
             place = s.access or s.index
@@ -184,8 +183,8 @@ class Statements:
                 self.statement(s, index)
 
     def body(self, phase: Phase, index: Mapping[int, Place]) -> None:
-        """The statements of one step. Results are stored as soon as they are known, but after the
-        last load: they may be written over operands."""
+        """Add the statements of one step. Results are stored as soon as they are known, but after
+        the last load, because they may overwrite operands."""
         here = [s for s in phase.full if s.name not in self.values]
         loads = [k for k, s in enumerate(here) if s.access is not None]
         last = loads[-1] if loads else -1
