@@ -2,8 +2,8 @@
 
 In: `Session.start` and `stop`. Out: `events`, in the order in which they ended: operations
 recorded, functions traced, passes, kernels compiled, plans run step by step, and values waited for.
-The functions that do these things are watched (`runtime/detour.py`) while a session is open, and do
-not test for one.
+While a session is open, the functions that do these things are patched
+(`runtime/function_patch.py`), so that they need not test for one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from accnp.api.compiled import misses
 from accnp.engine import watch
 from accnp.forks import aside, renewed
 from accnp.ir.node import site_text
-from accnp.runtime.detour import Detour
+from accnp.runtime.function_patch import FunctionPatch
 from accnp.trace_fn import function_place
 
 __all__ = ["Event", "Session", "emit"]
@@ -58,7 +58,7 @@ class Event:
 
 
 _open: list[Session] = []
-_detours: list[Detour | _Recording] = []
+_patches: list[FunctionPatch | _Recording] = []
 _lock = renewed(threading.RLock())
 # How deep a thread is in plans that run: loops on the host run the plans of their bodies.
 _inside = threading.local()
@@ -100,9 +100,9 @@ class Session:
             if self._given_up:
                 return
             if not _open:
-                if not _detours:
-                    _detours.extend(_points())
-                for d in _detours:
+                if not _patches:
+                    _patches.extend(_points())
+                for d in _patches:
                     d.start()
             _open.append(self)
             watch.observe(1)
@@ -128,7 +128,7 @@ class Session:
             self.ended = perf_counter_ns()
             _open.remove(self)
             if not _open:
-                for d in _detours:
+                for d in _patches:
                     d.stop()
             watch.observe(-1)
 
@@ -152,14 +152,14 @@ class _Recording:
 # --- the functions that are watched, and what is recorded of them ---
 
 
-def _points() -> list[Detour | _Recording]:
+def _points() -> list[FunctionPatch | _Recording]:
     """The functions to observe, by name: modules that are not needed otherwise stay unloaded."""
 
-    def point(module: str, name: str, around: Callable[..., Any]) -> Detour:
+    def point(module: str, name: str, around: Callable[..., Any]) -> FunctionPatch:
         found: Any = importlib.import_module(f"accnp.{module}")
         for part in name.split("."):
             found = vars(found)[part]
-        return Detour(found, around)
+        return FunctionPatch(found, around)
 
     return [
         point("ir.node", "record", _record),

@@ -1,10 +1,10 @@
-"""Detours: calls go round while one is on; otherwise the function is what it was, to the object."""
+"""A patched function calls the wrapper while the patch is active, and is the same object."""
 
 import functools
 
 import pytest
 
-from accnp.runtime.detour import Detour
+from accnp.runtime.function_patch import FunctionPatch
 
 
 def plain(a, b=2, *, c=3):
@@ -23,21 +23,21 @@ class Thing:
         return "called", x
 
 
-def test_every_name_of_the_function_goes_round_and_back():
+def test_every_reference_to_the_function_is_patched():
     seen = []
 
     def around(original, *args, **kwargs):
         seen.append((args, kwargs))
-        return "round", original(*args, **kwargs)
+        return "patched", original(*args, **kwargs)
 
     code = plain.__code__
-    detour = Detour(plain, around)
+    patch = FunctionPatch(plain, around)
     assert plain(1) == (1, 2, 3)
-    detour.start()
-    assert kept_elsewhere(1) == ("round", (1, 2, 3))
-    assert plain(1, c=5) == ("round", (1, 2, 5))
-    assert functools.partial(plain, 4)(b=6) == ("round", (4, 6, 3))
-    detour.stop()
+    patch.start()
+    assert kept_elsewhere(1) == ("patched", (1, 2, 3))
+    assert plain(1, c=5) == ("patched", (1, 2, 5))
+    assert functools.partial(plain, 4)(b=6) == ("patched", (4, 6, 3))
+    patch.stop()
     assert plain.__code__ is code
     assert plain(7, 8, c=9) == (7, 8, 9)
     assert seen == [((1,), {}), ((1,), {"c": 5}), ((4,), {"b": 6})]
@@ -45,15 +45,15 @@ def test_every_name_of_the_function_goes_round_and_back():
 
 def test_methods_and_calls_of_objects():
     thing = Thing()
-    detours = [
-        Detour(Thing.method, lambda f, self, x: (f(self, x), "method")),
-        Detour(Thing.__call__, lambda f, self, x: (f(self, x), "call")),
+    patches = [
+        FunctionPatch(Thing.method, lambda f, self, x: (f(self, x), "method")),
+        FunctionPatch(Thing.__call__, lambda f, self, x: (f(self, x), "call")),
     ]
-    for d in detours:
+    for d in patches:
         d.start()
     assert thing.method(1) == ((thing, 1), "method")
     assert thing(2) == (("called", 2), "call")
-    for d in detours:
+    for d in patches:
         d.stop()
     assert thing.method(1) == (thing, 1)
     assert thing(2) == ("called", 2)
@@ -67,11 +67,11 @@ def test_errors_come_through():
             ended.append(1)
 
     ended = []
-    detour = Detour(plain, around)
-    detour.start()
+    patch = FunctionPatch(plain, around)
+    patch.start()
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
         plain()
-    detour.stop()
+    patch.stop()
     assert ended == [1]
 
 
@@ -83,4 +83,4 @@ def test_closures_and_builtins_are_refused():
 
     for f in (closing, len):
         with pytest.raises(TypeError, match="without closure"):
-            Detour(f, lambda f: None)
+            FunctionPatch(f, lambda f: None)

@@ -1,9 +1,9 @@
 """Wrap functions of the package temporarily, without cost while they are not wrapped.
 
 In: a function, and a wrapper that is called instead, with the original function as its first
-argument. `Detour.start` replaces the code object of the function by one that calls the wrapper. The
-function object stays the same, so this works in every module that has imported it. `Detour.stop`
-restores the code object. `explain` and the profiler use this.
+argument. `FunctionPatch.start` replaces the code object of the function by one that calls the
+wrapper. The function object stays the same, so this works in every module that has imported it.
+`FunctionPatch.stop` restores the code object. `explain` and the profiler use this.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-__all__ = ["Detour"]
+__all__ = ["FunctionPatch"]
 
-_TEXT = "def detour(*args, **kwargs): return {name}(*args, **kwargs)"
+_TEXT = "def patched(*args, **kwargs): return {name}(*args, **kwargs)"
 
 
-class Detour:
+class FunctionPatch:
     """Calls `around(original, *args, **kwargs)` in place of `function(*args, **kwargs)`.
 
     It is inactive until `start` is called. The function must be a Python function without closure.
@@ -26,7 +26,8 @@ class Detour:
     def __init__(self, function: Callable[..., Any], around: Callable[..., Any]) -> None:
         if not isinstance(function, FunctionType) or function.__closure__:
             raise TypeError(
-                f"Detour: the function must be a Python function without closure; got {function!r}"
+                "FunctionPatch: the function must be a Python function without closure; "
+                f"got {function!r}"
             )
         self._function = function
         self._code = function.__code__
@@ -37,10 +38,10 @@ class Detour:
             function.__defaults__,
         )
         self.original.__kwdefaults__ = function.__kwdefaults__
-        self._name = f"_detour_of_{id(function)}"
+        self._name = f"_patch_of_{id(function)}"
         names: dict[str, Any] = {}
         exec(compile(_TEXT.format(name=self._name), self._code.co_filename, "exec"), names)
-        self._other = names["detour"].__code__.replace(
+        self._other = names["patched"].__code__.replace(
             co_name=self._code.co_name, co_qualname=self._code.co_qualname
         )
         original = self.original
