@@ -1,5 +1,5 @@
-"""The routines of ``lapack.py`` and ``dealing.py`` for kernels that run as plain Python: the same
-calls, by ctypes."""
+"""LAPACK's routines and the procedures of ``intrinsics/buckets.py`` for kernels that run as plain
+Python: the same calls, by ctypes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accnp.compiler.intrinsics import dealing, exponents, memory, products, routines, scalars
+from accnp.compiler.intrinsics import buckets, exponents, memory, products, routines, scalars
 from accnp.compiler.intrinsics.table import TABLE, resolve
 
-__all__ = ["TABLE", "dealing", "exponents", "memory", "products", "resolve", "routines", "scalars"]
+__all__ = ["TABLE", "buckets", "exponents", "memory", "products", "resolve", "routines", "scalars"]

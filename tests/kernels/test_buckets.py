@@ -1,4 +1,4 @@
-"""Elements dealt out to lists, with each kind of vectors that this processor has."""
+"""Elements distributed to lists, with each kind of vectors that this processor has."""
 
 import numpy as np
 import pytest
