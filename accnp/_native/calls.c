@@ -1,6 +1,6 @@
 /* Jitted calls of a signature that was seen before: check the arguments, launch, build the result.
  *
- * A record describes such calls; `runtime/records.py` makes it. It consists of words and of objects
+ * A record describes such calls; `runtime/dispatch_entries.py` makes it. It consists of words and of objects
  * that words refer to by number. First come the words of `Head`. Then each of these in turn: names
  * of arguments; closed-over nodes; the arguments, each with its place and what it must be;
  * conditions; dictionaries, names in them, and what these must stand for. If the call has a table

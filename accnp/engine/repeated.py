@@ -1,7 +1,7 @@
 """Which pending graphs the extension computes when they are met again.
 
 In: a graph that was found to have a plan, several times. Out: a record of its structure
-(`runtime/records.py`); or nothing, where Python has a part in it.
+(`runtime/dispatch_entries.py`); or nothing, where Python has a part in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accnp.engine.values import deliver
 from accnp.ir.node import Form, Node
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.records import Repeat
+from accnp.runtime.dispatch_entries import Repeat
 from accnp.runtime.stream import default_stream
 
 __all__ = ["arm", "idle"]

@@ -25,7 +25,7 @@ from accnp import _native
 from accnp._native import COMPILED, fallback
 from accnp.config import _quota
 from accnp.config import threads as on_threads
-from accnp.runtime import buffer, records, threads
+from accnp.runtime import buffer, dispatch_entries, threads
 
 NATIVE = [fallback, importlib.import_module("accnp._native._core")] if COMPILED else [fallback]
 NAMES = ["Python", "C"]
@@ -682,7 +682,7 @@ def test_wrong_words_are_refused() -> None:
         return _native.Record(words, objects, keeps)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "Record", record)
+        patch.setattr(dispatch_entries, "Record", record)
         f: Any = jnp.jit(
             lambda n, t, *, named: (t["a"] + t["b"][0].a * named[1], [t["b"][1] * n, None]),
             static_argnums=0,

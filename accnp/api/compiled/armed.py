@@ -1,9 +1,9 @@
 """Which calls of a jitted function the extension makes when they are met again.
 
-In: a function, an entry of its cache, and the arguments of a call that went well. Out: a record of
-such calls with the function (`runtime/records.py`); or nothing, for arguments that only the general
-way knows. The extension runs the table of a plan of kernels by itself; for other plans, and while
-something else is in its way, it matches the arguments and calls `rerun`.
+In: a function, an entry of its cache, and the arguments of a successful call. Out: a dispatch entry
+for such calls (`runtime/dispatch_entries.py`), or nothing for arguments that only the general path
+handles. The extension runs the table of a plan of kernels by itself; for other plans, and while it
+cannot do so, it matches the arguments and calls `rerun`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from accnp.ir.op import static_key
 from accnp.pytree.structure import INNER, NODES, Structure, is_namedtuple
 from accnp.runtime import device as devices
 from accnp.runtime import threads
-from accnp.runtime.records import Call, Objects, Table
+from accnp.runtime.dispatch_entries import Call, Objects, Table
 
 __all__ = ["arm"]
 

@@ -1,4 +1,4 @@
-"""Dispatch records of jitted calls (`_native/calls.c`) and of pending graphs (`_native/repeats.c`).
+"""Dispatch entries of jitted calls (`_native/calls.c`) and of pending graphs (`_native/repeats.c`).
 
 In: what a call of a traced signature does, or how a pending graph is computed. Out: a `Record`, in
 the words and objects that the C extension reads. If a later call or graph does not match its
