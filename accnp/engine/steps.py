@@ -17,9 +17,9 @@ from accnp.ir.kernel import KernelSpec
 from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
-from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import Kernel, get_kernel, settle
 from accnp.runtime.device import Device
+from accnp.runtime.nontemporal import Pieces
 
 if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout

@@ -26,7 +26,7 @@ from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, SPREAD, TOGETHER, w
 from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
-from accnp.runtime.bypass import Pieces
+from accnp.runtime.nontemporal import Pieces
 from accnp.runtime.threads import call_helpers, launch_form
 
 __all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]

@@ -14,7 +14,7 @@ from typing import Any
 from accnp.ir.kernel import KernelSpec
 from accnp.passes.spaces import is_one_value
 from accnp.primitives.views import contiguous
-from accnp.runtime.bypass import Pieces
+from accnp.runtime.nontemporal import Pieces
 
 __all__ = ["LARGE", "parts_past_caches", "past_caches", "spec_bytes", "value_bytes"]
 

@@ -18,7 +18,7 @@ from numba.core import types
 
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.llvm.accesses import SIZES, Mask
-from accnp.compiler.llvm.bypassing import LINE, until_aligned
+from accnp.compiler.llvm.nontemporal import LINE, until_aligned
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import Index, Template, Vector, byte_size, make_template, vector
 from accnp.compiler.llvm.vector_loop import MOST, NotVector, VectorLoop

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.accesses import first_of
-from accnp.compiler.llvm.bypassing import asked_of_whole
+from accnp.compiler.llvm.nontemporal import asked_of_whole
 
 __all__ = ["go_over"]
 

@@ -25,7 +25,7 @@ from accnp.compiler.llvm.accesses import (
     load_vector,
     store_vector,
 )
-from accnp.compiler.llvm.bypassing import prefetch, store_either
+from accnp.compiler.llvm.nontemporal import prefetch, store_either
 from accnp.compiler.llvm.templates import Index, Line, Template, Vector, byte_size, vector
 
 __all__ = ["AHEAD", "MOST", "SHORT", "NotVector", "VectorLoop"]

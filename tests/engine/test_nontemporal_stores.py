@@ -1,4 +1,4 @@
-"""Large results go past the caches: to the bit what they are otherwise, whatever their layout."""
+"""Large results with non-temporal stores have the same bits, whatever their layout."""
 
 import ctypes
 
@@ -11,7 +11,7 @@ from accnp import engine
 from accnp._native import BYPASS, STREAM, launch_released
 from accnp.config import threads
 from accnp.engine import traffic
-from accnp.runtime import bypass
+from accnp.runtime import nontemporal
 from accnp.runtime.compile import get_kernel
 
 RNG = np.random.default_rng(5)
@@ -117,7 +117,7 @@ def test_loops_over_elements_and_rows_have_stores_of_their_own():
     first = folded.replace("  s =", "  for j in range(99):\n   x[j] = x[j] + x[j]\n  s =")
     texts = flat, nested, folded, first, twice
     kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in texts]
-    assert [bypass.can_stream(k.address) for k in kernels] == [True] * 4 + [False]
+    assert [nontemporal.can_stream(k.address) for k in kernels] == [True] * 4 + [False]
     assert "nontemporal" in kernels[0].llvm()
 
 
@@ -180,7 +180,7 @@ def test_results_at_any_address(offset, n):
     place = raw.ctypes.data + start + offset
     pieces = ((0, 4),), ((1, 4),)
     own = [place, x.ctypes.data]
-    launch_released(BYPASS, n, 640, kernel.address, *bypass.header(2, 128, *pieces), *own)
+    launch_released(BYPASS, n, 640, kernel.address, *nontemporal.header(2, 128, *pieces), *own)
     out = np.ctypeslib.as_array((ctypes.c_float * n).from_address(place))
     np.testing.assert_array_equal(out, 2 * x)
     assert not raw[: start + offset].any()
