@@ -19,7 +19,8 @@ from accnp._native import ArrayBase, install_arrays, wrap
 from accnp.dtypes import canonicalize_dtype, float0
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
-from accnp.ir.aval import Aval, make_aval
+from accnp.forks import imported
+from accnp.ir.aval import Aval, make_aval, spans
 from accnp.ir.node import CONST, EMPTY, MARK, Node, const, home, site_text, user_site
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, Escaped, Trace
@@ -636,6 +637,9 @@ class Array(ArrayBase):
     def __repr__(self) -> str:
         node = _shown(self._node)
         if node is None:
+            trace = self._node.trace
+            if trace is None or not trace.abstract:  # other processes have parts of it
+                return f"Array(shape={self.shape}, dtype={self.dtype.name})"
             return traced_repr(self._node)
         value = engine.array_of(node)
         weak = ", weak_type=True" if self.weak_type else ""
@@ -892,11 +896,27 @@ def known(node: Node, kind: str, function: str = "") -> Node:
             the function needs it.
     """
     if not is_traced(node):
-        return node
+        return here(node, kind, function) if spans(node.aval) else node
     outside = unmapped(node)
     if outside is None:
         raise conversion_error(kind, node, function)
     return outside
+
+
+def here(node: Node, kind: str = "array", function: str = "") -> Node:
+    """The value of an array over several processes, where this one has all of it.
+
+    Raises:
+        RuntimeError: other processes have parts of it.
+    """
+    if not node.aval.devices.sharding.is_fully_replicated:  # type: ignore[union-attr]
+        raise RuntimeError(
+            f"{function or kind}: Fetching value for `jax.Array` that spans non-addressable (non "
+            f"process local) devices is not possible; got {node.aval.str_short()} over "
+            f"{node.aval.devices.sharding}; use addressable_shards for the shard of this process, "  # type: ignore[union-attr]
+            "or multihost_utils.process_allgather for all of it"
+        )
+    return imported("accnp.primitives.shards").local_of(node)
 
 
 def look(node: Node, kind: str, function: str = "") -> np.ndarray:
@@ -909,7 +929,9 @@ def _shown(node: Node) -> Node | None:
     with suppress(UnexpectedTracerError):
         home(node)
     if node.value is not None or node.trace is None or not node.trace.abstract:
-        return node
+        if not spans(node.aval):
+            return node
+        return here(node) if node.aval.devices.sharding.is_fully_replicated else None  # type: ignore[union-attr]
     return unmapped(node) if node.trace.active else None
 
 

@@ -206,6 +206,8 @@ _OPTIONS = [
     Option("threads", int, None, ours=True, least=1),
     Option("background_compilation", bool, True, ours=True),  # see runtime/tiers.py
     Option("compiler", str, "llvm", ("llvm", "numba"), ours=True),  # see compiler/__init__.py
+    Option("collective_timeout", float, 300.0, ours=True, least=0),  # see runtime/mpi.py
+    Option("debug_collectives", bool, False, ours=True),
     Option("code_symbols", bool, False, ours=True),  # see runtime/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # see passes/fuse.py
@@ -426,6 +428,8 @@ class Config(threading.local):
     background_compilation: bool
     compiler: str
     code_symbols: bool
+    collective_timeout: float
+    debug_collectives: bool
     fastmath: bool
     fusion_limit: int
     user_contexts: Any

@@ -598,6 +598,30 @@ class TypePromotionError(ValueError):
     """
 
 
+class ShardingTypeError(Exception):
+    """An operation does not say how its result is sharded.
+
+    Arrays over a mesh with Explicit axes have a sharding as part of their type. An operation whose
+    operands are sharded in ways that do not fit, or whose result could be sharded in several ways,
+    is an error, because accnp does not choose which messages are sent between devices.
+
+    Notes
+    -----
+    Change the sharding of an operand first, with `reshard`. Meshes with axes of type Auto leave the
+    choice to accnp.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> x = jnp.device_put(jnp.ones(4), jnp.NamedSharding(mesh, jnp.P("x")))
+    >>> x @ x
+    Traceback (most recent call last):
+        ...
+    accnp.errors.ShardingTypeError: ...
+    """
+
+
 class JaxRuntimeError(RuntimeError):
     """A computation failed while it ran.
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from accnp import __version__
 from accnp.missing import install_getattr as _install_getattr
-from accnp.runtime.device import Device, default_backend, devices
+from accnp.runtime import device
+from accnp.runtime.device import Device, default_backend, devices, local_devices
 
 __all__ = ["__version__", "xla_bridge"]
 
@@ -62,8 +63,8 @@ def _backend(platform: str | None = None) -> SimpleNamespace:
         platform_version="accnp " + __version__,
         device_count=lambda: len(there),
         devices=lambda: list(there),
-        local_devices=lambda: list(there),
-        process_index=lambda: 0,
+        local_devices=lambda: local_devices(backend=name),
+        process_index=lambda: device.process[0],
     )
 
 

@@ -98,6 +98,10 @@ def trace(
         leaves = [arg(a, t, names[i] if i < len(names) else "") for i, a in enumerate(avals)]
         with own_lines():
             outputs = fn(leaves)
+            shards = state.varying
+            if shards is not None and shards.over_processes and transform != "shard_map":
+                # Operands of loops and other calls differ along all axes, and so do results.
+                outputs = [shards.spread(x, shards.every) for x in outputs]
     if config.check_tracer_leaks and transform not in ("vmap", "pmap"):  # these keep results
         imported("accnp.leaks").check(t, info)
     recorded = t.recorded if state.named else None

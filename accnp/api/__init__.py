@@ -17,8 +17,8 @@ _LATER = {
     "callback": "pure_callback io_callback debug_callback debug_print",
     "check": "check",
     "checkpoint": "remat2 name optimization_barrier",
-    "collective": "table psum psum_invariant pvary pmax pmin all_gather reduce_scatter all_to_all "
-    "ppermute pbroadcast axis_index",
+    "collective": "table psum psum_invariant pvary pmax pmin all_gather all_gather_invariant "
+    "reduce_scatter all_to_all ppermute pbroadcast axis_index mesh_gather mesh_exchange",
     "convolution": "conv_general_dilated",
     "cumulative": "cumsum cumprod cummax cummin cumlogsumexp",
     "custom_batching": "custom_vmap_call",
@@ -41,6 +41,7 @@ _LATER = {
     "reflectors": "geqrf geqp3 householder_product ormqr",
     "scan": "scan",
     "scatter": "scatter scatter_add scatter_mul scatter_min scatter_max",
+    "shards": "take_as_same to_global to_local",
     "solve": "custom_linear_solve custom_root",
     "sort": "sort partition top_k searchsorted",
     "special": "gcd bessel_i0e bessel_i1e zeta polygamma stop_gradient view_bytes swap_bytes",

@@ -433,7 +433,8 @@ def _perform_node(node: Node) -> None:
     differentiated: the rule for its derivative calls them, too.
     """
     if node.op.kind != "callback":
-        if has_effect(node.op, node.params) or not differentiated(node.inputs):
+        one = node.op.kind == "opaque"  # a collective, which other processes take part in now
+        if one or has_effect(node.op, node.params) or not differentiated(node.inputs):
             materialise([node])
         return
     if node.op.jvp is not ZERO and differentiated(node.inputs):

@@ -216,6 +216,8 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
         node = order[step.place]
     if node is not None and node.site is not None:
         error.add_note(f"in {step.op.name}, recorded at {site_text(node)}")
+        if hasattr(error, "report"):
+            error.report(site_text(node))  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""`accnp.experimental.multihost_utils`: agreement of several processes. There is one."""
+"""`accnp.experimental.multihost_utils`: agreement of several processes, of one with itself.
+
+All processes must call these functions in the same order as other operations with messages.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arrays.placement import put_tree
+from accnp.api.arrays.placement import device_put, put_tree
+from accnp.api.sharding.shards import make_array_from_process_local_data
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec
+from accnp.array import Array
 from accnp.docstrings import filled
+from accnp.forks import imported
 from accnp.missing import install_getattr as _install_getattr
 from accnp.pytree import PyTree, broadcast_prefix, tree_flatten, tree_leaves, tree_map
+from accnp.runtime import device
+from accnp.runtime.stream import default_stream
 
 __all__ = [
     "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
@@ -18,13 +26,21 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _world() -> Any:
+    """All processes, once what is queued has run; None for one process."""
+    if device.process[1] == 1:
+        return None
+    default_stream().synchronize()
+    return imported("accnp.runtime.mpi").world()
+
+
 def sync_global_devices(name: str) -> None:
-    """Wait for the other processes, of which there are none.
+    """Wait until all processes have called this.
 
     Parameters
     ----------
     name : str
-        Label of the barrier; not used.
+        Label of the barrier, for messages.
 
     See Also
     --------
@@ -35,23 +51,31 @@ def sync_global_devices(name: str) -> None:
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("start")
     """
+    world = _world()
+    if world is not None:
+        world.barrier(name)
 
 
 def process_allgather(in_tree: PyTree, tiled: bool = False) -> Any:
-    """Gather the values of all processes, of which there is one, as NumPy arrays.
+    """Gather the values of all processes as NumPy arrays.
 
     Parameters
     ----------
     in_tree : pytree of array_like
-        Data of this process to gather.
+        Data of this process to gather, or arrays over all processes.
     tiled : bool, optional
         If True, join the values along their first axis. The default, False, stacks them along a new
-        first axis, of length 1.
+        first axis. Arrays over all processes need True, and are returned as a whole.
 
     Returns
     -------
     pytree of ndarray
         Values of all processes, of the same dtypes.
+
+    Raises
+    ------
+    ValueError
+        If an array over several processes is gathered without `tiled`.
 
     See Also
     --------
@@ -63,18 +87,32 @@ def process_allgather(in_tree: PyTree, tiled: bool = False) -> Any:
     >>> multihost_utils.process_allgather(np.arange(2)).tolist()
     [[0, 1]]
     """
-    return tree_map(lambda x: np.asarray(x) if tiled else np.asarray(x)[None], in_tree)
+
+    def one(x: Any) -> np.ndarray:
+        if isinstance(x, Array) and not x.is_fully_addressable:
+            if not tiled:
+                raise ValueError(
+                    "process_allgather: Gathering global non-fully-addressable arrays only "
+                    f"supports tiled=True; got {x!r}; pass tiled=True"
+                )
+            return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, PartitionSpec())))
+        value = np.asarray(x)
+        world = _world()
+        rows = value[None] if world is None else world.gather(value)
+        return rows.reshape(-1, *value.shape[1:]) if tiled and value.ndim else rows
+
+    return tree_map(one, in_tree)
 
 
 def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> Any:
-    """Send the values of one process to all, as NumPy arrays; there is one process.
+    """Send the values of one process to all, as NumPy arrays.
 
     Parameters
     ----------
     in_tree : pytree of array_like
-        Data of the source to send.
+        Data of the source to send. The other processes pass data of the same shapes and dtypes.
     is_source : bool, optional
-        Whether this process has the values. The default is that it does.
+        Whether this process has the values. The default is that process 0 does.
 
     Returns
     -------
@@ -84,7 +122,7 @@ def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> Any:
     Raises
     ------
     ValueError
-        If no process is the source.
+        If not exactly one process is the source.
 
     See Also
     --------
@@ -96,15 +134,22 @@ def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> Any:
     >>> multihost_utils.broadcast_one_to_all(np.arange(2)).tolist()
     [0, 1]
     """
-    if is_source is not None and not is_source:
+    source = device.process[0] == 0 if is_source is None else bool(is_source)
+    world = _world()
+    flags = [source] if world is None else world.gather_objects(source)
+    if sum(flags) != 1:
         raise ValueError(
-            "broadcast_one_to_all: this process is the only one; got is_source=False; pass True"
+            f"broadcast_one_to_all: one process must be the source; got is_source={flags} of "
+            f"{len(flags)} processes; pass True in one of them"
         )
-    return tree_map(np.asarray, in_tree)
+    leaves = tree_map(np.asarray, in_tree)
+    if world is None:
+        return leaves
+    return tree_map(lambda x: world.broadcast(x, flags.index(True)), leaves)
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Check that all processes have the same values; there is one process.
+    """Check that all processes have the same values.
 
     Parameters
     ----------
@@ -112,6 +157,11 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         Data to compare.
     fail_message : str, optional
         Text of the error.
+
+    Raises
+    ------
+    AssertionError
+        If the data differ from those of process 0.
 
     See Also
     --------
@@ -122,7 +172,23 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.assert_equal(np.arange(2))
     """
-    tree_leaves(in_tree)
+    mine = [np.asarray(x) for x in tree_leaves(in_tree)]
+    world = _world()
+    if world is None:
+        return
+    shapes = world.gather_objects([(x.shape, x.dtype.str) for x in mine])
+    same = all(s == shapes[0] for s in shapes)
+    for x in mine if same else ():
+        first = world.broadcast(x, 0)
+        same = same and bool(np.array_equal(first, x, equal_nan=x.dtype.kind in "fc"))
+    verdicts = world.gather_objects(same)
+    if not all(verdicts):
+        others = [r for r, good in enumerate(verdicts) if not good]
+        raise AssertionError(
+            f"{fail_message or 'assert_equal'}: the values differ from those of process 0; got "
+            f"others in processes {others or 'of other shapes'}; compare them with "
+            "process_allgather"
+        )
 
 
 def _is_spec(x: Any) -> bool:
@@ -131,12 +197,12 @@ def _is_spec(x: Any) -> bool:
 
 @filled
 def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Any, pspecs: PyTree) -> Any:
-    """Make arrays over a mesh from the parts of this process, which are the whole.
+    """Make arrays over a mesh from the parts of each process.
 
     Parameters
     ----------
     local_inputs : pytree of array_like
-        Parts, whose shapes and dtypes are kept.
+        Parts of this process, whose dtypes are kept.
     global_mesh : Mesh
         Devices of all processes.
     pspecs : PartitionSpec or pytree
@@ -168,7 +234,10 @@ def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Any, psp
     specs = broadcast_prefix(pspecs, local_inputs, _is_spec, name)
     leaves, structure = tree_flatten(local_inputs)
     places = [NamedSharding(global_mesh, PartitionSpec() if s is None else s) for s in specs]
-    put = [put_tree(name, x, s) for x, s in zip(leaves, places, strict=True)]
+    put = [
+        put_tree(name, x, s) if s.is_fully_addressable else make_array_from_process_local_data(s, x)
+        for x, s in zip(leaves, places, strict=True)
+    ]
     return structure.unflatten(put)
 
 
@@ -176,7 +245,7 @@ def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Any, psp
 def global_array_to_host_local_array(
     global_inputs: PyTree, global_mesh: Any, pspecs: PyTree
 ) -> Any:
-    """Return the parts of arrays over a mesh that this process has: all of them.
+    """Return the parts of arrays over a mesh that this process has: of one process, all of them.
 
     Parameters
     ----------
@@ -209,7 +278,13 @@ def global_array_to_host_local_array(
     >>> make(jnp.arange(2), mesh, jnp.P("x"))
     Array([0, 1], dtype=int32)
     """
-    return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
+    if not global_mesh.is_multi_process:
+        return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
+    specs = broadcast_prefix(pspecs, global_inputs, _is_spec, "global_array_to_host_local_array")
+    leaves, structure = tree_flatten(global_inputs)
+    places = [NamedSharding(global_mesh, PartitionSpec() if s is None else s) for s in specs]
+    put = [device_put(x, s).addressable_data(0) for x, s in zip(leaves, places, strict=True)]
+    return structure.unflatten(put)
 
 
 _install_getattr(__name__, __all__)

@@ -17,7 +17,7 @@ from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = [
     "AbstractValue", "Aval", "Cut", "Devices", "install_sharding", "make_aval", "on_devices",
-    "result_devices", "symbolic_aval",
+    "result_devices", "spans", "symbolic_aval",
 ]  # fmt: skip
 
 # Where a value was put by its user, or None for one that may go anywhere.
@@ -28,10 +28,12 @@ class Cut(tuple):
     """The devices of a value of which each holds a part, or a copy, as a sharding says."""
 
     sharding: Any
+    spans: bool  # whether the devices belong to several processes
 
     def __new__(cls, sharding: Any, devices: Any) -> Cut:
         self = tuple.__new__(cls, devices)
         self.sharding = sharding
+        self.spans = len({d.process_index for d in self}) > 1
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -251,6 +253,11 @@ def _put(result: Aval, first: Aval, cut: Any) -> Aval:
         return on_devices(result, cut.devices)
     whole = cut.devices.sharding.whole()
     return on_devices(result, Cut(whole, cut.devices))
+
+
+def spans(aval: Any) -> bool:
+    """Whether the devices of a value belong to several processes: each has its shard only."""
+    return type(aval) is Aval and type(aval.devices) is Cut and aval.devices.spans
 
 
 def _placed_text(a: Aval) -> str:

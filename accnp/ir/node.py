@@ -15,7 +15,8 @@ import numpy as np
 from accnp._native import Form, Node, install_recording, set_pending_limit
 from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
-from accnp.ir.aval import Aval, make_aval, result_devices
+from accnp.ir.aval import Aval, Cut, make_aval, on_devices, result_devices
+from accnp.ir.mesh_axis import communicates
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import (
     DEAD,
@@ -43,6 +44,7 @@ __all__ = [
     "held_literal",
     "home",
     "independent",
+    "install_distribution",
     "is_held",
     "items",
     "line_of",
@@ -62,9 +64,12 @@ EMPTY: dict[str, Any] = {}
 PENDING_LIMIT = 64
 HEAVY = 1 << 22  # bytes of operands, from which updates do not form chains
 _on_deep: list[Callable[[Node], None]] = []
-# What is done as soon as it is recorded, where values are there: callbacks.
+# What is done as soon as it is recorded, where values are there: callbacks, and collectives between
+# processes, whose order must be the same in all of them.
 _perform: list[Callable[[Node], None]] = []
 _values: list[Callable[[Node], Any]] = []
+# How an operation on sharded operands is done; see `api/sharding/partition.py`.
+_distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = []
 # Kinds whose types are not remembered: their parameters are programs, or user functions,
 # or there is nothing to infer.
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
@@ -114,6 +119,13 @@ def site_text(node: Node) -> str:
     return line_of(node.site)
 
 
+def _cut(aval: Any, where: Any) -> Any:
+    """The type of a result, or of several, on other devices."""
+    if isinstance(aval, tuple):
+        return tuple([on_devices(a, d) for a, d in zip(aval, where, strict=True)])
+    return on_devices(aval, where)
+
+
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
     """Whether an operation, or one in the programs that it holds, has an effect."""
     if op.effect or op.kind not in CALLS:
@@ -142,6 +154,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             with untraced():
                 return record(op, inputs, params)
         trace = state.abstract
+        if state.varying is not None and state.varying.over_processes:
+            inputs = state.varying.meet(op, inputs, params)
     depth = 0
     try:
         for x in inputs:
@@ -161,8 +175,10 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
         aval = op.infer(*avals, **params)
-        if op.name != "device_put":
+        if op.name not in _PLACES:
             aval = result_devices(op.name, avals, aval)
+            if op.kind != "mark" and any([type(getattr(a, "devices", None)) is Cut for a in avals]):
+                _distribute[0](op, inputs, params, aval)  # refuses
     else:
         key: Any = tuple([x.aval for x in inputs])
         if params:
@@ -175,13 +191,24 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             if not known and params.get("new_dtype") != float0:
                 refuse_float0(op.name, avals)
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
+            if any([type(a.devices) is Cut for a in avals]):
+                found = _distribute[0](op, inputs, params, aval)
+                if isinstance(found, Node):
+                    return found  # of shards
+                if found is not None:
+                    aval = _cut(aval, found)
             form = op.memo[key] = _form(op, avals, aval)
         aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
     if state.named and trace is not None:
         trace.recorded.append(node)
-    if effect or op.kind == "callback" or (op.kind in CALLS and calls_python(params)):
+    if (
+        effect
+        or op.kind == "callback"
+        or (op.kind in CALLS and calls_python(params))
+        or (op.kind == "opaque" and params and communicates(op, params))
+    ):
         _act(node, effect)
     elif trace is None and op.takes is not None:
         # Updates wait: once their operand is theirs alone, they are made in its buffer. What comes
@@ -197,6 +224,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     return node
 
 
+_PLACES = frozenset(("device_put", "to_local"))  # these say themselves where results are
 _ARITHMETIC = ("map", "reduce")
 _OF_FLOAT0 = frozenset(("select_n", "copy", "name"))
 _NOT_OF_FLOAT0 = frozenset(
@@ -293,6 +321,11 @@ def perform(node: Node) -> None:
         state.held.append(node)
     else:
         _perform[0](node)
+
+
+def install_distribution(distribute: Callable[..., Any]) -> None:
+    """Set the function that says how operations on sharded operands are done."""
+    _distribute[:] = [distribute]
 
 
 def value_of(node: Node) -> Any:

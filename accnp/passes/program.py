@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from accnp.forks import imported
-from accnp.ir.aval import Aval
+from accnp.ir.aval import Aval, spans
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import is_half
+from accnp.ir.mesh_axis import communicates, is_over_mesh
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.products import product, turn
@@ -154,7 +155,9 @@ class _Builder:
         op = node.op if node.op.kind == "leaf" else OPS["const"]
         known = op is node.op and (self.fixed is None or id(node) in self.fixed)
         params = node.params if known else {}
-        v = self.leaves[id(node)] = Value(op, params, (), node.aval, node)
+        # Of an array over processes there is the shard of this one.
+        aval = OPS["to_local"].infer(node.aval) if spans(node.aval) else node.aval
+        v = self.leaves[id(node)] = Value(op, params, (), aval, node)
         return v
 
     def get(self, x: Node, env: _Env) -> Any:
@@ -177,6 +180,10 @@ class _Builder:
             return ins[0][node.params["index"]]
         if op.kind == "call":
             return self.inlined(node, ins, env)
+        if op.kind == "opaque" and node.params and is_over_mesh(node.params):
+            small = imported("accnp.passes.messages").lowered(self, node, ins[0]) if ins else None
+            if small is not None:
+                return small
         if op.name == "check":
             return imported("accnp.primitives.check").no_check(node.params["debug"])
         if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
@@ -287,8 +294,8 @@ class _Builder:
         """A value, or the list of them for an operation with several results."""
         whole = Value(op, params, ins, aval, node)
         self.made.append(whole)
-        if has_effect(op, params):
-            self.effects.append(whole)
+        if has_effect(op, params) or communicates(op, params):
+            self.effects.append(whole)  # messages, too, have an order: that of all processes
         if not isinstance(aval, tuple):
             return whole
         parts = _several(whole)

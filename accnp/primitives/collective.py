@@ -1,10 +1,10 @@
 """Collectives over named mapped axes: psum, all_gather, ppermute and their like.
 
-They are recorded inside a function mapped with that axis name. An engine of several machines may
-run them as they are; on one machine they vanish when the function is batched: what is one value
-for each example is then an axis. In all of them `axis_name` is a tuple of names, and
-`axis_index_groups` a tuple of tuples of positions, or None. Because of `axis_name` their batch
-rules get the running `tools` and are asked even if no operand is batched.
+They are recorded inside a function mapped with that axis name. Over axes of a mesh of several
+processes (`ir/mesh_axis.py`) they run as they are, by messages. Otherwise they vanish when the
+function is batched: what is one value for each example is then an axis. In all of them `axis_name`
+is a tuple of names, and `axis_index_groups` a tuple of tuples of positions, or None. Because of
+`axis_name` their batch rules get the running `tools` and are asked even if no operand is batched.
 
 Reductions take several names and lose one with each batching; the others take one.
 """
@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.mesh_axis import MeshAxis, is_over_mesh
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import OPS, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 
@@ -29,6 +30,53 @@ Params = dict[str, Any]
 # The meaning of a collective on all examples at once: (operand with the mapped axis first, its
 # length, parameters) -> (result, whether it has the mapped axis).
 Meaning = Callable[[Node, int, Params], tuple[Node, bool]]
+
+
+# What sends messages between processes; filled by `runtime/mpi.py`. It gets the name of a message,
+# the array, the axis of the mesh and groups of positions along it.
+_messages: list[Callable[[str, np.ndarray, MeshAxis, Any, Params], np.ndarray]] = []
+
+
+def install_messages(send: Callable[..., np.ndarray]) -> None:
+    """Set the function that sends messages."""
+    _messages[:] = [send]
+
+
+def _message(name: str) -> Callable[..., np.ndarray]:
+    """Make the reference function of a message, which needs an axis of a mesh over processes."""
+
+    def run(*xs: np.ndarray, axis_name: Any, axis_index_groups: Any = None, **params: Any) -> Any:
+        if type(axis_name[0]) is not MeshAxis:
+            _unbound(axis_name=axis_name)
+        return _messages[0](name, xs[0], axis_name[0], axis_index_groups, params)
+
+    return run
+
+
+def _gather_rows(x: np.ndarray, axis_name: Any, groups: Any = None) -> np.ndarray:
+    return _message("mesh_gather")(x, axis_name=axis_name, axis_index_groups=groups)
+
+
+def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
+    """Make the reference function of a reduction: programs consist of its parts, see
+    `passes/messages.py`."""
+
+    def run(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
+        for axis in sorted(_over_mesh(axis_name), key=lambda a: -a.place):
+            rows = _gather_rows(x, (axis,), axis_index_groups)
+            x = OPS[reduce].numpy(rows, axes=(0,))  # type: ignore[misc]
+        return x
+
+    return run
+
+
+def _same(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
+    _over_mesh(axis_name)
+    return x
+
+
+def _over_mesh(names: Any) -> Any:
+    return names if type(names[0]) is MeshAxis else _unbound(axis_name=names)
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
@@ -129,6 +177,7 @@ def _collective(
     dimensions: Sequence[str] = (),
     jvp: Any = None,
     alike: Callable[[Node, int], Node] | None = None,
+    numpy: Callable[..., np.ndarray] = _unbound,
 ) -> None:
     """Declare a collective.
 
@@ -164,7 +213,7 @@ def _collective(
     opaque(
         name,
         infer=infer,
-        numpy=_unbound,
+        numpy=numpy,
         jvp=jvp or (lambda t, y, x, **params: again(t, params),),
         transpose=transpose and (lambda ct, x, **params: (transpose(ct, params),)),
         batch=batch,
@@ -192,13 +241,21 @@ def _reduction(name: str, reduce: str, alike: Any, jvp: Any = None, transpose: A
     def meaning(x: Node, size: int, params: Params) -> tuple[Node, bool]:
         return getattr(o, reduce)(x, axes=(0,)), False
 
-    _collective(name, _identity, meaning, transpose, _show_reduction, (), jvp, alike)
+    _collective(
+        name, _identity, meaning, transpose, _show_reduction, (), jvp, alike, _reduce_rows(reduce)
+    )
 
 
 def _extreme_jvp(t: Node, y: Node, x: Node, **params: Any) -> Node:
     """Examples that reach the extreme share its derivative."""
     hit = o.convert_element_type(o.eq(x, y), new_dtype=x.aval.dtype, weak_type=False)
-    return o.div(o.psum(o.mul(t, hit), **params), o.psum(hit, **params))
+    # Between processes the result is the same in all, and so is its cotangent.
+    total = o.psum_invariant if is_over_mesh(params) and _whole_axis(params) else o.psum
+    return o.div(total(o.mul(t, hit), **params), total(hit, **params))
+
+
+def _whole_axis(params: Params) -> bool:
+    return params["axis_index_groups"] is None
 
 
 def _times(x: Node, size: int) -> Node:
@@ -216,6 +273,7 @@ _collective(
     lambda ct, params: o.psum_invariant(ct, **params),
     _show_reduction,
     alike=lambda x, size: x,
+    numpy=_same,
 )
 _reduction("pmax", "reduce_max", lambda x, size: x, (_extreme_jvp,))
 _reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
@@ -257,6 +315,41 @@ def _renamed(params: Params, old: str, new: str) -> Params:
     return {new if k == old else k: v for k, v in params.items()}
 
 
+def _gather_whole(
+    x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, all_gather_dimension: int,
+    axis_size: int, tiled: bool,
+) -> np.ndarray:  # fmt: skip
+    rows = np.moveaxis(_gather_rows(x, axis_name, axis_index_groups), 0, all_gather_dimension)
+    params = {"all_gather_dimension": all_gather_dimension, "axis_size": axis_size}
+    return rows.reshape(_gathered(make_aval(x.shape, x.dtype), tiled=tiled, **params).shape)
+
+
+def _scatter_sum(x: np.ndarray, *, scatter_dimension: int, tiled: bool, **params: Any) -> Any:
+    at = scatter_dimension
+    rows = _exchange_parts(x, split_axis=at, concat_axis=0, tiled=tiled, whole=False, **params)
+    total = OPS["reduce_sum"].numpy(rows, axes=(0,))  # type: ignore[misc]
+    aval = make_aval(x.shape, x.dtype)
+    size = params["axis_size"]
+    shape = _scattered(aval, scatter_dimension=at, axis_size=size, tiled=tiled).shape
+    return total.reshape(shape)
+
+
+def _exchange_parts(
+    x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, split_axis: int, concat_axis: int,
+    axis_size: int, tiled: bool, whole: bool = True,
+) -> np.ndarray:  # fmt: skip
+    shape, at = x.shape, split_axis
+    if tiled:
+        x = x.reshape(*shape[:at], axis_size, shape[at] // axis_size, *shape[at + 1 :])
+    parts = np.ascontiguousarray(np.moveaxis(x, at, 0))
+    names = {"axis_name": axis_name, "axis_index_groups": axis_index_groups}
+    rows = np.moveaxis(_message("mesh_exchange")(parts, **names), 0, concat_axis)
+    if not whole:
+        return rows
+    params = {"split_axis": at, "concat_axis": concat_axis, "axis_size": axis_size}
+    return rows.reshape(_exchanged(make_aval(shape, x.dtype), tiled=tiled, **params).shape)
+
+
 _DIMENSIONS = "all_gather_dimension", "scatter_dimension"
 _collective(
     "all_gather",
@@ -265,6 +358,32 @@ _collective(
     lambda ct, params: o.reduce_scatter(ct, **_renamed(params, *_DIMENSIONS)),
     _show_sized,
     _DIMENSIONS[:1],
+    numpy=_gather_whole,
+)
+
+
+def _own_part(ct: Node, params: Params) -> Node:
+    """The part of a cotangent that is the same in all processes for the position of this one."""
+    (name,) = params["axis_name"]
+    at, n = params["all_gather_dimension"], params["axis_size"]
+    shape = ct.aval.shape
+    size = shape[at] // n
+    ct = o.pvary(ct, axis_name=(name,), axis_index_groups=None)
+    start = o.mul(o.axis_index(axis_name=(name,)), full((), size, _INT))
+    starts = [start if d == at else full((), 0, _INT) for d in range(len(shape))]
+    return o.dynamic_slice(ct, *starts, slice_sizes=(*shape[:at], size, *shape[at + 1 :]))
+
+
+# Tiled, of an array over processes that is to be whole in each: what uses it then differs nowhere,
+# and neither does its cotangent.
+_collective(
+    "all_gather_invariant",
+    _gathered,
+    _gather,
+    _own_part,
+    _show_sized,
+    _DIMENSIONS[:1],
+    numpy=_gather_whole,
 )
 _collective(
     "reduce_scatter",
@@ -273,6 +392,7 @@ _collective(
     lambda ct, params: o.all_gather(ct, **_renamed(params, *_DIMENSIONS[::-1])),
     _show_sized,
     _DIMENSIONS[1:],
+    numpy=_scatter_sum,
 )
 
 # --- all_to_all ---
@@ -311,6 +431,7 @@ _collective(
     _exchange_back,
     lambda p: _show({k: v for k, v in p.items() if k != "axis_size"}),
     ("split_axis", "concat_axis"),
+    numpy=_exchange_parts,
 )
 
 # --- ppermute ---
@@ -333,6 +454,7 @@ _collective(
     _permute,
     _permute_back,
     lambda p: {"axis_name": p["axis_name"], "perm": p["perm"]},
+    numpy=_message("ppermute"),
 )
 
 # --- pbroadcast ---
@@ -357,6 +479,7 @@ _collective(
     _to_source,
     lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
     alike=lambda x, size: x,
+    numpy=_message("pbroadcast"),
 )
 
 # --- axis_index ---
@@ -368,11 +491,29 @@ def _index_batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tool
     return o.iota(dtype=_INT, shape=(size,), dimension=0), True
 
 
+def _index(*, axis_name: Any) -> np.ndarray:
+    return np.array(_over_mesh(axis_name)[0].here, _INT)
+
+
 opaque(
     "axis_index",
     infer=lambda **_: make_aval((), _INT),
-    numpy=_unbound,
+    numpy=_index,
     jvp=(),
     batch=_index_batch,
     show=_show,
 )
+
+
+# --- messages, of which reductions over axes of a mesh consist ---
+
+
+def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any) -> Aval:
+    (axis,) = axis_name
+    own = [g for g in axis_index_groups or () if axis.here in g]
+    n = len(own[0]) if own else axis.size
+    return make_aval((n, *x.shape), x.dtype, x.weak_type)
+
+
+opaque("mesh_gather", infer=_rows_of_group, numpy=_message("mesh_gather"))
+opaque("mesh_exchange", infer=lambda x, **_: x, numpy=_message("mesh_exchange"))

@@ -1,9 +1,9 @@
 """The devices of this process, by platform.
 
 In: the name of a platform. Out: `Device` objects. The CPU is one device, or several that share its
-memory and its cores (`num_cpu_devices`), to try programs for many devices. GPUs are looked up when
-a program first selects them, by name or as the default (`config.default_device`,
-`config.platforms`).
+memory and its cores (`num_cpu_devices`), to try programs for many devices. Of several processes
+(`join`) each has one. GPUs are looked up when a program first selects them, by name or as the
+default (`config.default_device`, `config.platforms`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class Device:
         Number of the device among those of its platform.
     device_kind : str
         Model of the processor.
+    process_index : int, optional
+        Process that the device belongs to. The default is this process.
 
     Examples
     --------
@@ -53,11 +55,13 @@ class Device:
 
     __slots__ = ("__weakref__", "device_kind", "id", "platform", "process_index")
 
-    def __init__(self, platform: str, id: int, device_kind: str) -> None:
+    def __init__(
+        self, platform: str, id: int, device_kind: str, process_index: int | None = None
+    ) -> None:
         self.platform = platform
         self.id = id
         self.device_kind = device_kind
-        self.process_index = 0
+        self.process_index = process[0] if process_index is None else process_index
 
     @property
     def host_id(self) -> int:
@@ -66,8 +70,8 @@ class Device:
 
     @property
     def local_hardware_id(self) -> int:
-        """The number of the device on its machine."""
-        return self.id
+        """The number of the device among those of its process."""
+        return self.id if process[1] == 1 or self.platform != "cpu" else 0
 
     @property
     def compute_capability(self) -> str:
@@ -107,6 +111,7 @@ class Device:
         return _lookup, (self.platform, self.id)
 
 
+process = 0, 1  # the index of this process, and how many there are; see `join`
 _SHOWN = {"cpu": "cpu", "gpu": "cuda"}
 _GPU, _OTHERS = ("gpu", "cuda"), ("rocm", "tpu", "metal")
 _made: dict[str, tuple[Device, ...]] = {}
@@ -124,8 +129,42 @@ def _platforms() -> dict[str, tuple[Device, ...]]:
             if not _made:
                 count = config.read("num_cpu_devices")
                 _check_count(count)
-                _made["cpu"] = tuple([Device("cpu", i, "cpu") for i in range(max(count, 1))])
+                many = process[1] > 1  # each has one
+                of = [*range(process[1])] if many else [0] * max(count, 1)
+                _made["cpu"] = tuple([Device("cpu", i, "cpu", p) for i, p in enumerate(of)])
     return _made
+
+
+def join(index: int, count: int) -> None:
+    """Make this process one of several, each with one device of the CPU.
+
+    Raises:
+        RuntimeError: devices were used before.
+    """
+    global process
+    if _made and count > 1:
+        raise RuntimeError(
+            "distributed.initialize: it must be called before devices are used; got a program that "
+            "has used them; call it first, right after the import"
+        )
+    if count > 1 and config.read("num_cpu_devices") > 1:
+        raise RuntimeError(
+            "distributed.initialize: each of several processes has one device of the CPU; got "
+            f"num_cpu_devices={config.read('num_cpu_devices')}; start more processes in its place"
+        )
+    process = index, count
+
+
+def process_index() -> int:
+    """The index of this process."""
+    return process[0]
+
+
+def leave() -> None:
+    """Be the only process again; arrays over the devices of others lose them."""
+    global process
+    process = 0, 1
+    _made.clear()
 
 
 def _check_count(count: int) -> None:
@@ -191,14 +230,19 @@ def default_device() -> Device:
     """Return the device of arrays that were not put on a device explicitly."""
     chosen = config.default_device
     if chosen is None or isinstance(chosen, str):
-        return _all("default_device", chosen)[0]
+        return _own(_all("default_device", chosen))[0]
     return chosen
+
+
+def _own(found: tuple[Device, ...]) -> tuple[Device, ...]:
+    """The devices of this process."""
+    return found if process[1] == 1 else tuple([d for d in found if d.process_index == process[0]])
 
 
 def default_cpu(devices: Any) -> Device:
     """Return the CPU among these devices (of an aval), or the default one if they are None."""
     where = default_device() if devices is None else devices[0]
-    return where if where.platform == "cpu" else _platforms()["cpu"][0]
+    return where if where.platform == "cpu" else _own(_platforms()["cpu"])[0]
 
 
 def place(devices: Any) -> Device | None:
@@ -244,12 +288,12 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """List the devices of this process, which is the only one.
+    """List the devices of one process, by default of this one.
 
     Parameters
     ----------
     process_index : int, optional
-        Index of the process. Only 0 is valid.
+        Process whose devices are listed. The default is this process.
     {backend}
     host_id : int, optional
         Old name of `process_index`.
@@ -262,7 +306,7 @@ def local_devices(
     Raises
     ------
     ValueError
-        If the index of another process is given.
+        If there is no process with this index.
     RuntimeError
         If the backend is unknown.
 
@@ -278,11 +322,13 @@ def local_devices(
     True
     """
     process_index = host_id if process_index is None else process_index
-    if process_index not in (None, 0):
+    index = process[0] if process_index is None else process_index
+    if index not in range(process[1]):
         raise ValueError(
-            f"local_devices: there is one process; got process_index={process_index}; use 0"
+            f"local_devices: there are processes 0 to {process[1] - 1}; got "
+            f"process_index={process_index}; use one of them"
         )
-    return list(_all("local_devices", backend))
+    return [d for d in _all("local_devices", backend) if d.process_index == index]
 
 
 @api_boundary
@@ -344,7 +390,7 @@ def local_device_count(backend: str | None = None) -> int:
     >>> jnp.local_device_count("cpu") == len(jnp.devices("cpu"))
     True
     """
-    return len(_all("local_device_count", backend))
+    return len(_own(_all("local_device_count", backend)))
 
 
 def default_backend() -> str:

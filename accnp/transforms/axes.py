@@ -13,24 +13,28 @@ from contextlib import contextmanager
 from typing import Any
 
 from accnp.ir.graph import Graph, graphs_in
+from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 
-__all__ = ["bind", "bound", "names_used", "size_of"]
+__all__ = ["bind", "bound", "names_used", "resolve", "size_of"]
 
 _NONE: frozenset[Any] = frozenset()
 
 
 class _Bound(threading.local):
     def __init__(self) -> None:
-        self.sizes: tuple[tuple[Any, int], ...] = ()
+        self.sizes: tuple[tuple[Any, int | MeshAxis], ...] = ()
 
 
 _bound = _Bound()
 
 
 @contextmanager
-def bind(name: Any, size: int) -> Iterator[None]:
-    """Bind a name (None binds nothing) for the length of a trace; it hides an outer one."""
+def bind(name: Any, size: int | MeshAxis) -> Iterator[None]:
+    """Bind a name (None binds nothing) for the length of a trace; it hides an outer one.
+
+    Over processes, the axis itself is passed in place of its size.
+    """
     if name is None:
         yield
         return
@@ -42,8 +46,8 @@ def bind(name: Any, size: int) -> Iterator[None]:
         _bound.sizes = before
 
 
-def bound() -> tuple[tuple[Any, int], ...]:
-    """The bound names and their sizes."""
+def bound() -> tuple[tuple[Any, int | MeshAxis], ...]:
+    """The bound names and their sizes, or the axes of meshes over processes."""
     return _bound.sizes
 
 
@@ -53,14 +57,24 @@ def size_of(name: Any) -> int:
     Raises:
         NameError: no mapped function with this axis name is being traced.
     """
+    if type(name) is MeshAxis:
+        return name.size
     for known, size in _bound.sizes:
         if known == name:
-            return size
+            return size.size if isinstance(size, MeshAxis) else size
     names = [known for known, _ in _bound.sizes]
     raise NameError(
         f"unbound axis name: {name}; the names that are bound: {names}; "
         f"use it inside vmap(..., axis_name={name!r}) or pmap"
     )
+
+
+def resolve(name: Any) -> Any:
+    """Return the axis that a name is bound to, over processes; elsewhere the name itself."""
+    for known, size in _bound.sizes:
+        if known == name and type(size) is MeshAxis:
+            return size
+    return name
 
 
 def names_used(node: Node) -> frozenset[Any]:

@@ -48,7 +48,7 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
         xs = [x if e is None else e[0] for x, e in zip(node.inputs, found, strict=True)]
         flags = [e is not None and e[1] for e in found]
         several = isinstance(node.aval, tuple)
-        if op.kind == "mark" and len(xs) == 1:
+        if op.kind == "mark" and len(xs) == 1 and op.batch is None:
             # A detached batch stays detached; a mark's trace has ended.
             y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
             env[id(node)] = (y, flags[0])

@@ -17,9 +17,16 @@ import numpy as np
 from accnp import dtypes, engine, pytree
 from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import node_of
-from accnp.array import Array, DeviceLike, wrap
+from accnp.array import Array, DeviceLike, here, wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import Devices, install_sharding, on_devices, result_devices
+from accnp.ir.aval import (
+    Cut,
+    Devices,
+    install_sharding,
+    on_devices,
+    result_devices,
+    spans,
+)  # fmt: skip
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -45,6 +52,8 @@ def put_node(x: Node, where: Devices) -> Node:
     a = x.aval
     if a.devices == where:
         return x
+    if spans(a) or getattr(where, "spans", False):
+        return _over_processes(x, where)
     if state.abstract is None and devices_module.reach:
         if engine.apart(a.devices, where):
             node = o.device_put(x, devices=where, source=a.devices)
@@ -56,6 +65,17 @@ def put_node(x: Node, where: Devices) -> Node:
     if x.trace is None and state.abstract is None and type(x.value) is Buffer:
         return Node(CONST, (), EMPTY, on_devices(a, where), x.value, None, 0, None)
     return o.device_put(x, devices=where, source=a.devices)
+
+
+def _over_processes(x: Node, where: Devices) -> Node:
+    """Move shards between processes, or take those of this one from a value."""
+    if where is None:
+        return x  # it stays with its processes
+    if isinstance(where, Cut) and where.spans:
+        local = importlib.import_module("accnp.api.sharding.local")
+        shape = x.aval.shape
+        return local.whole_of(local.shard_of(x, where.sharding, shape), where.sharding, shape)
+    return put_node(here(x, "device_put"), where)
 
 
 def beside(function: str, x: Node, *others: Node) -> Node:
@@ -92,6 +112,12 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
         )
     if place not in devices(place.platform):
         raise ValueError(f"{function}: unknown device; got {place!r}; use one of {devices()}")
+    if place.process_index != devices_module.process_index():
+        raise ValueError(
+            f"{function}: the device belongs to process {place.process_index}, this is process "
+            f"{devices_module.process_index()}; got {place!r}; use one of local_devices(), or a "
+            "NamedSharding over the devices of all processes"
+        )
     return (place,)
 
 
@@ -271,19 +297,25 @@ def _addressable(self: Array, index: int) -> Array:
     parts = self.addressable_shards
     if not 0 <= index < len(parts):
         raise IndexError(
-            f"addressable_data: there are {len(parts)} devices; got index {index}; "
+            f"addressable_data: there are {len(parts)} devices of this process; got index {index}; "
             "pass one below that"
         )
     return parts[index].data
 
 
-def _always(self: Array) -> bool:
-    """True, since there is one process, whose devices share their memory."""
-    return True
+def _is_addressable(self: Array) -> bool:
+    """Whether this process has all parts of the array."""
+    return not spans(self._node.aval)
+
+
+def _is_replicated(self: Array) -> bool:
+    """Whether every device has the whole array; the devices of one process share their memory."""
+    a = self._node.aval
+    return not spans(a) or a.devices.sharding.is_fully_replicated  # type: ignore[union-attr]
 
 
 def _bytes_on_device(self: Array) -> int:
-    """Return the number of bytes of the elements.
+    """Return the number of bytes of the elements on each device.
 
     Returns
     -------
@@ -312,8 +344,13 @@ def _sharding(self: Array) -> Any:
 
 
 def _parts(self: Array) -> list[Any]:
-    """Parts of the array, one for each device."""
+    """Parts of the array, one for each device of this process."""
     return _shards().shards(self)
+
+
+def _every_part(self: Array) -> list[Any]:
+    """Parts of the array, one for each device; those of other processes have no data here."""
+    return _shards().shards(self, every=True)
 
 
 def _format(self: Array) -> Any:
@@ -351,8 +388,8 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "device_buffers": _device_buffers,
     "flat": _flat,
     "format": _format,
-    "global_shards": _parts,
-    "is_fully_addressable": _always,
-    "is_fully_replicated": _always,
+    "global_shards": _every_part,
+    "is_fully_addressable": _is_addressable,
+    "is_fully_replicated": _is_replicated,
     "sharding": _sharding,
 }

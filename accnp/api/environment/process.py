@@ -18,6 +18,7 @@ from accnp import errors
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
 from accnp.errors import alias, api_boundary
+from accnp.runtime import device
 from accnp.runtime.buffer import Buffer, trim
 from accnp.runtime.device import devices
 
@@ -26,7 +27,7 @@ R = TypeVar("R")
 
 
 def process_index(backend: str | None = None) -> int:
-    """Return the index of this process, which is always 0.
+    """Return the index of this process.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def process_index(backend: str | None = None) -> int:
     Returns
     -------
     int
-        0, since there is one process.
+        Index of this process; 0 if there is one (see `distributed.initialize`).
 
     See Also
     --------
@@ -49,11 +50,11 @@ def process_index(backend: str | None = None) -> int:
     >>> jnp.process_index()
     0
     """
-    return 0
+    return device.process[0]
 
 
 def process_count(backend: str | None = None) -> int:
-    """Return the number of processes, which is always 1.
+    """Return the number of processes.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def process_count(backend: str | None = None) -> int:
     Returns
     -------
     int
-        1.
+        Number of processes, 1 unless `distributed.initialize` has found others.
 
     See Also
     --------
@@ -76,11 +77,11 @@ def process_count(backend: str | None = None) -> int:
     >>> jnp.process_count()
     1
     """
-    return 1
+    return device.process[1]
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """Return the indices of all processes, of which there is one.
+    """Return the indices of all processes.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     Returns
     -------
     list of int
-        `[0]`.
+        Numbers from 0 to below `process_count()`.
 
     See Also
     --------
@@ -102,7 +103,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     >>> jnp.process_indices()
     [0]
     """
-    return [0]
+    return [*range(device.process[1])]
 
 
 host_id = alias(process_index, "host_id", "accnp")

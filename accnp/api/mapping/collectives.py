@@ -18,7 +18,7 @@ from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 from accnp.primitives.kinds import full
 from accnp.pytree import PyTree, tree_map
-from accnp.transforms.axes import size_of
+from accnp.transforms.axes import resolve, size_of
 
 __all__ = [
     "all_gather",
@@ -39,7 +39,9 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def axis_names(axis_name: Any) -> tuple[Any, ...]:
-    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    """The names as a tuple; names that are bound to axes of a mesh over processes are these."""
+    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
+    return tuple(map(resolve, names))
 
 
 def _axes(function: str, axis_name: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 In: a function and what it is mapped over. Out: the same for all rows, on as many devices. The
 devices of one process share memory and cores, so their programs are recorded as one, as `vmap`
-does; `_Rows.run` is where an engine that distributes them would stand.
+does. Of several processes each maps its own row, and collectives are between all of them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from accnp.api.compiled.statics import Options
 from accnp.api.mapping.vmap import Mapping, check_axes
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, evaluate
+from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
+from accnp.ir.op import o
 from accnp.pytree import PyTree, array_leaves, map_arrays
-from accnp.runtime.device import Device, default_device, devices
+from accnp.runtime.device import Device, default_device, devices, process_index
 from accnp.trace_fn import wraps
 
 __all__ = ["pmap"]
@@ -39,11 +41,9 @@ class _Rows(Mapping):
     def run(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int
     ) -> Sequence[tuple[Node, bool]]:
-        """Run the program of one device, its collectives included, on rows of the operands.
-
-        An engine of several machines has all it needs here: that program, the operands with their
-        rows in front, and the devices.
-        """
+        """Run the program of one device, its collectives included, on rows of the operands."""
+        if self.over_processes:
+            return self._run_own_row(graph, xs, flags)
         if size > len(self.devices):
             raise ValueError(
                 f"pmap: every row of the mapped axis needs a separate device; got {size} rows "
@@ -53,6 +53,36 @@ class _Rows(Mapping):
         where = self.devices[:size]
         made = super().run(graph, xs, flags, size)
         return [(put_node(x, where), batched) for x, batched in made]
+
+    @property
+    def over_processes(self) -> bool:
+        """Whether the devices belong to several processes."""
+        return any(d.process_index != process_index() for d in self.devices)
+
+    def axis(self, size: int) -> int | MeshAxis:
+        """What the name is bound to: the length, or the axis of a mesh over processes."""
+        if not self.over_processes:
+            return size
+        ranks = tuple([d.process_index for d in self.devices])
+        if size != 1 or process_index() not in ranks:
+            raise ValueError(
+                "pmap: each process maps one row, for its device; got "
+                f"{size} rows in process {process_index()}, for devices of processes {ranks}; "
+                "pass the row of this process, with a first axis of length 1"
+            )
+        name = self.axis_name
+        return MeshAxis(name, (name,), (len(ranks),), ranks, process_index())
+
+    def _run_own_row(
+        self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool]
+    ) -> Sequence[tuple[Node, bool]]:
+        rows = []
+        for x, flag in zip(xs, flags, strict=True):
+            rows.append(o.squeeze(x, dimensions=(0,)) if flag else x)
+        found = []
+        for y in evaluate(graph, rows):
+            found.append((o.reshape(y, new_sizes=(1, *y.aval.shape), dimensions=None), True))
+        return found
 
 
 class _Mapped(JitFunction):
@@ -170,7 +200,8 @@ def pmap(
 
     Notes
     -----
-    Arguments may lie on any device. Of several GPUs, the first one computes for all.
+    Arguments may lie on any device. Of several GPUs, the first one computes for all. Over several
+    processes, each process passes the row for its device, and gets the row of the result.
 
     Examples
     --------

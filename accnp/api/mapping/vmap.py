@@ -17,6 +17,7 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
+from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, state
@@ -300,7 +301,7 @@ class Mapping:
             return [*outs, *ref_contents(inner, self.transform)]
 
         names = [leaf.name for leaf in mapped]
-        with bind(self.axis_name, size):
+        with bind(self.axis_name, self.axis(size)):
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
         graph.keep_calls()
         if config.check_tracer_leaks and graph.trace is not None:
@@ -352,6 +353,10 @@ class Mapping:
                     "argument"
                 )
             set_refs([ref], [x], self.transform)
+
+    def axis(self, size: int) -> int | MeshAxis:
+        """What the name is bound to: the length, or the axis of a mesh over processes."""
+        return size
 
     def run(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int

@@ -3,7 +3,8 @@
 In: a function of parts, specs that say how whole arrays are cut into them. Out: a function of whole
 arrays. The devices of one process share memory and cores: the function is traced once for one part
 and batched for all along each axis of the mesh, as nested `vmap`s would do, so that one program
-computes all parts, and derivatives, `jit` and `vmap` see nothing but ordinary operations.
+computes all parts, and derivatives, `jit` and `vmap` see nothing but ordinary operations. Over
+several processes the program of one part is recorded as it is: its collectives send messages.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import ExitStack
+from math import prod
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arrays.placement import put_node
+from accnp.api.sharding.local import shard_of, whole_of
 from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
 from accnp.array import wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import make_aval
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, evaluate
+from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, flatten_arrays
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind
@@ -77,8 +82,18 @@ class _Mapped:
         self.names = names
         self.check = check
         self.sizes: dict[Any, int] = {n: mesh.shape[n] for n in names}
+        # Over several processes: the axes of the mesh, for collectives.
+        self.axes: dict[Any, MeshAxis] = {}
+        if isinstance(mesh, Mesh) and mesh.is_multi_process:
+            self.axes = {n: mesh.axis_over_processes(n) for n in names}
+            if len(names) < len(mesh.axis_names):
+                raise NotImplementedError(
+                    "shard_map: over several processes it maps over all axes of the mesh; got "
+                    f"{names} of {mesh.axis_names}; name them all, or leave out axis_names"
+                )
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
+        """Map the function over the parts of arguments."""
         leaves, structure = flatten_arrays(args)
         nodes = [as_node(x, "shard_map") for x in leaves]
         if self.in_specs is Infer:
@@ -92,7 +107,10 @@ class _Mapped:
                 )
             own = self.in_specs
             specs = _specs("in_specs", tuple(own) if isinstance(own, list) else own, args)
-        pairs = zip(nodes, specs, _hidden(structure, nodes), strict=True)
+        hidden = _hidden(structure, nodes)
+        if self.axes:
+            return self._on_shards(structure, nodes, specs, hidden)
+        pairs = zip(nodes, specs, hidden, strict=True)
         cut = [self._cut(x, s, i, h) for i, (x, s, h) in enumerate(pairs)]
         out: Any = None
         known = Varying(self.names) if self.check else None
@@ -126,6 +144,72 @@ class _Mapped:
         ]
         return out_structure.unflatten(whole)
 
+    def _on_shards(
+        self, structure: PyTreeDef, nodes: list[Node], specs: list[Any], hidden: list[int]
+    ) -> Any:
+        """Record the function of one shard for the shards of this process, over several."""
+        axes = tuple(self.axes.values())
+        shards: list[Node] = []
+        differing: list[frozenset[MeshAxis]] = []
+        for i, (x, spec, h) in enumerate(zip(nodes, specs, hidden, strict=True)):
+            entries = self._entries(spec, x.aval.ndim, f"argument {i}", h)
+            self._parts(x.aval.shape, entries, spec, i)
+            names = frozenset([self.axes[n] for entry in entries for n in entry])
+            x = shard_of(x, NamedSharding(self.mesh, spec), x.aval.shape)
+            missing = tuple([a for a in axes if a not in names])
+            if not self.check and missing:
+                x = o.pvary(x, axis_name=missing, axis_index_groups=None)
+            shards.append(x)
+            differing.append(names)
+        out: Any = None
+        known = Varying(axes, over_processes=True) if self.check else None
+
+        def one(parts: list[Node]) -> list[Node]:
+            nonlocal out
+            if known is not None:
+                known.level = state.abstract.level  # type: ignore[union-attr]
+                for x, names in zip(parts, differing, strict=True):
+                    known.note(x, names)
+            out = self.fun(*structure.unflatten([wrap(x) for x in parts]))
+            return [as_node(x, "shard_map") for x in flatten_arrays(out)[0]]
+
+        with ExitStack() as stack:
+            for name, axis in self.axes.items():
+                stack.enter_context(bind(name, axis))
+            stack.enter_context(varying(known))
+            graph = trace(one, [x.aval for x in shards], of=self.fun, transform="shard_map")
+        _, out_structure = flatten_arrays(out)
+        wanted = _specs("out_specs", self.out_specs, out)
+        hidden = _hidden(out_structure, graph.outputs)
+        results = evaluate(graph, shards)
+        whole = []
+        for i, (x, spec, h) in enumerate(zip(results, wanted, hidden, strict=True)):
+            entries = self._entries(spec, x.aval.ndim, f"result {i}", h)
+            used = {n for entry in entries for n in entry}
+            unnamed = [a for a in axes if a.name not in used]
+            if known is not None:
+                differ = known.surely(graph.outputs[i])
+                self._same_along([a.name for a in axes if a in differ], used, spec, i)
+                differ = known.axes_of(graph.outputs[i])
+                unnamed = [a for a in unnamed if a in differ]
+            if unnamed:
+                x = o.take_as_same(x, axis_name=tuple(unnamed))
+            shape = list(x.aval.shape)
+            for d, entry in enumerate(entries):
+                shape[d] *= prod(self.sizes[n] for n in entry)
+            whole.append(wrap(whole_of(x, NamedSharding(self.mesh, spec), tuple(shape))))
+        return out_structure.unflatten(whole)
+
+    def _same_along(self, differing: Sequence[Any], used: Any, spec: Any, i: int) -> None:
+        """Refuse a result that differs along an axis that its spec does not name."""
+        extra = [n for n in differing if n not in used]
+        if extra and self.check:
+            raise ValueError(
+                f"shard_map: result {i} differs along the axes {extra} of the mesh, over which its "
+                f"spec says that it is replicated; got out_specs {spec}; name them there, reduce "
+                "it over them (lax.psum, lax.pmean), or pass check_vma=False to take the first"
+            )
+
     def _inferred(self, x: Node) -> PartitionSpec:
         sharding = getattr(x.aval.devices, "sharding", None)
         return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
@@ -157,23 +241,30 @@ class _Mapped:
                 )
         return entries
 
+    def _parts(
+        self, shape: Sequence[int], entries: Sequence[tuple[Any, ...]], spec: Any, i: int
+    ) -> list[int]:
+        """Into how many parts each dimension of an argument is cut."""
+        counts = [prod(self.sizes[n] for n in entry) for entry in entries]
+        for d, (n, k) in enumerate(zip(shape, counts, strict=True)):
+            if n % k:
+                raise ValueError(
+                    f"shard_map: argument {i} of shape {tuple(shape)} is cut along axis {d} into "
+                    f"{k} parts, which must divide its length; got {n} for {spec} over "
+                    f"{dict(self.sizes)}; pad the array or change the mesh"
+                )
+        return counts
+
     def _cut(self, x: Node, spec: PartitionSpec, i: int, hidden: int) -> tuple[Node, Names]:
         """Bring the parts of an argument in front, in the order of the mesh's axes."""
         x = put_node(x, None)
         shape: list[int] = []
         places: dict[Any, int] = {}
         rest: list[int] = []
-        for d, entry in enumerate(self._entries(spec, x.aval.ndim, f"argument {i}", hidden)):
-            n = x.aval.shape[d]
-            k = 1
-            for name in entry:
-                k *= self.sizes[name]
-            if n % k:
-                raise ValueError(
-                    f"shard_map: argument {i} of shape {x.aval.shape} is cut along axis {d} into "
-                    f"{k} parts, which must divide its length; got {n} for {spec} over "
-                    f"{dict(self.sizes)}; pad the array or change the mesh"
-                )
+        entries = self._entries(spec, x.aval.ndim, f"argument {i}", hidden)
+        counts = self._parts(x.aval.shape, entries, spec, i)
+        for d, entry in enumerate(entries):
+            n, k = x.aval.shape[d], counts[d]
             for name in entry:
                 places[name] = len(shape)
                 shape.append(self.sizes[name])
@@ -228,12 +319,7 @@ class _Mapped:
         entries = self._entries(spec, rank, f"result {i}", hidden)
         used = {n for entry in entries for n in entry}
         extra = [n for n in names if n not in used]
-        if extra and self.check:
-            raise ValueError(
-                f"shard_map: result {i} differs along the axes {extra} of the mesh, over which its "
-                f"spec says that it is replicated; got out_specs {spec}; name them there, reduce "
-                "it over them (lax.psum, lax.pmean), or pass check_vma=False to take the first"
-            )
+        self._same_along(names, used, spec, i)
         order = list(names)
         for n in extra:  # the part of the first device
             d = order.index(n)

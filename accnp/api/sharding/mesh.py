@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from accnp.errors import api_boundary
-from accnp.runtime.device import Device
+from accnp.ir.mesh_axis import MeshAxis
+from accnp.runtime.device import Device, process_index
 from accnp.runtime.device import devices as every_device
 
 __all__ = [
@@ -195,8 +196,8 @@ class _Grid:
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether other processes own some of the devices: never."""
-        return False
+        """Whether the devices belong to several processes."""
+        return False  # of an abstract mesh, nothing is known
 
     def _shown(self) -> str:
         sizes = ", ".join(f"{n!r}: {k}" for n, k in self.shape_tuple)
@@ -270,13 +271,37 @@ class Mesh(_Grid):
 
     @property
     def local_devices(self) -> list[Device]:
-        """The devices of this process: all."""
-        return list(self.devices.flat)
+        """The devices of this process."""
+        return [d for d in self.devices.flat if d.process_index == process_index()]
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether the devices belong to several processes."""
+        return len({d.process_index for d in self.devices.flat}) > 1
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of this process: all."""
-        return self
+        """The part of the mesh whose devices belong to this process."""
+        if not self.is_multi_process:
+            return self
+        own = np.vectorize(lambda d: d.process_index == process_index(), otypes=[bool])
+        places = np.nonzero(own(self.devices))
+        if not self.local_devices:
+            raise ValueError(
+                f"Mesh.local_mesh: process {process_index()} has no device in the mesh; got {self}"
+            )
+        part = tuple([slice(int(p.min()), int(p.max()) + 1) for p in places])
+        return self.update(devices=self.devices[part])
+
+    def axis_over_processes(self, name: Hashable) -> MeshAxis:
+        """The axis of this name, as collectives between processes use it."""
+        ranks = tuple([d.process_index for d in self.devices.flat])
+        if process_index() not in ranks:
+            raise ValueError(
+                f"shard_map: process {process_index()} has no device in the mesh; got {self}; "
+                "call it in the processes of the mesh only"
+            )
+        return MeshAxis(name, self.axis_names, self.axis_sizes, ranks, process_index())
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arrays.creation import array
-from accnp.api.arrays.placement import device_put
+from accnp.api.arrays.placement import device_put, put_node
+from accnp.api.sharding.local import whole_of
 from accnp.api.sharding.mesh import NO_MESH, Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
-from accnp.array import Array, ArrayLike
+from accnp.array import Array, ArrayLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
-from accnp.ir.aval import Aval, Cut
-from accnp.runtime.device import Device
+from accnp.ir.aval import Aval, Cut, spans
+from accnp.primitives.shards import local_of
+from accnp.runtime.device import Device, process_index
 
 __all__ = [
     "Shard",
@@ -110,9 +112,18 @@ class Shard:
         )
 
 
-def shards(x: Array) -> list[Shard]:
-    """The parts of an array, one for each of its devices."""
+def shards(x: Array, every: bool = False) -> list[Shard]:
+    """The parts of an array, one for each of its devices that belongs to this process, or for all
+    of them."""
     sharding = sharding_of(x)
+    if spans(x._node.aval):
+        found = []
+        for d in sharding.devices_indices_map(x.shape):
+            here = d.process_index == process_index()
+            if here or every:
+                data = device_put(wrap(local_of(x._node)), d) if here else None
+                found.append(Shard(d, sharding, x.shape, data))
+        return found
 
     def part(shard: Shard) -> Array:
         return device_put(x[shard.index], shard.device)
@@ -163,11 +174,37 @@ def make_array_from_callback(
     """
     function = "make_array_from_callback"
     parts: dict[str, Any] = {}
+    if not sharding.is_fully_addressable:
+        found = sharding.addressable_devices_indices_map(tuple(shape))
+        return _of_shards(
+            function, shape, sharding, [data_callback(i) for i in found.values()], dtype
+        )
     indices = list(sharding.devices_indices_map(tuple(shape)).values())
     for index in indices:
         if str(index) not in parts:
             parts[str(index)] = data_callback(index)
     return _joined(function, shape, sharding, indices, [parts[str(i)] for i in indices], dtype)
+
+
+def _of_shards(
+    function: str, shape: Sequence[int], sharding: Any, parts: Sequence[Any], dtype: Any
+) -> Array:
+    """The array over several processes of which this one has a part."""
+    if len(parts) != 1:
+        raise ValueError(
+            f"{function}: this process has {len(sharding.addressable_devices)} of the devices; got "
+            f"{len(parts)} parts; pass one for each"
+        )
+    need = sharding.shard_shape(tuple(shape))
+    part = parts[0] if isinstance(parts[0], Array) else array(np.asarray(parts[0]))
+    if part.shape != need:
+        raise ValueError(
+            f"{function}: parts of {tuple(shape)} must have shape {need}; got {part.shape}; "
+            "cut them so"
+        )
+    if dtype is not None:
+        part = part.astype(dtype)
+    return wrap(whole_of(put_node(part._node, None), sharding, tuple(shape)))
 
 
 def _joined(
@@ -231,6 +268,8 @@ def make_array_from_single_device_arrays(
     Array([0, 1, 2], dtype=int32)
     """
     function = "make_array_from_single_device_arrays"
+    if not sharding.is_fully_addressable:
+        return _of_shards(function, shape, sharding, arrays, dtype)
     found = sharding.devices_indices_map(tuple(shape))
     if len(arrays) != len(found):
         raise ValueError(
@@ -247,15 +286,17 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int] | None = None
 ) -> Array:
-    """Make an array from the data of this process, which is all of it.
+    """Make an array from the data of each process: of one process, from all of it.
 
     Parameters
     ----------
     {sharding}
     local_data : array_like
-        Values, whose dtype is kept.
+        Values of this process, whose dtype is kept: its shard. Along axes that the sharding does
+        not divide, it has the whole length.
     global_shape : sequence of int, optional
-        Shape of the whole array, which must be that of the data.
+        Shape of the whole array. By default it follows from that of the data. None for an axis
+        does the same for that axis.
 
     Returns
     -------
@@ -265,7 +306,7 @@ def make_array_from_process_local_data(
     Raises
     ------
     ValueError
-        If the shapes differ.
+        If the shapes do not match.
 
     See Also
     --------
@@ -289,6 +330,8 @@ def make_array_from_process_local_data(
             f"{type(local_data).__name__}; pass np.asarray of it"
         )
     data = np.asarray(local_data)
+    if not sharding.is_fully_addressable:
+        return _of_local_data(sharding, local_data, global_shape)
     if global_shape is not None:
         if not hasattr(global_shape, "__iter__"):
             raise ValueError(
@@ -302,3 +345,30 @@ def make_array_from_process_local_data(
                 f"shape {data.shape} for global_shape {tuple(global_shape)}; pass all of it"
             )
     return device_put(array(data), sharding)
+
+
+def _of_local_data(sharding: Any, data: Any, shape: Any) -> Array:
+    """The array over several processes of which this one has the data, or more of it.
+
+    As in jax, data with the whole length along an axis that is divided are cut.
+    """
+    function = "make_array_from_process_local_data"
+    probe = sharding.mesh.size
+    cut = sharding.shard_shape((probe,) * data.ndim)
+    counts = [probe // n for n in cut]
+    if shape is None:
+        shape = (None,) * data.ndim
+    pairs = zip(shape, data.shape, counts, strict=True)
+    whole = tuple([n * k if g is None else int(g) for g, n, k in pairs])
+    (index,) = sharding.addressable_devices_indices_map(whole).values()
+    need = sharding.shard_shape(whole)
+    part = []
+    for d, (n, m, g) in enumerate(zip(data.shape, need, whole, strict=True)):
+        if n not in (m, g):
+            raise ValueError(
+                f"{function}: along axis {d} this process has {m} of {g} elements; got data of "
+                f"shape {data.shape} for global_shape {whole} and {sharding.spec}; pass the shard "
+                "of this process"
+            )
+        part.append(slice(None) if n == m else index[d])
+    return _of_shards(function, whole, sharding, [data[tuple(part)]], None)

@@ -13,8 +13,10 @@ import numpy as np
 
 from accnp.api.sharding.mesh import AbstractMesh, Mesh, get_mesh, mesh_in_use
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.aval import Cut
-from accnp.runtime.device import Device
+from accnp.ir.node import install_distribution
+from accnp.runtime.device import Device, process_index
 
 __all__ = [
     "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
@@ -241,22 +243,23 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> set[Device]:
-        """The devices of this process: all."""
-        return self.device_set
+        """The devices of this process."""
+        return {d for d in self._devices if d.process_index == process_index()}
 
     @property
     def has_addressable_devices(self) -> bool:
         """Whether this process owns some of the devices."""
-        return True
+        return bool(self.addressable_devices)
 
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process owns all of the devices."""
-        return True
+        return all([d.process_index == process_index() for d in self._devices])
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Any:
         """Return the index of the part that each device of this process holds."""
-        return self.devices_indices_map(global_shape)
+        found = self.devices_indices_map(global_shape)
+        return {d: index for d, index in found.items() if d.process_index == process_index()}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Return whether two shardings lay out arrays of a rank alike on the same devices.
@@ -553,6 +556,10 @@ class NamedSharding(Sharding):
             return NamedSharding(mesh, self.spec).placed(shape, function)
         return Cut(self, self._devices)
 
+    def behind_one(self) -> NamedSharding:
+        """The sharding of arrays with one more axis in front, which is not divided."""
+        return NamedSharding(self.mesh, PartitionSpec(None, *self.spec))
+
     def whole(self) -> NamedSharding:
         """Every device of the mesh with the whole."""
         return NamedSharding(self.mesh, PartitionSpec())
@@ -572,3 +579,6 @@ class NamedSharding(Sharding):
         return (
             f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}, memory_kind={self.memory_kind})"
         )
+
+
+install_distribution(lambda *given: imported("accnp.api.sharding.partition").distribute(*given))

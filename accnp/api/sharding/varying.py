@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.mapping.collectives import axis_names
 from accnp.errors import api_boundary
 from accnp.ir.trace import state
 from accnp.pytree import PyTree, map_arrays
@@ -47,7 +48,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
     >>> jnp.vmap(lambda x: jnp.lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    names = axis_names(axis_name)
     for name in names:
         size_of(name)
     if state.varying is None:

@@ -1,0 +1,428 @@
+"""How the result of an operation is sharded: the rules of jax's Explicit meshes.
+
+In: an operation, the types of its operands, and the mesh axes that cut each dimension of these.
+Out: a `Way`: how each operand must be cut, how each result then is, the parameters for shards, and
+the collective that completes the result. On axes of type Explicit, what is ambiguous or needs
+messages that the program does not ask for is an error; on Auto axes operands are moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from accnp.errors import ShardingTypeError
+from accnp.ir.op import Op
+
+__all__ = ["Case", "Way", "way_of"]
+
+Entry = tuple[Any, ...]
+Entries = list[Entry]
+
+
+@dataclass
+class Case:
+    """An operation on sharded operands."""
+
+    op: Op
+    avals: Sequence[Any]
+    params: dict[str, Any]
+    entries: list[Entries]
+    sizes: dict[Any, int]
+    explicit: bool
+    out: Any  # the type of the result, or a tuple of them
+
+    def count(self, entry: Entry) -> int:
+        """Into how many parts an entry cuts a dimension."""
+        return prod(self.sizes[n] for n in entry)
+
+    def refuse(self, why: str) -> None:
+        """Raise an error on Explicit axes; on others the operands are moved."""
+        if self.explicit:
+            given = ", ".join(map(_shown, self.avals, self.entries))
+            raise ShardingTypeError(
+                f"{self.op.name}: {why}; got operands {given}; use reshard on an operand first"
+            )
+
+    def shard(self, shape: Sequence[int], entries: Entries) -> tuple[int, ...]:
+        """The shape of a shard."""
+        return tuple([n // self.count(e) for n, e in zip(shape, entries, strict=True)])
+
+
+@dataclass
+class Way:
+    """How an operation runs on shards."""
+
+    ins: list[Entries]
+    outs: list[Entries]
+    params: dict[str, Any]
+    combine: str = ""  # the collective that completes the results
+    over: Entry = ()
+    final: Entries | None = None  # how the result is cut in the end, if it must be moved
+
+
+def _shown(aval: Any, entries: Entries) -> str:
+    parts = []
+    for n, entry in zip(aval.shape, entries, strict=True):
+        parts.append(f"{n}@{','.join(map(str, entry))}" if entry else str(n))
+    return f"{aval.dtype.name}[{','.join(parts)}]"
+
+
+Rule = Callable[[Case], Way]
+_RULES: dict[str, Rule] = {}
+
+
+def way_of(case: Case) -> Way:
+    """How an operation on sharded operands runs."""
+    rule = _RULES.get(case.op.name) or _KINDS.get(case.op.kind)
+    if rule is None:
+        case.refuse("there is no rule for how its result is sharded")
+        return _whole(case)
+    return rule(case)
+
+
+def _whole(case: Case) -> Way:
+    """Every process has all of every operand."""
+    outs = case.out if isinstance(case.out, tuple) else (case.out,)
+    ins: list[Entries] = [[()] * a.ndim for a in case.avals]
+    return Way(ins, [[()] * a.ndim for a in outs], case.params)
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def add(rule: Rule) -> Rule:
+        for name in names:
+            _RULES[name] = rule
+        return rule
+
+    return add
+
+
+def _checked(case: Case, entries: Entries) -> Entries:
+    """Entries of a result, in which each axis cuts one dimension."""
+    seen: set[Any] = set()
+    found: Entries = []
+    for entry in entries:
+        if seen.intersection(entry):
+            case.refuse(f"the result would be illegally sharded: {entries} names an axis twice")
+            entry = tuple([n for n in entry if n not in seen])
+        seen.update(entry)
+        found.append(entry)
+    return found
+
+
+def _met(case: Case, shape: Sequence[int], which: Sequence[int], skip: Any = ()) -> Entries:
+    """The entries of a result of this shape, from operands that have its dimensions."""
+    found: Entries = [()] * len(shape)
+    for d in range(len(shape)):
+        if d in skip:
+            continue
+        for i in which:
+            a, entry = case.avals[i], case.entries[i]
+            if a.ndim == len(shape) and entry[d] and a.shape[d] == shape[d]:
+                if found[d] and found[d] != entry[d]:
+                    case.refuse("incompatible shardings for broadcasting")
+                found[d] = found[d] or entry[d]
+    return _checked(case, found)
+
+
+def _stretched(case: Case, i: int, entries: Entries, shape: Sequence[int]) -> Entries:
+    """How an operand is cut that is broadcast to a shape with these entries."""
+    a = case.avals[i]
+    if a.ndim != len(shape):
+        return [()] * a.ndim
+    return [e if n == m else () for e, n, m in zip(entries, a.shape, shape, strict=True)]
+
+
+def _map(case: Case) -> Way:
+    shape = case.out.shape
+    every = range(len(case.avals))
+    entries = _met(case, shape, every)
+    ins = [_stretched(case, i, entries, shape) for i in every]
+    return Way(ins, [entries], case.params)
+
+
+_COMBINES = {"sum": "psum_invariant", "max": "pmax", "min": "pmin", "and": "pmin", "or": "pmax"}
+
+
+def _reduce(case: Case) -> Way:
+    (own,) = case.entries
+    axes = case.params["axes"]
+    over = tuple([n for d in axes for n in own[d]])
+    combine = _COMBINES.get(case.op.combine or "", "")
+    kept = [e for d, e in enumerate(own) if d not in axes]
+    if over and not combine:  # products
+        own = [() if d in axes else e for d, e in enumerate(own)]
+        over = ()
+    return Way([own], [kept], case.params, combine if over else "", over)
+
+
+_KINDS: dict[str, Rule] = {"map": _map, "reduce": _reduce}
+
+
+@_rule("broadcast_in_dim")
+def _broadcast(case: Case) -> Way:
+    (own,), (a,) = case.entries, case.avals
+    shape, dims = case.params["shape"], case.params["broadcast_dimensions"]
+    out: Entries = [()] * len(shape)
+    for d, target in enumerate(dims):
+        if a.shape[d] == shape[target]:
+            out[target] = own[d]
+    ins = [out[t] if a.shape[d] == shape[t] else () for d, t in enumerate(dims)]
+    return Way([ins], [out], {**case.params, "shape": case.shard(shape, out)})
+
+
+@_rule("transpose")
+def _transpose(case: Case) -> Way:
+    (own,) = case.entries
+    return Way([own], [[own[d] for d in case.params["permutation"]]], case.params)
+
+
+@_rule("squeeze")
+def _squeeze(case: Case) -> Way:
+    (own,) = case.entries
+    gone = case.params["dimensions"]
+    own = [() if d in gone else e for d, e in enumerate(own)]
+    return Way([own], [[e for d, e in enumerate(own) if d not in gone]], case.params)
+
+
+@_rule("reshape")
+def _reshape(case: Case) -> Way:
+    (own,), (a,) = case.entries, case.avals
+    new = tuple(case.params["new_sizes"])
+    ins, out = list(own), [()] * len(new)
+    final: Entries = [()] * len(new)
+    for olds, news in _groups(a.shape, new):
+        _reshape_group(case, olds, news, ins, out, final)
+    moved = final if final != out else None
+    return Way([ins], [out], {**case.params, "new_sizes": case.shard(new, out)}, final=moved)
+
+
+def _reshape_group(
+    case: Case, olds: Sequence[int], news: Sequence[int], ins: Entries, out: Entries, final: Entries
+) -> None:
+    """Shard dimensions that become others: the first one of the result is cut as the first ones of
+    the operand are."""
+    shape = case.avals[0].shape
+    new = case.params["new_sizes"]
+    cut = [d for d in olds if ins[d]]
+    if not cut:
+        return
+    olds = [d for d in olds if shape[d] != 1 or ins[d]]
+    targets = [d for d in news if new[d] != 1] or list(news[:1])
+    entry: Entry = tuple([n for d in cut for n in ins[d]])
+    first = cut == olds[: len(cut)] and bool(targets)
+    if not first or new[targets[0]] % case.count(entry):
+        case.refuse("this reshape is not supported")
+        first = False
+    if first:
+        final[targets[0]] = entry
+    # Shards stay where they are if all dimensions but the last that is cut have length 1 in them.
+    if first and all([shape[d] == case.count(ins[d]) for d in cut[:-1]]):
+        out[targets[0]] = entry
+    else:
+        for d in cut:
+            ins[d] = ()
+
+
+def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Dimensions of both shapes that have as many elements together, the fewest possible."""
+    found: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        olds, news, m, n = [], [], 1, 1
+        while True:
+            if i < len(old) and (m <= n or j >= len(new)) and not (m == n and olds and news):
+                m *= old[i]
+                olds.append(i)
+                i += 1
+            elif j < len(new) and not (m == n and olds and news):
+                n *= new[j]
+                news.append(j)
+                j += 1
+            else:
+                break
+            if m == n and olds and news:
+                break
+        found.append((olds, news))
+    return found
+
+
+@_rule("slice")
+def _slice(case: Case) -> Way:
+    (own,), (a,), p = case.entries, case.avals, case.params
+    steps = p.get("strides") or (1,) * a.ndim
+    own = list(own)
+    for d, spec in enumerate(zip(p["start_indices"], p["limit_indices"], steps, strict=True)):
+        if own[d] and spec != (0, a.shape[d], 1):
+            case.refuse(f"slicing along axis {d}, which is sharded, needs messages")
+            own[d] = ()
+    limits = [n // case.count(e) if e else n for n, e in zip(p["limit_indices"], own, strict=True)]
+    return Way([own], [own], {**p, "limit_indices": tuple(limits)})
+
+
+@_rule("dynamic_slice")
+def _dynamic_slice(case: Case) -> Way:
+    own, a, sizes = case.entries[0], case.avals[0], case.params["slice_sizes"]
+    kept = [e if sizes[d] == a.shape[d] else () for d, e in enumerate(own)]
+    fits = all([n % case.count(e) == 0 for n, e in zip(sizes, own, strict=True)])
+    rest: list[Entries] = [[()] * x.ndim for x in case.avals[1:]]
+    params = {"slice_sizes": case.shard(sizes, kept)}
+    return Way([kept, *rest], [kept], params, final=own if fits and own != kept else None)
+
+
+@_rule("dynamic_update_slice")
+def _dynamic_update(case: Case) -> Way:
+    a, b = case.avals[:2]
+    skip = [d for d in range(a.ndim) if a.shape[d] != b.shape[d]]
+    own = _met(case, a.shape, (0, 1), skip)
+    if any(case.entries[k][d] for d in skip for k in (0, 1)):
+        case.refuse("updating a part along an axis that is sharded needs messages")
+    rest: list[Entries] = [[()] * x.ndim for x in case.avals[2:]]
+    return Way([own, own, *rest], [own], case.params)
+
+
+def _unsharded(case: Case, dims: Sequence[int], what: str) -> Way:
+    """Operands of one shape that are whole along some dimensions; results are cut alike."""
+    shape = case.avals[0].shape
+    for entries in case.entries:
+        if any(entries[d] for d in dims):
+            case.refuse(f"{what} must be unsharded along axis {', '.join(map(str, dims))}")
+    own = _met(case, shape, range(len(case.avals)), dims)
+    outs = case.out if isinstance(case.out, tuple) else (case.out,)
+    return Way([own] * len(case.avals), [own] * len(outs), case.params)
+
+
+@_rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "partition")
+def _cumulative(case: Case) -> Way:
+    return _unsharded(case, (case.params["axis"],), "the operand")
+
+
+@_rule("sort")
+def _sort(case: Case) -> Way:
+    return _unsharded(case, (case.params["dimension"],), "arguments")
+
+
+@_rule("fft")
+def _fft(case: Case) -> Way:
+    n = len(case.params["fft_lengths"])
+    rank = case.avals[0].ndim
+    way = _unsharded(case, tuple(range(rank - n, rank)), "the operand")
+    return way
+
+
+@_rule("rev")
+def _rev(case: Case) -> Way:
+    own = list(case.entries[0])
+    dims = [d for d in case.params["dimensions"] if own[d]]
+    kept = [() if d in dims else e for d, e in enumerate(own)]
+    # The type of the result is that of the operand, as in jax; its parts come from others.
+    return Way([kept], [kept], case.params, final=own if dims else None)
+
+
+@_rule("argmax", "argmin")
+def _arg(case: Case) -> Way:
+    axes = case.params["axes"]
+    own = [() if d in axes else e for d, e in enumerate(case.entries[0])]
+    return Way([own], [[e for d, e in enumerate(own) if d not in axes]], case.params)
+
+
+@_rule("concatenate")
+def _concatenate(case: Case) -> Way:
+    at = case.params["dimension"]
+    shape = case.out.shape
+    cut = {e[at] for e in case.entries}
+    own: Entries = [()] * len(shape)
+    for d in range(len(shape)):
+        found = {e[d] for e in case.entries}
+        if d != at:
+            if len(found) > 1:
+                case.refuse("all operands should have the same sharding")
+            own[d] = max(found, key=len)
+    own = _checked(case, own)
+    # As in jax, the result is cut along the axis too, if the operands are.
+    along = cut.pop() if len(cut) == 1 else ()
+    whole = list(own)
+    if (
+        along
+        and shape[at] % case.count(along) == 0
+        and not set(along) & {n for e in own for n in e}
+    ):
+        whole[at] = along
+    return Way([own] * len(case.avals), [own], case.params, final=whole if whole != own else None)
+
+
+@_rule("pad")
+def _pad(case: Case) -> Way:
+    own = list(case.entries[0])
+    kept = [
+        e if config == (0, 0, 0) else ()
+        for e, config in zip(own, case.params["padding_config"], strict=True)
+    ]
+    shape = case.out.shape
+    fits = all([n % case.count(e) == 0 for n, e in zip(shape, own, strict=True)])
+    return Way([kept, []], [kept], case.params, final=own if fits and own != kept else None)
+
+
+@_rule("gather")
+def _gather(case: Case) -> Way:
+    dims, sizes = case.params["dimension_numbers"], case.params["slice_sizes"]
+    own, a = list(case.entries[0]), case.avals[0]
+    if any(case.entries[1]) or tuple(getattr(dims, "operand_batching_dims", ())):
+        case.refuse("indices must be the same everywhere")
+        return _whole(case)
+    for d, e in enumerate(own):
+        if e and sizes[d] != a.shape[d]:
+            case.refuse(
+                "Use `.at[...].get(out_sharding=)`: indexing along axes that are sharded needs "
+                "messages"
+            )
+            own[d] = ()
+    kept = [d for d in range(a.ndim) if d not in dims.collapsed_slice_dims]
+    out: Entries = [()] * case.out.ndim
+    for d, target in zip(kept, dims.offset_dims, strict=True):
+        out[target] = own[d]
+    params = {**case.params, "slice_sizes": case.shard(sizes, own)}
+    return Way([own, [()] * case.avals[1].ndim], [out], params)
+
+
+@_rule("dot_general")
+def _dot(case: Case) -> Way:
+    (lc, rc), (lb, rb) = case.params["dimension_numbers"]
+    a, b = case.avals
+    left, right = list(case.entries[0]), list(case.entries[1])
+    for i, j in zip(lb, rb, strict=True):
+        if left[i] and right[j] and left[i] != right[j]:
+            case.refuse("batch dimensions must have consistent sharding")
+        left[i] = right[j] = left[i] or right[j]
+    over: Entry = ()
+    for i, j in zip(lc, rc, strict=True):
+        if left[i] and right[j]:
+            if left[i] != right[j]:
+                case.refuse("contracting dimensions must have consistent sharding")
+            else:
+                case.refuse(
+                    "contracting dimensions are sharded and it is ambiguous how the output should "
+                    "be sharded; say it by the out_sharding parameter"
+                )
+        left[i] = right[j] = left[i] or right[j]
+        over += left[i]
+    _free_of(left, over, lc)
+    _free_of(right, over, rc)
+    free_left = [left[d] for d in range(a.ndim) if d not in (*lb, *lc)]
+    used = {n for d in range(a.ndim) for n in left[d]}
+    for d in range(b.ndim):
+        if d not in (*rb, *rc) and used.intersection(right[d]):
+            case.refuse("the result would be illegally sharded: it names an axis twice")
+            right[d] = ()
+    free_right = [right[d] for d in range(b.ndim) if d not in (*rb, *rc)]
+    out = [*[left[i] for i in lb], *free_left, *free_right]
+    return Way([left, right], [out], case.params, "psum_invariant" if over else "", over)
+
+
+def _free_of(entries: Entries, names: Entry, but: Sequence[int]) -> None:
+    """Let no other dimension be cut by axes over which products are summed."""
+    for d, e in enumerate(entries):
+        if d not in but and set(e) & set(names):
+            entries[d] = ()

@@ -1,0 +1,135 @@
+"""The ops `to_local` and `to_global`: the shard of this process, and the array that shards make up.
+
+A program over several processes is recorded as each of them runs it: on shards. `to_global` gives
+shards the type of the whole array, and `to_local` takes it off again, so kernels see through both.
+The cotangent of a whole array is cut as the array is. `take_as_same` says of a value that it does
+not differ along axes of the mesh, where this is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, Cut, make_aval, on_devices
+from accnp.ir.node import Node, const
+from accnp.ir.op import Op, o, register
+from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
+
+__all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize"]
+
+_localize: list[Callable[[Node, Any, tuple[int, ...]], Node]] = []
+
+
+def install_localize(localize: Callable[[Node, Any, tuple[int, ...]], Node]) -> None:
+    """Set the function that gives the shard of a value for a sharding and a shape."""
+    _localize[:] = [localize]
+
+
+def localize(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
+    """The shard of a value that this process has under a sharding."""
+    return _localize[0](x, sharding, shape)
+
+
+def local_of(x: Node) -> Node:
+    """The shard of an array over several processes that this one has."""
+    if x.op is TO_GLOBAL and x.inputs:
+        return x.inputs[0]
+    if x.trace is None and x.value is not None:
+        return const(x.value, _shard(x.aval))  # computed: the value is that of the shard
+    return o.to_local(x)
+
+
+def _identity(x: Any, **_: Any) -> Any:
+    return x
+
+
+def _whole(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
+    where = Cut(sharding, sharding._devices)
+    return on_devices(make_aval(shape, x.dtype, x.weak_type), where)
+
+
+def _shard(x: Aval) -> Aval:
+    assert x.devices is not None
+    shape = x.devices.sharding.shard_shape(x.shape)  # type: ignore[attr-defined]
+    return make_aval(shape, x.dtype, x.weak_type)
+
+
+def _whole_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    (t,) = ts
+    return [y], [t if t is None else o.to_global(t, **params)]
+
+
+def _shard_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    (t,) = ts
+    a = xs[0].aval
+    return [y], [t if t is None else localize(t, a.devices.sharding, a.shape)]
+
+
+def _whole_transpose(ct: Node, x: Any, *, sharding: Any, shape: tuple[int, ...]) -> tuple[Node]:
+    return (localize(ct, sharding, shape),)
+
+
+def _shard_transpose(ct: Node, x: Any) -> tuple[Node]:
+    a = x.aval
+    return (o.to_global(ct, sharding=a.devices.sharding, shape=a.shape),)
+
+
+def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+    (x,) = xs
+    if flags[0]:
+        sharding = params["sharding"].behind_one()
+        x = o.to_global(x, sharding=sharding, shape=(size, *params["shape"]))
+    else:
+        x = o.to_global(x, **params)
+    return [x], [flags[0]]
+
+
+def _shard_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+    raise NotImplementedError(
+        "vmap: a function of one example uses the shards of an array of several processes that it "
+        "closes over; got it under vmap; pass the array as an argument, or map inside shard_map"
+    )
+
+
+TO_GLOBAL = register(
+    Op(
+        "to_global", "mark", _whole, numpy=_identity, jvp=_whole_jvp, transpose=_whole_transpose,
+        batch=_whole_batch,
+    )
+)  # fmt: skip
+TO_LOCAL = register(
+    Op(
+        "to_local", "mark", _shard, numpy=_identity, jvp=_shard_jvp, transpose=_shard_transpose,
+        batch=_shard_batch,
+    )
+)  # fmt: skip
+
+
+def _same_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    (t,) = ts
+    return [y], [t if t is None else o.take_as_same(t, **params)]
+
+
+def _same_transpose(ct: Node, x: Any, *, axis_name: tuple[Any, ...]) -> tuple[Node]:
+    """The cotangent goes to the first process along each axis: what the others have is not used."""
+    ct = o.pvary(ct, axis_name=axis_name, axis_index_groups=None)
+    zero = full((), 0, np.dtype(np.int32))
+    for axis in axis_name:
+        here = o.eq(o.axis_index(axis_name=(axis,)), zero)
+        ct = o.select_n(broadcast_to(here, ct.aval.shape, ()), zeros_like_aval(ct.aval), ct)
+    return (ct,)
+
+
+def _same_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+    return [o.take_as_same(xs[0], **params)], [flags[0]]
+
+
+register(
+    Op(
+        "take_as_same", "mark", lambda x, *, axis_name: x, numpy=_identity, jvp=_same_jvp,
+        transpose=_same_transpose, batch=_same_batch,
+    )
+)  # fmt: skip

@@ -1,0 +1,259 @@
+"""Messages between the processes of a program, by MPI through mpi4py.
+
+In: `connect()`, then messages of collectives over axes of meshes (`primitives/collective.py`): an
+array, an axis, groups of positions. Out: the array that arrives. Each axis and group has a
+communicator of its own. Messages are waited for with a deadline; one that is not answered in time
+is an error that names the processes that are missing and where they are.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config
+from accnp.errors import JaxRuntimeError
+from accnp.ir.mesh_axis import MeshAxis
+from accnp.primitives import collective
+
+__all__ = ["World", "connect", "disconnect", "world"]
+
+_LOOK = 0.05  # seconds between questions of others that a waiting process answers
+_PATIENT = 1.0  # seconds after which a process that waits sleeps in between
+_GRACE = 1.0  # seconds for answers after a deadline
+_QUESTION, _ANSWER = 1, 2  # tags
+
+
+class World:
+    """All processes of a program.
+
+    Attributes:
+        comm: the communicator of all of them.
+        rank: this process.
+        size: how many there are.
+        local_size: how many are on this machine.
+    """
+
+    def __init__(self) -> None:
+        from mpi4py import MPI  # with the first program of several processes
+
+        self.mpi = MPI
+        if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
+            raise RuntimeError(
+                "distributed.initialize: MPI must be usable from several threads; got level "
+                f"{MPI.Query_thread()}; initialize it with MPI.THREAD_MULTIPLE, or let accnp do it"
+            )
+        self.comm = MPI.COMM_WORLD.Dup()
+        self.rank, self.size = self.comm.rank, self.comm.size
+        on_machine = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        self.local_rank, self.local_size = on_machine.rank, on_machine.size
+        self._status = self.comm.Dup()  # for questions about processes that are waited for
+        self._comms: dict[tuple[int, ...], Any] = {}
+        self._done = 0  # how many collectives this process has completed
+        self._waits = ""  # for what it waits
+
+    # --- communicators ---
+
+    def comm_of(self, axis: MeshAxis, groups: Any) -> Any:
+        """The communicator of a group of positions along an axis, or of the whole axis."""
+        ranks = axis.group
+        if groups is not None:
+            (own,) = [g for g in groups if axis.here in g]
+            ranks = tuple([ranks[i] for i in own])
+        found = self._comms.get(ranks)
+        if found is None:
+            group = self.comm.Get_group().Incl(ranks)
+            found = self._comms[ranks] = self.comm.Create_group(group)
+        return found
+
+    # --- messages ---
+
+    def send(
+        self, name: str, x: np.ndarray, axis: MeshAxis, groups: Any, params: dict[str, Any]
+    ) -> np.ndarray:
+        """Take part in a collective, and return what arrives."""
+        comm = self.comm_of(axis, groups)
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        what = f"{name.removeprefix('mesh_')} of {x.dtype.name}{list(x.shape)} over {axis!r}"
+        if config.debug_collectives:
+            self._check(comm, f"{what} {params or ''}".strip())
+        return getattr(self, f"_{name.removeprefix('mesh_')}")(comm, x, what, **params)
+
+    def _gather(self, comm: Any, x: np.ndarray, what: str) -> np.ndarray:
+        out = np.empty((comm.size, *x.shape), x.dtype)
+        if x.nbytes:
+            self.wait(comm, comm.Iallgather(_bytes(x), _bytes(out)), what)
+        return out
+
+    def _exchange(self, comm: Any, x: np.ndarray, what: str) -> np.ndarray:
+        out = np.empty_like(x)
+        if x.nbytes:
+            self.wait(comm, comm.Ialltoall(_bytes(x), _bytes(out)), what)
+        return out
+
+    def _ppermute(self, comm: Any, x: np.ndarray, what: str, *, perm: Any) -> np.ndarray:
+        out = np.zeros_like(x)
+        sources = [a for a, b in perm if b == comm.rank]
+        targets = [b for a, b in perm if a == comm.rank]
+        requests = [comm.Irecv(_bytes(out), source=a) for a in sources]
+        requests += [comm.Isend(_bytes(x), dest=b) for b in targets]
+        for request in requests:
+            self.wait(comm, request, what)
+        return out
+
+    def _pbroadcast(self, comm: Any, x: np.ndarray, what: str, *, source: int) -> np.ndarray:
+        out = x.copy()
+        self.wait(comm, comm.Ibcast(_bytes(out), root=source), what)
+        return out
+
+    # --- waiting ---
+
+    def wait(self, comm: Any, request: Any, what: str) -> None:
+        """Wait for a message.
+
+        Raises:
+            JaxRuntimeError: others did not take part before the deadline.
+        """
+        self._waits = what
+        try:
+            if not request.Test():
+                self._wait_long(comm, request, what)
+        finally:
+            self._waits = ""
+        self._done += 1
+
+    def _wait_long(self, comm: Any, request: Any, what: str) -> None:
+        began = looked = time.monotonic()
+        while not request.Test():
+            now = time.monotonic()
+            if now - looked > _LOOK:
+                looked = now
+                self._answer()
+                if now - began > config.collective_timeout:
+                    self._give_up(comm, request, what, now - began)
+                    return
+            if now - began > _PATIENT:
+                time.sleep(5e-5)
+            else:
+                os.sched_yield()
+
+    def _answer(self) -> None:
+        """Tell others that ask for what this process waits."""
+        status = self.mpi.Status()
+        while self._status.Iprobe(tag=_QUESTION, status=status):
+            self._status.recv(source=status.source, tag=_QUESTION)
+            self._status.isend((self._done, self._waits), dest=status.source, tag=_ANSWER)
+
+    def _give_up(self, comm: Any, request: Any, what: str, seconds: float) -> None:
+        """Ask the others of a collective where they are, and raise an error that says it."""
+        group, everyone = comm.Get_group(), self._status.Get_group()
+        others = [r for r in group.Translate_ranks(None, everyone) if r != self.rank]
+        for r in others:
+            self._status.isend(None, dest=r, tag=_QUESTION)
+        found: dict[int, tuple[int, str]] = {}
+        end = time.monotonic() + _GRACE
+        status = self.mpi.Status()
+        while time.monotonic() < end:
+            self._answer()
+            while self._status.Iprobe(tag=_ANSWER, status=status):
+                found[status.source] = self._status.recv(source=status.source, tag=_ANSWER)
+            if request.Test():
+                return
+            time.sleep(0.01)
+        missing = [r for r in others if r not in found]
+        elsewhere = {r: w for r, (n, w) in found.items() if (n, w) != (self._done, what)}
+        lines = [f"process {self.rank} waited {seconds:.0f} s in collective {self._done}, {what}"]
+        if missing:
+            names = ", ".join(map(str, missing))
+            lines.append(f"processes that have not come to any collective: {names}")
+        lines += [f"process {r} waits in another one: {w}" for r, w in sorted(elsewhere.items())]
+        raise _Late("; ".join(lines))
+
+    def _check(self, comm: Any, what: str) -> None:
+        """See that all processes are in the same collective (`debug_collectives`)."""
+        text = what.encode()[:256].ljust(256)
+        mine = np.frombuffer(text, np.uint8)
+        rows = self._gather(comm, mine, f"check of {what}")
+        texts = [bytes(row).decode(errors="replace").strip() for row in rows]
+        if len(set(texts)) > 1:
+            everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
+            pairs = zip(everyone, texts, strict=True)
+            listed = "; ".join([f"process {r}: {t}" for r, t in pairs])
+            raise _Late(f"the processes are in different collectives: {listed}")
+
+    # --- of all processes ---
+
+    def gather(self, x: np.ndarray) -> np.ndarray:
+        """What all processes pass, one row for each."""
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        return self._gather(self.comm, x, f"process_allgather of {x.dtype.name}{list(x.shape)}")
+
+    def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
+        """What one process passes."""
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        what = f"broadcast of {x.dtype.name}{list(x.shape)}"
+        return self._pbroadcast(self.comm, x, what, source=source)
+
+    def gather_objects(self, x: Any) -> list[Any]:
+        """What all processes pass, in their order."""
+        data = np.frombuffer(pickle.dumps(x), np.uint8)
+        sizes = self._gather(self.comm, np.array([data.size], np.int64), "gather of sizes")[:, 0]
+        padded = np.zeros(int(sizes.max()), np.uint8)
+        padded[: data.size] = data
+        rows = self._gather(self.comm, padded, "gather of objects")
+        return [pickle.loads(rows[i, : sizes[i]].tobytes()) for i in range(self.size)]
+
+    def barrier(self, name: str) -> None:
+        """Wait for all processes."""
+        self.wait(self.comm, self.comm.Ibarrier(), f"barrier {name!r}")
+
+
+class _Late(JaxRuntimeError):
+    """A collective that not all processes take part in."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"DEADLINE_EXCEEDED: collective: {text}")
+
+    def report(self, line: str) -> None:
+        """Print the error: the process may end before it would be shown."""
+        sys.stderr.write(f"accnp: {self.args[0]}; recorded at {line}\n")
+        sys.stderr.flush()
+
+
+def _bytes(x: np.ndarray) -> Any:
+    """The memory of an array, of any dtype, as MPI takes it."""
+    return x.reshape(-1).view(np.uint8) if x.nbytes else np.empty(0, np.uint8)
+
+
+_world: World | None = None
+
+
+def world() -> World | None:
+    """All processes, once they are connected."""
+    return _world
+
+
+def connect() -> World:
+    """Find the other processes."""
+    global _world
+    if _world is None:
+        try:
+            _world = World()
+        except ImportError as error:
+            raise ImportError(
+                "distributed.initialize: several processes need mpi4py and an MPI; got "
+                f"{error}; install them with: pip install 'accnp[mpi]'"
+            ) from error
+        collective.install_messages(_world.send)
+    return _world
+
+
+def disconnect() -> None:
+    """Forget the other processes; MPI itself ends with this process."""
+    global _world
+    _world = None

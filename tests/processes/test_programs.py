@@ -1,0 +1,59 @@
+"""Programs over meshes of four processes give the bits of one process with four devices."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes.launch import run
+from transforms.shard_programs import PROGRAMS
+
+import accnp
+
+# What is asked of processes means something else there.
+OTHER = {
+    "some axes": "over processes, shard_map is over all axes of the mesh",
+    "unchecked": "each process keeps its own result",
+    "from parts": "a process passes its own part",
+    "of the process": "the data are a quarter of the array",
+}
+# The sums of gradients over processes are made after those within each: other bits.
+ROUNDED = {"gradient of it", "gradient of jit"}
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each of four processes has of the results."""
+    path = Path(tmp_path_factory.mktemp("shards")) / "found"
+    run(4, "shards.py", str(path), *[name for name in PROGRAMS if name not in OTHER])
+    found = []
+    for rank in range(4):
+        with open(f"{path}.{rank}", "rb") as file:
+            found.append(pickle.load(file))
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in OTHER])
+def test_processes_compute_what_one_does(name: str, shards: list[dict[str, Any]]) -> None:
+    leaves = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
+    for rank, found in enumerate(shards):
+        assert len(found[name]) == len(leaves)
+        for x, (shape, dtype, sharding, parts) in zip(leaves, found[name], strict=True):
+            assert (shape, dtype) == (x.shape, x.dtype.name)
+            (part,) = parts
+            whole = np.asarray(x)
+            if part.shape == shape:  # each process has all of it
+                want = whole
+            elif name == "vmap of it":  # which one process takes for one that is cut otherwise
+                assert "P(None, 'a')" in sharding
+                want = whole[:, 2 * rank : 2 * rank + 2]
+            else:
+                assert sharding == str(x.sharding)
+                (want,) = [np.asarray(s.data) for s in x.addressable_shards if s.device.id == rank]
+            if name in ROUNDED:
+                np.testing.assert_allclose(part, want, rtol=2e-6)
+            else:
+                assert part.tobytes() == want.tobytes(), (name, rank, part, want)
