@@ -10,11 +10,11 @@ from typing import Any
 
 from accnp.codegen.grid_patches import is_patched, patched_map
 from accnp.codegen.grid_tiles import turned_map
-from accnp.codegen.grid_writer import NARROW, Copy, Grid, beside
+from accnp.codegen.grid_writer import NARROW, THREADS, Copy, Grid, beside
 from accnp.codegen.tiles import across
-from accnp.ir.kernel import Access, Phase
+from accnp.ir.kernel import Access, KernelSpec, Phase
 
-__all__ = ["grid_map"]
+__all__ = ["WIDE", "blocks_of", "grid_map", "side_by_side"]
 
 WIDE = 4  # elements of one load or store
 # Waves of blocks whose threads load four side by side. More are slower, the sooner the more each
@@ -44,7 +44,7 @@ def grid_map(e: Any) -> None:
         e.hoisted(phase, {}, {})
     else:
         e.done = set()
-    moved = side_by_side(e, phase)
+    moved = side_by_side(spec)
     if not moved and is_patched(e):
         return patched_map(e, phase)
     count = e.integer("count", "count", total)
@@ -65,11 +65,15 @@ def grid_map(e: Any) -> None:
     with w.block(f"while i < {count}:"):
         _each(e, phase, ["i"])
         w.add(f"i = i + {'threads()' if several == 1 else e.out.threads}")
-    e.out.blocks = max(1, -(-items // e.out.threads))
-    if moved:
-        waves = OF_COSTLY if spec.cost > COSTLY else MANY
-        e.out.blocks = min(waves * e.wave, e.out.blocks)
+    e.out.blocks = blocks_of(spec, items, e.wave, bool(moved))
     e.out.extent, e.out.weight = total, spec.cost
+
+
+def blocks_of(spec: KernelSpec, items: int, wave: int, adjacent: bool) -> int:
+    """How many blocks of threads do the items of a map, each of which is several elements."""
+    found = max(1, -(-items // THREADS))
+    waves = OF_COSTLY if spec.cost > COSTLY else MANY
+    return min(waves * wave, found) if adjacent else found
 
 
 def _several(e: Grid, phase: Phase, count: str, several: int) -> None:
@@ -97,10 +101,9 @@ def _each(e: Grid, phase: Phase, names: list[str]) -> None:
     e.copies(phase, found)
 
 
-def side_by_side(e: Grid, phase: Phase) -> list[Access]:
+def side_by_side(spec: KernelSpec) -> list[Access]:
     """The operands of which four elements are one load or store; none if it is not worth it."""
-    spec = e.spec
-    (inner,) = e.of_inner
+    inner = len(spec.outer)
     if beside("map", spec.cost) < WIDE:
         return []
     found = []

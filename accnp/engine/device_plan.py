@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from accnp.codegen.generated import Generated
-from accnp.codegen.grid import generate_grid
 from accnp.codegen.grid_cells import generate_grid_cells
+from accnp.compiler.families import generated_for_grid
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
@@ -124,7 +124,7 @@ class DevicePlanner(Planner):
         return refused
 
     def text_of(self, spec: KernelSpec) -> Generated:
-        return generate_grid(spec, wave=self.wave) if self.gpu else super().text_of(spec)
+        return generated_for_grid(spec, self.wave) if self.gpu else super().text_of(spec)
 
     def step(self, text: Generated) -> KernelStep:
         if not self.gpu:

@@ -80,6 +80,7 @@ class DeviceStep(KernelStep):
             threads=self.threads,
             callees=self.callees if callees is None else callees,
             guard=self.guard,
+            program=None if source or self.text.tasks else self.text.kernel,
         )
 
     def forget(self) -> None:

@@ -377,6 +377,7 @@ NAMESPACE: dict[str, Any] = {
     "join_max": lambda x, y: y if y > x or y != y else x,
     "join_min": lambda x, y: y if y < x or y != y else x,
     "at": _at,
+    "aligned": lambda a: a.ctypes.data % 16 == 0,
     "asked": lambda: 0,
     "spread": lambda k, sharer, team, helpers, n, chunk, *x: k(0, n, *x),
     "move": _move,

@@ -232,7 +232,7 @@ def _shaping() -> list[str]:
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "syntax", "objects")
     modules += ("independent", "inline", "sharing", "stepwise")
-    modules += ("ptx", "ptx_text", "user_cuda", "user_device", "user_key")
+    modules += ("ptx", "ptx_module", "ptx_text", "user_cuda", "user_device", "user_key")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
     for package in ("kernels", "compiler"):
         for folder, _, names in os.walk(os.path.join(os.path.dirname(here), package)):

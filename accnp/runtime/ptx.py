@@ -1,9 +1,11 @@
 """Compile kernels for NVIDIA GPUs to PTX.
 
-In: the source of a kernel and its signature. Out: PTX. The front end (`direct.py`) and the
-functions of `accnp/kernels/math` are those of kernels for the CPU: the same LLVM instructions, so
-that both compute the same bits. LLVM's NVPTX target writes the PTX, without software from NVIDIA.
-Numba and llvmlite are imported by name if neither the process nor the disk has the PTX.
+In: the source of a kernel and its signature. Out: PTX. If the source is a print of a kernel of the
+loop IR, that kernel is lowered with llvmlite alone (`ptx_module.py`). The front end for other
+sources (`direct.py`) and the functions of `accnp/kernels/math` are those of kernels for the CPU:
+the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX target writes the PTX,
+without software from NVIDIA. Numba and llvmlite are imported by name if neither the process nor the
+disk has the PTX.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from accnp.forks import renewed
+from accnp.compiler.loops.ir import Kernel as LoopKernel
+from accnp.config import config
+from accnp.forks import imported, renewed
 from accnp.runtime.compile import Callees, CompileError, counters, disk_cache
 
 __all__ = ["THREADS", "Ptx", "ptx_of"]
@@ -46,6 +50,7 @@ def ptx_of(
     callees: Callees = (),
     namespace: Mapping[str, Any] | None = None,
     guard: str = "",
+    program: LoopKernel | None = None,
 ) -> Ptx:
     """Return the PTX of a kernel; its arguments are one 64-bit word each, addresses or integers.
 
@@ -66,6 +71,7 @@ def ptx_of(
             disk.
         guard: the type of an integer ("b1", "i4", "i8"): the kernel does nothing unless the integer
             is in first..last. The last arguments are then its address, first, and last.
+        program: the kernel of the loop IR of which the source is a print.
 
     Raises:
         CompileError: the source cannot be compiled for a GPU; the message has the reason.
@@ -97,13 +103,16 @@ def ptx_of(
         counters.disk_hits += 1
         text = data.decode()
     else:
-        space = namespace or importlib.import_module("accnp.compiler.numba.grid").NAMESPACE
-        module = importlib.import_module("accnp.runtime.ptx_text")
         try:
-            text = module.write(
-                source, name, signature, space, fastmath, target, tasks, threads, callees, entry,
-                guard,
-            )  # fmt: skip
+            if program is not None and not fastmath:
+                write = imported("accnp.runtime.ptx_module").write_program
+                text = write(program, target, entry, guard, config.enable_checks)
+            else:
+                space = namespace or imported("accnp.compiler.numba.grid").NAMESPACE
+                text = imported("accnp.runtime.ptx_text").write(
+                    source, name, signature, space, fastmath, target, tasks, threads, callees,
+                    entry, guard,
+                )  # fmt: skip
         except (ValueError, MemoryError):
             raise
         except Exception as error:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import threading
 from collections.abc import Mapping
 from typing import Any
 
-import llvmlite.binding as llvm
 from numba.core import types
 
 from accnp.codegen.definitions import with_definitions
@@ -21,34 +19,12 @@ from accnp.forks import imported
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
-from accnp.runtime.llvm_lock import in_order
+from accnp.runtime.ptx_module import TRIPLE, emit, entry_text
 
-__all__ = ["TRIPLE", "emit", "lowered", "optimised", "write"]
+__all__ = ["write"]
 
-llvm.initialize_all_targets()
-llvm.initialize_all_asmprinters()
-
-TRIPLE = "nvptx64-nvidia-cuda"
-# Every driver since CUDA 12.0 reads PTX 8.0.
-FEATURES = "+ptx80"
-_target = llvm.Target.from_triple(TRIPLE)
-_mine = threading.local()  # a target machine can be used by one thread at a time
-# Functions that are declared but not defined, and that a CPU would call by address (GPUs have only
-# vprintf); and LLVM's intrinsics for which its NVPTX target aborts the process.
-_OUTSIDE = re.compile(
-    r'^declare [^@\n]*@"?((?!llvm\.|vprintf\b)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|'
-    r'tanh|exp|exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
-    re.MULTILINE,
-)
 # C functions of the CPU's library that Numba calls for users' functions.
 _LEFT = re.compile(r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE)
-
-
-def _machine(cpu: str) -> Any:
-    found = _mine.__dict__
-    if cpu not in found:
-        found[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
-    return found[cpu]
 
 
 class _Library(frontend.TextLibrary):
@@ -147,10 +123,7 @@ def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool)
 def _entry(
     kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, threads: int, guard: str
 ) -> str:
-    """Return the text of the function that is launched: each argument is one word.
-
-    The kernel is inlined into it, so that its noalias arguments become alias scopes.
-    """
+    """Return the text of the function that is launched: each argument is one word."""
     return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
     count = sum(token.endswith("*") for token in signature)
     lines, passed, words = [], [], []
@@ -170,26 +143,18 @@ def _entry(
     if tasks:
         words.insert(count, "i64 %n")
         passed = ["i64 %i", "i64 %e", *passed]
+    room = [f"  %ret = alloca {str(return_slot).removesuffix('*')}",
+            f"  %exc = alloca {str(exception_slot).removesuffix('*')}"]  # fmt: skip
     call = f'call i32 @"{kernel.name}"('
     call += ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *passed]) + ")"
+    if not tasks:
+        lines.append(f"  %status = {call}")
+        return entry_text(entry, words, lines, threads, guard, room)
     registers = {"t": "tid", "b": "ctaid", "s": "ntid", "g": "nctaid"}
     special = {k: f"llvm.nvvm.read.ptx.sreg.{r}.x" for k, r in registers.items()}
-    words += ["ptr %choice", "i64 %low", "i64 %high"] if guard else []
-    begin = [
-        f"define ptx_kernel void @{entry}({', '.join(words)}) #770 {{",
-        "begin:",
-        f"  %ret = alloca {str(return_slot).removesuffix('*')}",
-        f"  %exc = alloca {str(exception_slot).removesuffix('*')}",
-        *(_GUARDS[guard] if guard else ["  br label %start"]),
-        "start:",
-        *lines,
-    ]
-    end = ["  ret void", "}", f'attributes #770 = {{ nounwind "nvvm.maxntid"="{threads}" }}']
-    if not tasks:
-        return "\n".join([*begin, f"  %status = {call}", *end, ""])
     for k, register in special.items():
-        begin += [f"  %{k}4 = call i32 @{register}()", f"  %{k} = zext i32 %{k}4 to i64"]
-    loop = [
+        lines += [f"  %{k}4 = call i32 @{register}()", f"  %{k} = zext i32 %{k}4 to i64"]
+    lines += [
         "  %before = mul i64 %b, %s",
         "  %first = add i64 %before, %t",
         "  %step = mul i64 %s, %g",
@@ -206,52 +171,4 @@ def _entry(
         "out:",
     ]
     declared = [f"declare i32 @{register}()" for register in special.values()]
-    return "\n".join([*declared, *begin, *loop, *end, ""])
-
-
-_MEANT = [
-    "  %above = icmp sge i64 %chosen, %low",
-    "  %below = icmp sle i64 %chosen, %high",
-    "  %meant = and i1 %above, %below",
-    "  br i1 %meant, label %start, label %other",
-    "other:",
-    "  ret void",
-]
-_GUARDS = {
-    "b1": ["  %read = load i8, ptr %choice", "  %bit = and i8 %read, 1",
-           "  %chosen = zext i8 %bit to i64", *_MEANT],
-    "i4": ["  %read = load i32, ptr %choice", "  %chosen = sext i32 %read to i64", *_MEANT],
-    "i8": ["  %chosen = load i64, ptr %choice", *_MEANT],
-}  # fmt: skip
-
-
-@in_order
-def emit(text: str, linked: list[str], cpu: str) -> str:
-    """Return the PTX of a module and of the modules linked to it."""
-    return lowered(optimised(text, linked, cpu), cpu)
-
-
-def lowered(module: Any, cpu: str) -> str:
-    """Return the PTX of an optimized module, which is modified."""
-    return _machine(cpu).emit_assembly(module)
-
-
-def optimised(text: str, linked: list[str], cpu: str) -> Any:
-    """Link a text with others and optimize the module; rejects calls that a GPU cannot make."""
-    context = llvm.create_context()
-    machine = _machine(cpu)
-    module = llvm.parse_assembly(text, context)
-    for other in linked:
-        module.link_in(llvm.parse_assembly(other, context))
-    module.triple = TRIPLE
-    module.data_layout = str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = tuning.slp_vectorization = False  # threads of a GPU have no vectors
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    missing = sorted(set(_OUTSIDE.findall(str(module))))
-    if missing:
-        raise NotImplementedError(
-            f"a GPU cannot call {', '.join(missing)}; compute this operation on the host"
-        )
-    return module
+    return "\n".join([*declared, entry_text(entry, words, lines, threads, guard, room)])

@@ -31,7 +31,7 @@ from accnp.forks import renewed
 from accnp.runtime import frontend, user_device
 from accnp.runtime.compile import counters, disk_cache
 from accnp.runtime.ptx import NEWEST, Ptx
-from accnp.runtime.ptx_text import TRIPLE, emit
+from accnp.runtime.ptx_module import TRIPLE, emit
 from accnp.runtime.user_key import user_key
 
 __all__ = ["Argument", "number_word", "ptx_of_user"]

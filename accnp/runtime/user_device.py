@@ -38,7 +38,7 @@ from accnp.kernels.math.ir import (
     where,
 )
 from accnp.kernels.math.units import ex2, lg2, rcp
-from accnp.runtime.ptx_text import TRIPLE
+from accnp.runtime.ptx_module import TRIPLE
 
 __all__ = ["declared", "definitions", "renamed"]
 

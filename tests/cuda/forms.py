@@ -6,7 +6,7 @@ import numpy as np
 from cuda.interpreter import Memory, Module
 from passes.support import plan_of
 
-from accnp.codegen.grid import generate_grid
+from accnp.compiler.families import generated_for_grid
 from accnp.ir.kernel import Access
 from accnp.passes.lower import lower
 from accnp.runtime.compile import get_kernel
@@ -114,6 +114,7 @@ class Case:
                 cc=cc,
                 fastmath=fastmath,
                 threads=t.threads,
+                program=t.kernel,
             )
             words = [*pointers, *([t.extent] if t.tasks else []), *t.ints]
             n = t.blocks if t.once else blocks or min(t.blocks, 40)
@@ -125,4 +126,4 @@ class Case:
 
 def grids_of(f, *arrays):
     """Pairs of a description and its kernel for GPUs."""
-    return [(s, generate_grid(s)) for specs in specs_of(f, *arrays) for s in specs]
+    return [(s, generated_for_grid(s)) for specs in specs_of(f, *arrays) for s in specs]

@@ -16,7 +16,7 @@ from accnp.array import wrap
 from accnp.engine import device_steps
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
-from accnp.runtime import ptx, ptx_text
+from accnp.runtime import ptx, ptx_module, ptx_text
 
 # A fake GPU interprets: the first case of each operation there, all of them on a real one.
 MOST = None if REAL else 1
@@ -54,10 +54,10 @@ def older(monkeypatch):
     made, here, make = {}, threading.local(), ptx.ptx_of
 
     def emit(text, linked, cpu):
-        module = ptx_text.optimised(text, linked, cpu)
+        module = ptx_module.optimised(text, linked, cpu)
         copy = llvm.parse_bitcode(module.as_bitcode(), llvm.create_context())
-        here.text = ptx_text.lowered(copy, "sm_80")
-        return ptx_text.lowered(module, cpu)
+        here.text = ptx_module.lowered(copy, "sm_80")
+        return ptx_module.lowered(module, cpu)
 
     def ptx_of(*given, **named):
         here.text = ""
@@ -66,7 +66,8 @@ def older(monkeypatch):
             made[found.name] = here.text or make(*given, **{**named, "cc": (8, 0)}).text
         return found
 
-    monkeypatch.setattr(ptx_text, "emit", emit)
+    for module in (ptx_text, ptx_module):
+        monkeypatch.setattr(module, "emit", emit)
     monkeypatch.setattr(device_steps, "ptx_of", ptx_of)
     return made
 

@@ -14,7 +14,7 @@ from cuda.interpreter import Memory, Module, PTXError
 from cuda.support import on_gpu
 
 from accnp.config import cache_dir
-from accnp.runtime import frontend, ptx, ptx_text
+from accnp.runtime import frontend, ptx, ptx_module, ptx_text
 from accnp.runtime.compile import CompileError, counters
 from accnp.runtime.ptx import ptx_of
 
@@ -149,19 +149,19 @@ define ptx_kernel void @k(ptr %x) {
 }
 """
     with pytest.raises(NotImplementedError, match=r"cannot call llvm\.exp\.f32"):
-        ptx_text.emit(text, [], "sm_90")
+        ptx_module.emit(text, [], "sm_90")
 
 
 CYCLES = """
 import gc
-from accnp.runtime import ptx_text
+from accnp.runtime import ptx_module
 from accnp.runtime.ptx import ptx_of
 
 text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i]) * %d\\n"
-lowered = ptx_text.lowered
+lowered = ptx_module.lowered
 def fails(module, cpu):
     raise RuntimeError("lost")
-ptx_text.lowered = fails
+ptx_module.lowered = fails
 gc.disable()
 for k in range(20):
     try:
@@ -170,7 +170,7 @@ for k in range(20):
         error.others = [error, error.__cause__]
         error.__cause__.others = error.others
 gc.collect()
-ptx_text.lowered = lowered
+ptx_module.lowered = lowered
 print("entry" in ptx_of(text % 1, ("f4*", "f4*"), tasks=True).text)
 """
 

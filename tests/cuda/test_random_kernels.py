@@ -14,7 +14,7 @@ from fuzz.programs import Seeded, make
 from accnp import engine
 from accnp.array import from_numpy
 from accnp.codegen.cpu import generate
-from accnp.codegen.grid import generate_grid
+from accnp.compiler.families import generated_for_grid
 from accnp.ir.graph import build
 from accnp.passes.lower import lower
 
@@ -42,7 +42,7 @@ def check(p, seed):
     for k, spec in enumerate(specs_of(p)):
         case = Case(spec, seed)
         want = case.on_cpu(generate(spec))
-        found = case.on_gpu(generate_grid(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
+        found = case.on_gpu(generated_for_grid(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
         for a, b in zip(found, want, strict=True):
             assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
 

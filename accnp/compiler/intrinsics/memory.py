@@ -71,6 +71,16 @@ def _at(p: Type, k: Type) -> Resolved | None:
     return p, (p, INT), lambda b, place, index: b.gep(place, [index])
 
 
+def _aligned(p: Type) -> Resolved | None:
+    """Whether an address is a multiple of 16."""
+
+    def emit(b: Any, place: Any) -> Any:
+        low = b.and_(b.ptrtoint(place, I64), ir.Constant(I64, 15))
+        return b.icmp_unsigned("==", low, ir.Constant(I64, 0))
+
+    return (B1, (p,), emit) if isinstance(p, Pointer) else None
+
+
 def _move(to: Type, source: Type, n: Type) -> Resolved | None:
     """Copy n elements; the two may be the same memory."""
     if not isinstance(to, Pointer) or source != to:
@@ -240,6 +250,7 @@ for _name in ("sum", "prod", "max", "min", "and", "or"):
     _across(_name, across.columns, INT)
     _across(_name, across.strips, Pointer(INT))
 define("at", 2, _at)
+define("aligned", 1, _aligned)
 define("block_find", 3, _find)
 define("block_wide_sum", 2, _wide_sum)
 define("block_odd", 2, _odd)

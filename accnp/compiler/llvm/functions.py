@@ -20,7 +20,6 @@ from accnp.compiler.llvm.registers import (
 )
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.types import I8, DType, Type
-from accnp.kernels import mathlib
 from accnp.kernels.library import PREFIX
 from accnp.kernels.math import basic, block, integer
 from accnp.kernels.math.heap import external
@@ -51,6 +50,8 @@ def write_call(name: str, kinds: Sequence[Type], b: Any, args: Sequence[Any]) ->
     if of.kind != "float" and name in _WHOLE:
         return getattr(b, _WHOLE[name])(*args)
     found = _special(name, of)
+    if found is None:
+        return _intrinsic(name, kinds, b, args)
     return found(*[V(b, a) for a in args]).v
 
 
@@ -86,16 +87,15 @@ def _test(op: str, of: DType, b: Any, x: Any, y: Any) -> Any:
     return (b.icmp_signed if of.signed else b.icmp_unsigned)(op, x, y)
 
 
-def _special(name: str, of: DType) -> Callable[..., V]:
+def _special(name: str, of: DType) -> Callable[..., V] | None:
+    """What builds a function; None for mathematics, which the table has."""
     if name == "select":
         return where
     if name in ("join_max", "join_min"):
         join, _ = block.folds(name.removeprefix("join_"), register_type(of), of.signed)
         return join
     if of.kind == "float":
-        table = _FLOATS.get(name) or mathlib.UNARY.get(name) or mathlib.BINARY.get(name)
-        assert table is not None, name
-        return table
+        return _FLOATS.get(name)
     signed = of.signed
     return {
         "neg": lambda x: -x,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -22,6 +22,13 @@ from accnp.compiler.llvm.fast import allow_fast
 from accnp.compiler.llvm.functions import write_call, write_library_call
 from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
+from accnp.compiler.llvm.spreading import (
+    first_of,
+    load_elements,
+    register,
+    step_of,
+    store_elements,
+)
 from accnp.compiler.llvm.stepping import go_over
 from accnp.compiler.llvm.templates import (
     INLINED_ATTRIBUTES,
@@ -49,12 +56,14 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Memory,
     Prefetch,
     Run,
     Share,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     While,
@@ -67,7 +76,9 @@ from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
 from accnp.kernels.math.ir import fetch
 
-__all__ = ["SHARED", "Function", "argument_types", "lower", "take_apart", "write_function"]
+__all__ = [
+    "SHARED", "Function", "Platform", "argument_types", "lower", "take_apart", "write_function",
+]  # fmt: skip
 
 MAX_SCALAR_RUNS = 8  # kernels of one step in loops; with more, LLVM's passes take too long
 SHARED = "_entry"  # suffix of the names of entries
@@ -94,12 +105,22 @@ def lower(kernel: Kernel, vector_bytes: int, attributes: str, fast: bool = False
     return write_function(kernel, vector_bytes, fast).text(attributes)
 
 
-def write_function(kernel: Kernel, vector_bytes: int, fast: bool = False) -> Function:
+class Platform(NamedTuple):
+    """What a module is for, as LLVM says it: the code of functions depends on the triple, and the
+    alignment of numbers on the layout."""
+
+    triple: str
+    layout: str
+
+
+def write_function(
+    kernel: Kernel, vector_bytes: int, fast: bool = False, platform: Platform | None = None
+) -> Function:
     """Return the function of a kernel without reductions; LLVM's vectorizer handles the loops that
-    cannot be written as vector code."""
+    cannot be written as vector code. Without a platform, the function is for this machine."""
     while True:
         try:
-            return Function(kernel, vector_bytes, fast)
+            return Function(kernel, vector_bytes, fast, platform)
         except NotVector as error:
             kernel = kernel._replace(body=_without_vector(kernel.body, error.node))
 
@@ -111,11 +132,15 @@ def _without_vector(body: Sequence[Stmt], loop: For) -> tuple[Stmt, ...]:
 class Function:
     """The function of one kernel: the builder, and the values of the variables so far."""
 
-    def __init__(self, kernel: Kernel, vector_bytes: int, fast: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, vector_bytes: int, fast: bool, platform: Platform | None
+    ) -> None:
         self.kernel = kernel
         self.vector_bytes = vector_bytes
         self.functions = Functions()
         self.module = ir.Module(f"accnp_{kernel.name}")
+        if platform is not None:
+            self.module.triple, self.module.data_layout = platform
         self.values: dict[Var, Any] = {}
         self.pointers: dict[Buffer, Any] = {}
         self.ends: list[Any] = []  # blocks after the enclosing loops
@@ -215,6 +240,13 @@ class Function:
         elif isinstance(s, Store):
             v = to_memory(s.buffer.element, self.b, self.value(s.value))
             self.b.store(v, self.place(s.buffer, s.index))
+        elif isinstance(s, LoadVector):
+            place = self.place(s.buffer, s.index)
+            found = load_elements(self.b, place, s.buffer.dtype, len(s.results))
+            self.values |= dict(zip(s.results, found, strict=True))
+        elif isinstance(s, StoreVector):
+            values = [self.value(v) for v in s.values]
+            store_elements(self.b, self.place(s.buffer, s.index), s.buffer.dtype, values)
         elif isinstance(s, Prefetch):
             fetch(self.b, self.place(s.buffer, s.index))
         elif isinstance(s, FoldRows):
@@ -238,6 +270,9 @@ class Function:
         elif isinstance(s, For):
             if s.vector is not None and self.vector_bytes:
                 self.vectors(s)
+            elif s.spread == "threads":  # each does one step
+                self.values[s.index] = register(self.b, "tid.x")
+                self.block(s.body)
             else:
                 self.loop(s)
         elif isinstance(s, While):
@@ -254,6 +289,8 @@ class Function:
         self.left |= _for_vectorizer(s)
         b = self.b
         start, stop = self.value(s.start), self.value(s.stop)
+        if s.spread:
+            start = first_of(b, s.spread, start, s.step)
         initial = [self.value(c.start) for c in s.carried]
         before = b.block
         head, body, end = (b.append_basic_block(n) for n in ("for", "body", "end"))
@@ -272,8 +309,10 @@ class Function:
         self.block(s.body)
         if not b.block.is_terminated:  # by a break
             following = [self.value(c.following) for c in s.carried]
+            # Computed in the loop, LLVM puts it where the loop begins: no register is held before.
+            step = step_of(b, s.spread, s.step) if s.spread else ir.Constant(_I64, s.step)
             # An index that is used is always in the range, so it does not overflow.
-            now.add_incoming(b.add(now, ir.Constant(_I64, s.step), flags=("nsw",)), b.block)
+            now.add_incoming(b.add(now, step, flags=("nsw",)), b.block)
             for phi, value in zip(phis, following, strict=True):
                 phi.add_incoming(value, b.block)
             b.branch(head)

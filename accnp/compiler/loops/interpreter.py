@@ -28,6 +28,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Memory,
     Prefetch,
     Reduce,
@@ -36,6 +37,7 @@ from accnp.compiler.loops.ir import (
     Share,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     While,
@@ -47,11 +49,15 @@ from accnp.kernels import plain
 
 _LEFT = Var("values of a loop that is left")  # no name of a variable
 
-__all__ = ["BoundsError", "fold", "lanes_of", "run"]
+__all__ = ["AlignmentError", "BoundsError", "fold", "lanes_of", "run"]
 
 
 class BoundsError(IndexError):
     """An access outside of a buffer."""
+
+
+class AlignmentError(ValueError):
+    """An access to several elements from an address that is no multiple of their size."""
 
 
 def run(
@@ -81,6 +87,8 @@ def run(
     ------
     BoundsError
         If an access is outside of its buffer.
+    AlignmentError
+        If an access to several elements begins at an address that is no multiple of their size.
     OverflowError
         If an index has more than 64 bits.
     """
@@ -166,6 +174,14 @@ class _Machine:
         elif isinstance(s, Store):
             place = self.place(s.buffer, s.index)
             place.array[place.at] = self.expr(s.value)
+        elif isinstance(s, LoadVector):
+            for v, x in zip(
+                s.results, self.adjacent(s.buffer, s.index, len(s.results)), strict=True
+            ):
+                self.values[v] = x
+        elif isinstance(s, StoreVector):
+            values = [self.expr(v) for v in s.values]
+            self.adjacent(s.buffer, s.index, len(values))[:] = values
         elif isinstance(s, Prefetch):
             self.expr(s.index)
         elif isinstance(s, FoldRows):
@@ -302,6 +318,15 @@ class _Machine:
         base, at = self.base(memory), int(self.expr(index))
         self.check(memory, base, at)
         return _Place(base.array, base.at + at)
+
+    def adjacent(self, buffer: Buffer, index: Expr, count: int) -> np.ndarray:
+        """Elements that are one access."""
+        array, at = self.place(buffer, index)
+        self.check(buffer, self.base(buffer), at + count - 1)
+        found = array[at : at + count]
+        if found.ctypes.data % found.nbytes:
+            raise AlignmentError(f"run: {buffer.name}[{at}] is not aligned for {count} elements")
+        return found
 
     def check(self, memory: Memory, base: _Place, at: int) -> None:
         size = len(base.array) - base.at

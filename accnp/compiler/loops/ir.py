@@ -14,8 +14,8 @@ from accnp.compiler.loops.types import I8, DType, Pointer, Type
 __all__ = [
     "COMBINES", "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do",
     "Expr", "Fold", "FoldRows", "For", "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load",
-    "Memory", "Prefetch", "Reduce", "Reduction", "Run", "Share", "Stmt", "Store", "Transpose",
-    "Var", "Vector", "While", "dtype", "number_type",
+    "LoadVector", "Memory", "Prefetch", "Reduce", "Reduction", "Run", "Share", "Spread", "Stmt",
+    "Store", "StoreVector", "Transpose", "Var", "Vector", "While", "dtype", "number_type",
 ]  # fmt: skip
 
 
@@ -162,6 +162,23 @@ class Store(NamedTuple):
     value: Expr
 
 
+class LoadVector(NamedTuple):
+    """Assign 2 or 4 adjacent elements of a buffer, which are one access of a GPU: the address of
+    the first one is a multiple of the bytes of all."""
+
+    results: tuple[Var, ...]
+    buffer: Buffer
+    index: Expr
+
+
+class StoreVector(NamedTuple):
+    """Write 2 or 4 adjacent elements of a buffer in one access, likewise."""
+
+    buffer: Buffer
+    index: Expr
+    values: tuple[Expr, ...]
+
+
 class Prefetch(NamedTuple):
     """Bring the cache line of an element of a buffer into the caches; it may be beyond the end."""
 
@@ -224,6 +241,11 @@ class Vector(NamedTuple):
     peel: bool = False  # whether the steps before the first cache line are peeled then
 
 
+# What the steps of a loop are dealt to, one after the other: all threads of a grid, its blocks, or
+# the threads of a block, of which each does one.
+Spread = Literal["", "grid", "blocks", "threads"]
+
+
 class For(NamedTuple):
     """A loop. Steps that are `independent` may be done in any order, and side by side.
 
@@ -240,6 +262,7 @@ class For(NamedTuple):
     carried: tuple[Carried, ...] = ()
     vector: Vector | None = None
     interchangeable: bool = False
+    spread: Spread = ""  # in kernels for GPUs
 
 
 class Break(NamedTuple):
@@ -320,6 +343,8 @@ Stmt = (
     | Run
     | Share
     | Store
+    | LoadVector
+    | StoreVector
     | Prefetch
     | Transpose
     | FoldRows
@@ -345,6 +370,9 @@ class Kernel(NamedTuple):
     The arguments are `first`, `last`, `buffers` and `integers`, in this order, unless `order` gives
     another one of the buffers and integers. `stack` and `heap` list the buffers that exist during a
     call.
+
+    A kernel for GPUs has `threads`: those of a block. All threads of a grid do the steps 0..`last`
+    together, and the arguments are `buffers`, `last` and `integers`.
     """
 
     first: Var
@@ -360,11 +388,19 @@ class Kernel(NamedTuple):
     # What says whether results bypass the caches: an integer argument; None for the launch.
     past: Var | None = None
     sized: bool = False  # whether all sizes are known
+    threads: int = 0  # of a block of a GPU; 0: the kernel is for processors
 
     @property
     def arguments(self) -> tuple[Memory, ...]:
         """The arguments after the first and the last step, in order."""
         return self.order or (*self.buffers, *self.integers)
+
+    @property
+    def parameters(self) -> tuple[Memory, ...]:
+        """All arguments, in order."""
+        if self.threads:
+            return (*self.buffers, self.last, *self.integers)
+        return (self.first, self.last, *self.arguments)
 
 
 def number_type(x: Expr) -> DType:

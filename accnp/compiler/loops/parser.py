@@ -2,19 +2,22 @@
 
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
-    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME
+    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["threads" INT]
                 "{" stack* heap* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]"
     heap      = "heap" NAME ":" TYPE "[" NAME "]"
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
+              | "load" (NAME ":" TYPE),* "=" NAME "[" expr "]"
+              | "store" NAME "[" expr "]" "=" expr,*
               | "prefetch" NAME "[" expr "]"
               | "columns" NAME NAME "=" NAME "[" expr "]" "rows" NAME "shape" expr "by" expr
               | "transpose" NAME "[" INT "]" "=" NAME "[" expr "]" "step" expr
                 "shape" expr "by" expr
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
-                ["interchangeable"] ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
+                ["interchangeable"] ["spread" ("grid" | "blocks" | "threads")]
+                ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
               | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
               | "reduce" NAME "in" "0" ".." expr "{" statement* (fold "of" expr)* "}"
@@ -55,14 +58,17 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Memory,
     Prefetch,
     Reduce,
     Reduction,
     Run,
     Share,
+    Spread,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     Vector,
@@ -83,6 +89,7 @@ NESTED = 100  # most nested statements and expressions; passes are recursive
 DIGITS = 400  # most digits of a number; the largest float has 309
 _Item = TypeVar("_Item")
 _RESTS = ("tail", "masked", "whole")
+_SPREADS: tuple[Spread, ...] = ("grid", "blocks", "threads")
 
 
 class ParseError(ValueError):
@@ -189,6 +196,7 @@ class _Parser:
         last = self.new(self.name())
         past = self.variable() if self.accept("past") else None
         sized = self.accept("sized")
+        threads = self.integer() if self.accept("threads") else 0
         self.expect("{")
         while self.accept("stack"):
             made = self.typed_buffer()
@@ -212,7 +220,7 @@ class _Parser:
         in_order = () if order == [*buffers, *integers] else tuple(order)
         return Kernel(
             first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
-            in_order, tuple(callees), past, sized,
+            in_order, tuple(callees), past, sized, threads,
         )  # fmt: skip
 
     def typed_buffer(self) -> Buffer:
@@ -313,6 +321,14 @@ class _Parser:
             buffer, start = self.element()
             self.expect("extent")
             return Fold(result, combine, buffer, start, self.expr(), wide)
+        if self.accept("load"):
+            results = self.several(self.typed)
+            self.expect("=")
+            return LoadVector(results, self.memory(), self.place())
+        if self.accept("store"):
+            buffer, index = self.memory(), self.place()
+            self.expect("=")
+            return StoreVector(buffer, index, self.several(self.expr))
         if self.accept("prefetch"):
             return Prefetch(*self.element())
         if self.accept("columns"):
@@ -320,6 +336,13 @@ class _Parser:
         if self.accept("transpose"):
             return self.transpose()
         self.fail("a statement")
+
+    def several(self, item: Callable[[], _Item]) -> tuple[_Item, ...]:
+        """What is separated by commas."""
+        found = [item()]
+        while self.accept(","):
+            found.append(item())
+        return tuple(found)
 
     def do(self) -> Do:
         name = self.name()
@@ -394,13 +417,22 @@ class _Parser:
         step = self.integer() if self.accept("step") else 1
         independent = self.accept("independent")
         interchangeable = self.accept("interchangeable")
+        spread = self.spread() if self.accept("spread") else ""
         vector = self.vector() if self.accept("vector") else None
         var = self.new(index)
         heads = self.carries()
         self.expect("{")
         body = self.block()
         following = self.following(heads)
-        return For(var, start, stop, step, body, independent, following, vector, interchangeable)
+        return For(
+            var, start, stop, step, body, independent, following, vector, interchangeable, spread
+        )
+
+    def spread(self) -> Spread:
+        for spread in _SPREADS:
+            if self.accept(spread):
+                return spread
+        self.fail(" or ".join(_SPREADS))
 
     def vector(self) -> Vector:
         self.expect("(")
@@ -454,10 +486,13 @@ class _Parser:
         buffer = self.buffers.get(name) or self.variables[name]
         if isinstance(buffer, Var) and not isinstance(buffer.dtype, Pointer):
             self.fail("an address")
+        return buffer, self.place()
+
+    def place(self) -> Expr:
         self.expect("[")
         index = self.expr()
         self.expect("]")
-        return buffer, index
+        return index
 
     def variable(self) -> Var:
         if self.token not in self.variables:

@@ -28,12 +28,14 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Prefetch,
     Reduce,
     Run,
     Share,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     While,
@@ -71,7 +73,7 @@ def print_kernel(k: Kernel) -> str:
     ]
     words = [f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name}"]
     words += [f"past {k.past.name}"] if k.past is not None else []
-    words += ["sized"] * k.sized
+    words += ["sized"] * k.sized + [f"threads {k.threads}"] * bool(k.threads)
     head = f"{' '.join(words)} {{"
     lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]{' exact' * b.exact}" for b in k.stack]
     lines += [f"  heap {b.name}: {b.dtype.token}[{n.name}]" for b, n in k.heap]
@@ -104,6 +106,12 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         lines.append(f"{pad}let {_typed(s.var)} = {print_expr(s.value)}")
     elif isinstance(s, Store):
         lines.append(f"{pad}{s.buffer.name}[{print_expr(s.index)}] = {print_expr(s.value)}")
+    elif isinstance(s, LoadVector):
+        results = ", ".join(map(_typed, s.results))
+        lines.append(f"{pad}load {results} = {s.buffer.name}[{print_expr(s.index)}]")
+    elif isinstance(s, StoreVector):
+        place = f"{s.buffer.name}[{print_expr(s.index)}]"
+        lines.append(f"{pad}store {place} = {_listed(*s.values)}")
     elif isinstance(s, Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{print_expr(s.index)}]")
     elif isinstance(s, FoldRows):
@@ -118,6 +126,7 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         words = [f"for {s.index.name} in {print_expr(s.start)}..{print_expr(s.stop)}"]
         words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent
         words += ["interchangeable"] * s.interchangeable
+        words += [f"spread {s.spread}"] * bool(s.spread)
         if s.vector is not None:
             facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
             words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
     COMBINES,
@@ -31,6 +32,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Memory,
     Prefetch,
     Reduce,
@@ -39,6 +41,7 @@ from accnp.compiler.loops.ir import (
     Share,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     Vector,
@@ -48,7 +51,14 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.signatures import procedure, type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Pointer, Type
-from accnp.compiler.loops.visiting import accessed, expressions, parts, statements, subexpressions
+from accnp.compiler.loops.visiting import (
+    accessed,
+    assigned,
+    expressions,
+    parts,
+    statements,
+    subexpressions,
+)
 
 __all__ = ["VerificationError", "verify"]
 
@@ -62,6 +72,11 @@ RESERVED = frozenset({
     *[f"slab_{t}" for t in DTYPES],
     *[f"block_{c}" for c in COMBINES], *[f"stack_{t}" for t in DTYPES],
     *[f"heap_{t}" for t in DTYPES],
+})  # fmt: skip
+# More of them in kernels for GPUs.
+OF_GPUS = frozenset({
+    "load", "store", "aligned", "part", "load2", "load4", "store2", "store4", "thread", "threads",
+    "thread_of_block", "block_of_grid", "blocks",
 })  # fmt: skip
 SIDE = 16  # rows of a tile, at most
 _WORD = np.iinfo(np.int64)
@@ -98,6 +113,11 @@ class _Verifier:
         for v in (k.first, k.last, *k.integers):
             self.check(v.dtype == I8, f"argument {v.name} is not an index")
             self.define(v)
+        if k.threads:
+            self.scope.remove(k.first)  # it is 0
+            self.check(k.threads > 0, f"a block has {k.threads} threads")
+            alone = not (k.stack or k.heap or k.order or k.callees or k.past)
+            self.check(alone, "a kernel for GPUs has what only processors have")
         for b in (*k.buffers, *k.stack, *[b for b, _ in k.heap]):
             self.unique(b.name)
             self.buffers.add(b)
@@ -124,7 +144,8 @@ class _Verifier:
 
     def usable(self, name: str) -> None:
         self.check(name.isascii() and name.isidentifier(), f"{name!r} is no name")
-        self.check(name not in RESERVED, f"the name {name} has a meaning")
+        reserved = name in RESERVED or (self.kernel.threads > 0 and name in OF_GPUS)
+        self.check(not reserved, f"the name {name} has a meaning")
 
     def integer(self, value: int, what: str) -> None:
         self.check(_WORD.min <= value <= _WORD.max, f"{what} has more than 64 bits: {value}")
@@ -156,6 +177,15 @@ class _Verifier:
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
             self.typed(s.value, s.buffer.element, f"an element of {s.buffer.name}")
+        elif isinstance(s, LoadVector):
+            self.access(s, len(s.results))
+            for v in s.results:
+                self.check(v.dtype == s.buffer.dtype, f"{v.name} has another type")
+                self.define(v)
+        elif isinstance(s, StoreVector):
+            self.access(s, len(s.values))
+            for x in s.values:
+                self.typed(x, s.buffer.dtype, f"an element of {s.buffer.name}")
         elif isinstance(s, Do):
             self.do(s)
         elif isinstance(s, Run | Share):
@@ -182,6 +212,15 @@ class _Verifier:
             self.buffer(s.buffer)
             self.typed(s.start, I8, f"the start of {s.result.name}")
             self.fold(s, s.buffer.element)
+
+    def access(self, s: LoadVector | StoreVector, count: int) -> None:
+        """Several elements, which are 16 bytes at most."""
+        name, of = s.buffer.name, s.buffer.dtype
+        self.buffer(s.buffer)
+        self.check(self.kernel.threads > 0, f"{name} has vectors in a kernel for processors")
+        fits = count in (2, 4) and count * of.size <= 16 and of.kind != "complex"
+        self.check(fits, f"{count} elements of {name} are no access")
+        self.typed(s.index, I8, f"an index of {name}")
 
     def choice(self, s: If) -> None:
         self.typed(s.test, B1, "a condition")
@@ -283,13 +322,25 @@ class _Verifier:
         self.results(s.carried)
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and hand on values")
-            self.independent(s.index, s.body)
+            self.independent(s.index, s.body, s.step)
         if s.interchangeable:
             inner = s.body[-1] if s.body else None
             right = isinstance(inner, For) and inner.independent and not s.carried
             self.check(right, f"{name} may change places with a loop that there is not")
         if s.vector is not None:
             self.vector(s, s.vector)
+        if s.spread:
+            self.spread(s)
+
+    def spread(self, s: For) -> None:
+        """A loop whose steps are dealt to threads or blocks."""
+        name, threads = s.index.name, self.kernel.threads
+        self.check(threads > 0, f"{name} is spread in a kernel for processors")
+        alone = s.independent and s.vector is None
+        self.check(alone, f"{name} is spread, and steps may depend on others")
+        if s.spread == "threads":
+            each = (s.start, s.stop, s.step) == (Const(0, I8), Const(threads, I8), 1)
+            self.check(each, f"{name} is no index of the {threads} threads of a block")
 
     def vector(self, s: For, vector: Vector) -> None:
         """Vectors take steps of 1, assignments and stores."""
@@ -307,10 +358,10 @@ class _Verifier:
             room = {b for b in self.kernel.stack if not b.exact}
             self.check(used <= room, f"{name} has whole vectors, and memory without room")
 
-    def independent(self, index: Var, body: Sequence[Stmt]) -> None:
+    def independent(self, index: Var, body: Sequence[Stmt], width: int = 1) -> None:
         """Each place that is written differs from step to step: it is the index times a number,
         plus what is the same in all steps. Where it is several places in a step, or read as well,
-        all of them are less than this number apart."""
+        all of them are less than this number apart. The index grows by `width`."""
         name = index.name
         loads: dict[Memory, set[Expr]] = {}
         stores: dict[Memory, set[Expr]] = {}
@@ -321,9 +372,15 @@ class _Verifier:
                         loads.setdefault(part.buffer, set()).add(part.index)
             if isinstance(inner, Store):
                 stores.setdefault(inner.buffer, set()).add(inner.index)
+            elif isinstance(inner, StoreVector):
+                places = _adjacent(inner.index, len(inner.values))
+                stores.setdefault(inner.buffer, set()).update(places)
+            elif isinstance(inner, LoadVector):
+                places = _adjacent(inner.index, len(inner.results))
+                loads.setdefault(inner.buffer, set()).update(places)
             elif isinstance(inner, For | While | Reduce | Fold):
                 return  # loops inside are checked on their own
-        inside = {x.var for x in statements(body) if isinstance(x, Let)} | {index}
+        inside = {v for x in statements(body) for v in assigned(x)} | {index}
         for buffer, places in stores.items():
             for x in places:
                 step = _step(x, index)
@@ -332,7 +389,7 @@ class _Verifier:
                 self.check(bool(moves), f"steps of {name} write {at}, which may be one place")
             read = loads.get(buffer, set())
             self.check(
-                not read or _are_apart(places | read, index),
+                not read or _are_apart(places | read, index, width),
                 f"steps of {name} read and write {buffer.name} at several places",
             )
 
@@ -411,12 +468,17 @@ def _step(x: Expr, index: Var) -> int:
     return found[0] if len(found) == 1 and isinstance(found[0], int) else 0
 
 
-def _are_apart(places: set[Expr], index: Var) -> bool:
+def _adjacent(x: Expr, count: int) -> list[Expr]:
+    """The places of several elements from one on."""
+    return [plus(x, Const(k, I8)) for k in range(count)]
+
+
+def _are_apart(places: set[Expr], index: Var, width: int) -> bool:
     """Whether no place of a step is one of another step: all move alike, by more than they are
     apart."""
     rest = {x.terms if isinstance(x, Index) else ((x, 1),) for x in places}
     offsets = [x.constant if isinstance(x, Index) else 0 for x in places]
-    step = min([abs(_step(x, index)) for x in places])
+    step = min([abs(_step(x, index)) for x in places]) * width
     return len(rest) == 1 and max(offsets) - min(offsets) < step
 
 

@@ -19,6 +19,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Memory,
     Prefetch,
     Reduce,
@@ -26,6 +27,7 @@ from accnp.compiler.loops.ir import (
     Share,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     While,
@@ -101,8 +103,11 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
         return s._replace(carried=tuple([c._replace(start=change(c.start)) for c in s.carried]))
     if isinstance(s, Store):
         return s._replace(index=change(s.index), value=change(s.value))
-    if isinstance(s, Prefetch):
+    if isinstance(s, Prefetch | LoadVector):
         return s._replace(index=change(s.index))
+    if isinstance(s, StoreVector):
+        values = tuple([change(v) for v in s.values])
+        return s._replace(index=change(s.index), values=values)
     if isinstance(s, FoldRows):
         shape = {"rows": change(s.rows), "columns": change(s.columns)}
         return s._replace(start=change(s.start), **shape)
@@ -134,8 +139,10 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
     if isinstance(s, Store):
         memory = (s.buffer,) if isinstance(s.buffer, Var) else ()
         return (s.index, s.value, *memory)
-    if isinstance(s, Prefetch):
+    if isinstance(s, Prefetch | LoadVector):
         return (s.index,)
+    if isinstance(s, StoreVector):
+        return (s.index, *s.values)
     if isinstance(s, FoldRows):
         return (s.start, s.rows, s.columns)
     if isinstance(s, Transpose):
@@ -154,7 +161,9 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
 def accessed(s: Stmt) -> set[Memory]:
     """Return the memory that a statement reads or writes, or takes addresses of, without that of
     statements in it."""
-    found: set[Memory] = {s.buffer} if isinstance(s, Store | Fold | FoldRows | Transpose) else set()
+    found: set[Memory] = set()
+    if isinstance(s, Store | LoadVector | StoreVector | Fold | FoldRows | Transpose):
+        found.add(s.buffer)
     if isinstance(s, Transpose | FoldRows):
         found.add(s.to)
     if isinstance(s, FoldRows):
@@ -177,6 +186,8 @@ def assigned(s: Stmt) -> tuple[Var, ...]:
     """Return the variables that a statement assigns, without those of statements in it."""
     if isinstance(s, Let):
         return (s.var,)
+    if isinstance(s, LoadVector):
+        return s.results
     if isinstance(s, For | While):
         own = (s.index,) if isinstance(s, For) else ()
         return (*own, *[v for c in s.carried for v in (c.var, c.result)])

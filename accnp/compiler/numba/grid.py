@@ -9,7 +9,7 @@ below and all of `namespace`.
     barrier()                     wait for all threads of the block
     shuffle_down(x, d) shuffle_xor(x, d) shuffle_at(x, k)     values of other lanes of the warp
     shared_f4(n)...               n elements that the block shares; n is a constant
-    load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
+    load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k)    and the same for 2
     address(p)                    of an element, as an int64
     atomic_add(p, i, x) atomic_min atomic_max     p[i] and x combined, atomically
     mantissa(x) exponent(x) raised(m, e)      of products whose exponents are kept apart
@@ -27,6 +27,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
+from accnp.compiler.llvm.spreading import register, thread, threads
 from accnp.compiler.numba import namespace
 from accnp.compiler.numba.halves import Half, loaded, register_type, stored
 from accnp.compiler.numba.namespace import SCALARS
@@ -39,29 +40,18 @@ define = functools.partial(namespace.define, into=NAMESPACE)
 _WHOLE = ir.Constant(I32, -1)
 
 
-def _register(b: Any, name: str) -> Any:
-    """A special register, as an int64."""
-    name = f"llvm.nvvm.read.ptx.sreg.{name}"
-    fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(I32, []), name)
-    return b.zext(b.call(fn, []), I64)
-
-
 def _index(name: str, write: Callable[[Any], Any]) -> None:
     define(name, 0, lambda: (types.int64, (), lambda context, b, sig, args: write(b)))
 
 
-def _thread(b: Any) -> Any:
-    return b.add(b.mul(_register(b, "ctaid.x"), _register(b, "ntid.x")), _register(b, "tid.x"))
-
-
-_index("thread", _thread)
-_index("threads", lambda b: b.mul(_register(b, "nctaid.x"), _register(b, "ntid.x")))
-_index("thread_of_block", lambda b: _register(b, "tid.x"))
-_index("threads_of_block", lambda b: _register(b, "ntid.x"))
-_index("block_of_grid", lambda b: _register(b, "ctaid.x"))
-_index("blocks", lambda b: _register(b, "nctaid.x"))
-_index("lane", lambda b: b.and_(_register(b, "tid.x"), ir.Constant(I64, 31)))
-_index("warp", lambda b: b.lshr(_register(b, "tid.x"), ir.Constant(I64, 5)))
+_index("thread", thread)
+_index("threads", threads)
+_index("thread_of_block", lambda b: register(b, "tid.x"))
+_index("threads_of_block", lambda b: register(b, "ntid.x"))
+_index("block_of_grid", lambda b: register(b, "ctaid.x"))
+_index("blocks", lambda b: register(b, "nctaid.x"))
+_index("lane", lambda b: b.and_(register(b, "tid.x"), ir.Constant(I64, 31)))
+_index("warp", lambda b: b.lshr(register(b, "tid.x"), ir.Constant(I64, 5)))
 
 
 def _barrier() -> Any:
@@ -226,18 +216,6 @@ def _part(v: Any, k: Any) -> Any:
     return v.dtype, (v, types.int64), emit
 
 
-def _aligned(p: Any) -> Any:
-    """Whether an address is a multiple of 16."""
-    if not isinstance(p, types.CPointer):
-        return None
-
-    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
-        low = b.and_(b.ptrtoint(args[0], I64), ir.Constant(I64, 15))
-        return b.icmp_unsigned("==", low, ir.Constant(I64, 0))
-
-    return types.boolean, (p,), emit
-
-
 def _address(p: Any) -> Any:
     if not isinstance(p, types.CPointer):
         return None
@@ -286,7 +264,6 @@ define("any_lane", 1, _any_lane)
 define("inverse", 1, _inverse)
 define("divided", 2, _divided)
 define("part", 2, _part)
-define("aligned", 1, _aligned)
 define("address", 1, _address)
 define("quotient", 3, _quotient)
 for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):

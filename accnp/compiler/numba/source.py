@@ -26,19 +26,21 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Load,
+    LoadVector,
     Memory,
     Prefetch,
     Run,
     Share,
     Stmt,
     Store,
+    StoreVector,
     Transpose,
     Var,
     While,
     dtype,
 )
 from accnp.compiler.loops.types import Pointer
-from accnp.compiler.loops.visiting import fresh_name
+from accnp.compiler.loops.visiting import fresh_name, names_of, unlike
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
 from accnp.ir.kernel import BLOCK
@@ -48,9 +50,13 @@ __all__ = ["STACKS", "numba_source"]
 # Elements of buffers on the stack, by the names of the functions that give them.
 STACKS = {"stack": BLOCK, "tile": 4 * BLOCK, "slab": 16 * BLOCK}
 
+# What says which steps of a loop a thread does: the number of the first one, and how far apart.
+_DEALT = {"grid": ("thread", "threads"), "blocks": ("block_of_grid", "blocks")}
+
 
 def numba_source(kernel: Kernel) -> str:
-    """Return the source of a function `kernel(first, last, *buffers, *integers)`."""
+    """Return the source of a function `kernel(first, last, *buffers, *integers)`, or, for a GPU,
+    `kernel(*buffers, last, *integers)`."""
     return _Printer(lower_reductions(inline_indices(kernel))).text()
 
 
@@ -63,8 +69,7 @@ class _Printer:
 
     def text(self) -> str:
         k = self.kernel
-        arguments = [k.first, k.last, *k.arguments]
-        self.lines.append(f"def {k.name}({', '.join([a.name for a in arguments])}):")
+        self.lines.append(f"def {k.name}({', '.join([a.name for a in k.parameters])}):")
         for b in k.stack:
             self.lines.append(f"    {b.name} = {function_of(b)}()")
         for b, n in k.heap:
@@ -94,6 +99,11 @@ class _Printer:
             add(f"{pad}{s.var.name} = {self.expr(s.value)}")
         elif isinstance(s, Store):
             add(f"{pad}{self.memory(s.buffer)}[{self.expr(s.index)}] = {self.expr(s.value)}")
+        elif isinstance(s, LoadVector):
+            self.load_vector(s, pad)
+        elif isinstance(s, StoreVector):
+            place = f"{s.buffer.name}, {self.expr(s.index)}"
+            add(f"{pad}store{len(s.values)}({place}, {self.listed(*s.values)})")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
         elif isinstance(s, FoldRows):
@@ -141,7 +151,34 @@ class _Printer:
     def memory(self, buffer: Memory) -> str:
         return self.expr(buffer) if isinstance(buffer, Var) else buffer.name
 
+    def load_vector(self, s: LoadVector, pad: str) -> None:
+        vector = unlike(f"{s.buffer.name}_", names_of(self.kernel))
+        at = f"{s.buffer.name}, {self.expr(s.index)}"
+        self.lines.append(f"{pad}{vector} = load{len(s.results)}({at})")
+        for k, v in enumerate(s.results):
+            part = f"part({vector}, {k})"
+            part = f"b1({part})" if s.buffer.dtype.kind == "bool" else part
+            self.lines.append(f"{pad}{v.name} = {part}")
+
+    def spread(self, s: For, pad: str) -> None:
+        """The steps of a loop that this thread or its block does."""
+        add, i = self.lines.append, s.index.name
+        if s.spread == "threads":
+            add(f"{pad}{i} = thread_of_block()")
+            self.block(s.body, pad)
+            return
+        number, count = _DEALT[s.spread]
+        step = f" * {s.step}" if s.step != 1 else ""
+        start = "" if s.start == Const(0, s.index.dtype) else f"{self.expr(s.start)} + "
+        add(f"{pad}{i} = {start}{number}(){step}")
+        add(f"{pad}while {i} < {self.expr(s.stop)}:")
+        self.block(s.body, pad + "    ")
+        add(f"{pad}    {i} = {i} + {count}(){step}")
+
     def loop(self, s: For, pad: str) -> None:
+        if s.spread:
+            self.spread(s, pad)
+            return
         add, inner = self.lines.append, pad + "    "
         self.begin(s, pad)
         limits = [] if s.start == Const(0, s.index.dtype) and s.step == 1 else [self.expr(s.start)]

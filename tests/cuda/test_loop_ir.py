@@ -1,0 +1,146 @@
+"""Kernels for GPUs that are made from the loop IR: the text that is printed of them computes the
+same, and their PTX is as good as that of the writers of text that they replace."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from cuda import test_facts
+from cuda.assembler import ptxas, refused
+from cuda.forms import Case, grids_of, specs_of
+from cuda.support import same_bits
+from cuda.test_maps import PROGRAMS, f4, ints
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+from accnp.codegen.generated import Generated
+from accnp.codegen.grid import generate_grid
+from accnp.compiler.families import generated_for_grid
+from accnp.runtime.ptx import Ptx, ptx_of
+
+FLAT = ["flat", "two results", "long", "double", "mixed", "bools", "choice", "complex", "bytes",
+        "random"]  # fmt: skip
+MORE = {
+    "gelu": (test_facts.gelu, f4(4096)),
+    "half": (lambda x: x * 2 + 1, f4(1003).astype(np.float16)),
+    "complex double": (lambda x, y: x * y, f4(77) + 1j, f4(77) + 2j),
+    "words": (lambda x, y: x * y + 3, ints(1003, dtype=np.int64), ints(1003, dtype=np.int64)),
+    "every third": (lambda x: x[::3] * 2, f4(1003)),
+    "chosen": (lambda x, i: jnp.exp(x[i]), f4(50), ints(200) * 7 % 50),
+    "costly": (lambda x, y: jnp.arctan2(jnp.sin(x), jnp.log1p(y * y)) ** y, f4(999), f4(999)),
+}
+ALL = {name: PROGRAMS[name] for name in FLAT} | MORE
+TEXT = 29  # kernels of the tests of maps and facts that are Python text
+CCS = [(7, 0), (8, 0), (9, 0)]
+VECTOR = re.compile(r"(ld|st)\.global\S*\.v[24]\.")
+
+
+def made(name):
+    """The description of a kernel, the kernel of the loop IR, and that of the writer of text."""
+    f, *arrays = ALL[name]
+    with jnp.enable_x64(True):
+        ((spec,),) = specs_of(f, *arrays)
+    return spec, generated_for_grid(spec), generate_grid(spec)
+
+
+def ptx(text: Generated, cc=(9, 0), printed=False) -> Ptx:
+    program = None if printed else text.kernel
+    return ptx_of(text.source, text.signature, threads=text.threads, cc=cc, program=program)
+
+
+def instructions(text: str) -> Counter[str]:
+    """How often a text has each instruction."""
+    body = text[text.index(".entry") :]
+    return Counter(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][\w.]*)\s", body, re.MULTILINE))
+
+
+def resources(text: str) -> tuple[int, int]:
+    """Registers of a thread, and bytes that it spills."""
+    target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
+    done = subprocess.run(
+        [ptxas(), "-v", f"-arch={target[1]}", "-", "-o", "/dev/null"],
+        input=text, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    registers = re.search(r"Used (\d+) registers", done.stderr)
+    return int(registers[1]), sum(map(int, re.findall(r"(\d+) bytes spill", done.stderr)))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_maps_along_one_axis_are_loop_ir(name):
+    _, new, old = made(name)
+    assert new.kernel is not None
+    assert (new.threads, new.blocks, new.tasks) == (old.threads, old.blocks, old.tasks)
+    assert new.ints[0] in old.ints  # the number of elements
+
+
+def test_the_share_of_text_only_falls():
+    pairs = [p for f, *arrays in (PROGRAMS | test_facts.PROGRAMS).values()
+             for p in grids_of(f, *arrays)]  # fmt: skip
+    assert sum([text.kernel is None for _, text in pairs]) == TEXT
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_printed_source_is_the_same_kernel(name, one_form):
+    spec, new, _ = made(name)
+    case = Case(spec)
+    want = case.on_cpu(generate(spec))
+    for program in (new.kernel, None):
+        new.kernel = program
+        for blocks, shift in ((None, 0), (3, 0), (2, 8)):
+            case.machines = []
+            found = case.on_gpu(new, blocks, shift=shift, cc=(8, 0) if program is None else (9, 0))
+            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_ptx_is_as_good(name):
+    """The same accesses and the same instructions of functions; index arithmetic may differ."""
+    _, new, old = made(name)
+    found, before = (instructions(ptx(t).text) for t in (new, old))
+    for counts in (found, before):
+        vectors = {k: n for k, n in counts.items() if VECTOR.match(k)}
+        counts["vectors"] = sum(vectors.values())
+    assert found["vectors"] == before["vectors"]
+    of_memory = [k for k in {*found, *before} if k.startswith(("ld.global", "st.global"))]
+    assert {k: found[k] for k in of_memory} == {k: before[k] for k in of_memory}
+    floats = [k for k in {*found, *before} if ".f32" in k or ".f64" in k or ".approx" in k]
+    assert {k: found[k] for k in floats} == {k: before[k] for k in floats}
+    assert sum(found.values()) <= 1.1 * sum(before.values())
+
+
+@pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")
+@pytest.mark.parametrize("name", ["flat", "gelu", "double", "bytes", "costly", "complex"])
+def test_the_assembler_takes_it_and_needs_no_more_registers(name):
+    _, new, old = made(name)
+    for cc in CCS:
+        assert refused([ptx(new, cc).text]) == []
+    registers, spilled = resources(ptx(new).text)
+    assert spilled == 0
+    # Up to 32 registers, as many threads as there can be are on a multiprocessor.
+    assert registers <= max(32, resources(ptx(old).text)[0])
+
+
+CODE = """
+import sys
+import numpy as np
+from cuda.forms import specs_of
+from accnp.compiler.families import generated_for_grid
+from accnp.runtime.ptx import ptx_of
+import accnp as jnp
+x = np.linspace(0, 1, 999, dtype=np.float32)
+((spec,),) = specs_of(lambda x: jnp.tanh(x) * 2, x)
+text = generated_for_grid(spec)
+made = ptx_of(text.source, text.signature, program=text.kernel)
+print("ex2.approx" in made.text, "numba" in sys.modules)
+"""
+
+
+def test_functions_have_the_forms_of_gpus_and_numba_is_not_loaded(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": ":".join(sys.path), "ACCNP_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "True False\n"), done.stderr
