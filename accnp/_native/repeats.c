@@ -2,11 +2,12 @@
  * and calls with the engine's lock.
  *
  * The words of a record: the numbers of nodes, of leaves, of containers that must be empty, of names
- * that must stand for an object, of fixed addresses, of buffers to make, of results; depth of the
- * node that is asked for, and the table. Then each of these in turn: containers; dictionaries, names
- * and objects; addresses; free blocks and bytes of each buffer; for each node its form, how it is
- * held, how often it is an input, the number of its inputs, and these: the number of a node, or -1
- * less that of a leaf; for each result which buffer it has, and which node it is of.
+ * that must stand for an object, of fixed addresses, of buffers to make, of leaves with certain
+ * parameters, of results; depth of the node that is asked for, and the table. Then each of these in
+ * turn: containers; dictionaries, names and objects; addresses; free blocks and bytes of each buffer;
+ * for each node its form, how it is held, how often it is an input, the number of its inputs, and
+ * these: the number of a node, or -1 less that of a leaf; for each leaf with certain parameters its
+ * number, and these; for each result which buffer it has, and which node it is of.
  *
  * How a node is held: by the graph alone (0), by others as well (1), any way (2). One node may stand
  * for two of a record that are alike, and held; the second of its results is let go.
@@ -21,7 +22,7 @@
 enum { ANY = 2 };
 
 typedef struct {
-    int64_t nodes, leaves, empties, names, fixed, fresh, results, depth, table;
+    int64_t nodes, leaves, empties, names, fixed, fresh, told, results, depth, table;
 } Head;
 
 /* Whether pending nodes are as a record says; lists nodes, and addresses of leaves. */
@@ -63,6 +64,14 @@ alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node 
                 }
                 base[k] = (int64_t)((Buffer *)value)->ptr;
             }
+        }
+    }
+    for (int64_t i = 0; i < head->told; i++) {
+        Node *leaf = ends[next_word(r)];
+        PyObject *params = next_object(r);
+        if (leaf->params != params
+            && PyObject_RichCompareBool(leaf->params, params, Py_EQ) != 1) {
+            return false;
         }
     }
     return true;

@@ -65,7 +65,11 @@ __all__ = [
 ASYNC = 1 << 28
 BEHIND = 1 << 26
 MAX_PLANS = 4096
+# Plans of pending graphs that differ only in where updates write: from this number on one plan
+# serves all places, in which updates are separate steps.
+MAX_PLACES = 8
 _plans: dict[Any, Plan] = {}
+_places: dict[Any, int] = {}  # how many such plans there are, by the key without places
 # What computes nodes of a form in machine code, and its records (see `repeated.py`).
 _repeats: dict[Any, tuple[Record, ...]] = {}
 counters = {"plans": 0, "plan_hits": 0}
@@ -104,21 +108,21 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                     device = place_of(nodes, leaves) if devices.reach else None
                     outputs, places = wanted(found)
                     rest = (*_switches(), device)
-                    plan, lost, full_key = _known(found, places, rest)
+                    plan, lost, key, general = _known(found, places, rest)
                     if lost:
                         mine = Claim(outputs)
                         mine.take()
-                    program = build(sorted_order(order), leaves, outputs) if plan is None else None
+                    fixed = {id(x) for x in found.places} if general is not None else ()
+                    program = None
+                    if plan is None:
+                        program = build(sorted_order(order), leaves, outputs, fixed)
                     break
             theirs.wait()
         if plan is None:
             assert program is not None
             counters["plans"] += 1
-            plan = _plan(program, len(leaves), order, lost, device)
-            if len(_plans) >= MAX_PLANS:
-                _plans.clear()
-                _repeats.clear()
-            _plans[full_key] = plan
+            plan = _plan(program, len(leaves), order, lost, device, bool(fixed))
+            _keep(plan, key, general)
         else:
             counters["plan_hits"] += 1
             plan.hits += 1
@@ -130,26 +134,47 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
             mine.end()
 
 
+def _keep(plan: Plan, key: Any, general: Any) -> None:
+    """Remember a plan, for all places if it is the same for these."""
+    if len(_plans) >= MAX_PLANS:
+        forget_plans()
+    if general is not None:
+        _places[general] = _places.get(general, 0) + 1 if plan.known else MAX_PLACES
+    _plans[key if general is None or plan.known else general] = plan
+
+
 def forget_plans() -> None:
     """Forget how pending graphs were computed before: they are planned anew."""
     _plans.clear()
+    _places.clear()
     _repeats.clear()
 
 
 def _known(
     found: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
-) -> tuple[Plan | None, tuple[int, ...], Any]:
-    """The plan of a pending graph if it is known, leaves that it writes over, and its key."""
+) -> tuple[Plan | None, tuple[int, ...], Any, Any]:
+    """The plan of a pending graph if it is known, leaves that it writes over, and its keys."""
     lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
-    key = (*found.key, places, lost, *rest)
+    key, general = _keys(found, (places, lost, *rest))
     plan = _plans.get(key)
     if plan is not None and plan.spare and not watch.one_by_one:
         # Large results are written over operands that are not referenced elsewhere.
         more = lost_leaves(found, {*found.taken, *plan.spare})
         if more != lost:
-            lost, key = more, (*found.key, places, more, *rest)
+            lost = more
+            key, general = _keys(found, (places, lost, *rest))
             plan = _plans.get(key)
-    return plan, lost, key
+    return plan, lost, key, general
+
+
+def _keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The key of a pending graph, and the one without the places that it says where updates
+    write; None for the latter where the former has none of them."""
+    general = (*found.key, *rest)
+    if not found.places or _places.get(general, 0) >= MAX_PLACES:
+        return general, None
+    numbers = imported("accnp.passes.places").numbers
+    return (general, tuple([numbers(x) for x in found.places])), general
 
 
 def _switches() -> tuple[Any, ...]:
@@ -172,8 +197,9 @@ def _plan(
     order: Sequence[Node],
     lost: tuple[int, ...] = (),
     device: Device | None = None,
+    fixed: bool = False,
 ) -> Plan:
-    plan = plan_of_pending(program, lost, device)
+    plan = plan_of_pending(program, lost, device, fixed)
     # Constants inside inlined bodies are part of the plan itself.
     close(plan, [v.node for v in program.leaves[n_leaves:]])  # type: ignore[misc]
     if config.debug:
@@ -186,11 +212,14 @@ def _plan(
     return plan
 
 
-def plan_of_pending(program: Program, lost: tuple[int, ...], device: Device | None) -> Plan:
-    """It writes to `lost` leaves unless a library call may fail, which needs all of them again."""
-    plan = make_plan(program, config.fastmath, lost, device=device)
+def plan_of_pending(
+    program: Program, lost: tuple[int, ...], device: Device | None, fixed: bool = False
+) -> Plan:
+    """It writes to `lost` leaves unless a library call may fail, which needs all of them again;
+    `fixed` as of `make_plan`."""
+    plan = make_plan(program, config.fastmath, lost, device=device, fixed=fixed)
     if plan.overwritten and not all(isinstance(step, KernelStep) for step in plan.steps):
-        return make_plan(program, config.fastmath, device=device)
+        return make_plan(program, config.fastmath, device=device, fixed=fixed)
     return plan
 
 
@@ -274,14 +303,15 @@ def _launch_watched(
 
 
 def pending(node: Node) -> tuple[Any, ...]:
-    """For inspection: nodes, leaves, what is stored, leaves that only the graph has, the plan."""
+    """For inspection: nodes, leaves, what is stored, leaves that only the graph has, those that say
+    where updates write if the plan depends on that, and the plan if there is one."""
     with looking:
         found = collect([node])
         outputs, places = wanted(found)
-        lost = lost_leaves(found, found.taken) if found.taken else ()
         device = place_of([node], found.leaves) if devices.reach else None
-        plan = _plans.get((*found.key, places, lost, *_switches(), device))
-        return sorted_order(found.order), found.leaves, outputs, lost, plan
+        plan, lost, _, general = _known(found, places, (*_switches(), device))
+        fixed = [] if general is None else found.places
+        return sorted_order(found.order), found.leaves, outputs, lost, fixed, plan
 
 
 def ready(node: Node) -> Buffer:

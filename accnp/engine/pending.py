@@ -12,7 +12,9 @@ from sys import getrefcount
 from typing import Any
 
 from accnp.config import config
+from accnp.forks import imported
 from accnp.ir.node import Node
+from accnp.primitives.index import UPDATES
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.device import place as default_place
@@ -37,7 +39,7 @@ __all__ = [
 class Pending:
     """A pending graph: nodes, leaves, structure as a key, facts about each node."""
 
-    __slots__ = ("asked", "key", "leaves", "order", "taken", "uses")
+    __slots__ = ("asked", "key", "leaves", "order", "places", "taken", "uses")
 
     def __init__(self) -> None:
         self.order: list[Node] = []
@@ -46,6 +48,8 @@ class Pending:
         self.uses: list[int] = []  # how often each node is an input
         self.asked = 0  # how many of the nodes, the first ones, are asked for
         self.taken: set[int] = set()  # leaves that are operands of updates in place
+        # Leaves that say where updates write: what these say is no part of the key.
+        self.places: list[Node] = []
 
 
 def collect(roots: Sequence[Node]) -> Pending:
@@ -87,8 +91,11 @@ def collect(roots: Sequence[Node]) -> Pending:
             continue
         key.append((form, *ins))
         takes = form.takes
-        if takes is not None and ins[takes] < 0:
-            found.taken.add(-1 - ins[takes])
+        if takes is not None:
+            if ins[takes] < 0:
+                found.taken.add(-1 - ins[takes])
+            if node.op.name in UPDATES:
+                found.places += imported("accnp.passes.places").leaves_of_places(node)
     return found
 
 
@@ -170,7 +177,7 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
         uses = 0
         for node in found.order:
             here = sum([x is found.leaves[k] for x in node.inputs])
-            if here and node.op.kind not in ("map", "reduce", "opaque", "assemble"):
+            if here and node.op.kind not in ("map", "reduce", "opaque", "assemble", "view"):
                 break
             uses += here
         else:

@@ -157,6 +157,7 @@ class Planner:
         plan.out_avals = [v.aval for v in self.program.outputs]
         self.free_early()
         plan.work = sum(s.work for s in plan.steps)
+        plan.known = self.program.known or bool(self.homes)
         if checks:
             imported("accnp.ir.verify").verify_plan(plan)
         return plan

@@ -83,6 +83,7 @@ def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> R
         leaves=leaves,
         fixed=[b.ptr for b in plan.constants],
         sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
+        told=[(found.leaves.index(x), x.params) for x in found.places] if plan.known else (),
         results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],
         depth=order[0].depth,
         table=walk.table,

@@ -235,6 +235,7 @@ class Plan:
         "device",
         "fastmath",
         "hits",
+        "known",
         "loaded",
         "n_leaves",
         "n_slots",
@@ -263,6 +264,7 @@ class Plan:
         self.device: Device | None = None  # a GPU; None is the CPU
         self.waits = False  # whether the host waits for steps of a GPU, or does some itself
         self.hits = 0  # how often it was found for pending nodes
+        self.known = False  # whether it depends on numbers of leaves, which say where updates write
         self.loaded = False  # whether its kernels were asked for
         # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None

@@ -32,14 +32,15 @@ class Home(NamedTuple):
 
 
 def place_updates(
-    program: Program, clusters: Sequence[Cluster], apart: Collection[Cluster] = ()
+    program: Program, clusters: list[Cluster], apart: Collection[Cluster] = ()
 ) -> dict[int, Home]:
     """Give values a home in the arrays that they are written to; returns the homes by the id of the
-    update. Clusters that are `apart` are left alone."""
+    update. Clusters that are `apart` are left alone; others may change places."""
     updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
     updates = [u for u in updates if u.op.name in ("dynamic_update_slice", "update_slice")]
     if not updates:
         return {}
+    clusters[:] = _delayed(clusters, updates)
     uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
     uses.update([id(v) for v in (*program.outputs, *program.effects)])
     order = {c: k for k, c in enumerate(clusters)}
@@ -58,6 +59,35 @@ def place_updates(
         if _is_known(array, c, order) and not _is_read(array, u, c, order, clusters):
             v.home = found[id(u)] = Home(u, array, *at)
     return found
+
+
+def _delayed(clusters: list[Cluster], updates: Sequence[Value]) -> list[Cluster]:
+    """Clusters in an order in which kernels that compute what one update writes come after the
+    step that makes its array, as in a chain of updates."""
+    for u in updates:
+        c, at = _cluster_of(strip_views(u.inputs[1], through=True)[0]), u.cluster.current()
+        array = strip_views(u.inputs[0], through=True)[0]
+        made = None if array.is_leaf else _cluster_of(array.parent or array)
+        if made is None or c is None:
+            continue
+        if c.form != "map" or len(c.roots) != 1 or c.readers != {at}:
+            continue
+        order = {x: k for k, x in enumerate(clusters)}
+        if made not in order or c not in order or order[made] < order[c]:
+            continue
+        between = clusters[order[c] + 1 : order[at]]
+        if not any(_overwrites(x, c.loads) for x in between):
+            clusters = [x for x in clusters if x is not c]
+            clusters.insert(clusters.index(at), c)
+    return clusters
+
+
+def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
+    """Whether a step may write to an array of these."""
+    v = c.roots[0] if c.form == "host" and c.roots else None
+    if v is None or v.op.takes is None:
+        return False
+    return strip_views(v.inputs[v.op.takes], through=True)[0].id in loads
 
 
 def _is_map_of(c: Cluster, v: Value) -> bool:

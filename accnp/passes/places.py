@@ -1,7 +1,7 @@
 """Updates of places that are known when a plan is made.
 
 In: an update (`dynamic_update_slice`, a scatter) as a recorded node or as a value of a program.
-Out: the `Region` that it writes, or the literals that say where that is. Places are computed as
+Out: the `Region` that it writes, or the leaves that say where that is. Places are computed as
 affine functions of the indices of the starts, so that strided slices of any length cost the same.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.updates import Region
 
-__all__ = ["places_of", "region_of"]
+__all__ = ["leaves_of_places", "numbers", "region_of"]
 
 MOST = 32  # operations from literals to places
 
@@ -28,7 +28,7 @@ class _Reader:
     """Follows operations on starts to the literals below them."""
 
     def __init__(self) -> None:
-        self.literals: list[int] = []
+        self.leaves: list[Any] = []
         self.count = 0
 
     def number(self, x: Any) -> _Affine | None:
@@ -41,7 +41,7 @@ class _Reader:
             d = x.params["dimension"]
             return _Affine(0, tuple([int(k == d) for k in range(x.aval.ndim)]))
         if name == "literal" and "value" in x.params:
-            self.literals.append(x.params["value"])
+            self.leaves.append(x)
             return _Affine(int(x.params["value"]), zeros)
         if getattr(x, "value", None) is not None or not x.inputs:
             return None  # a computed node, whose operands are gone
@@ -52,7 +52,7 @@ class _Reader:
         """The coordinates that lie along the last axis of starts, as functions of the others."""
         known = starts.params.get("places") if starts.op.name == "const" else None
         if known is not None:
-            self.literals += known
+            self.leaves.append(starts)
             return [_Affine(n, (0,) * (starts.aval.ndim - 1)) for n in known]
         last = starts.aval.ndim - 1
         parts = [starts]
@@ -115,10 +115,35 @@ def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
     return None if None in found else [f for f in found if f is not None]
 
 
-def places_of(v: Any) -> tuple[int, ...] | None:
-    """The literals that say where an update writes; None if other values say that."""
+def leaves_of_places(node: Any) -> list[Any]:
+    """The leaves that say where a pending update writes, which may tell how to compute it; none if
+    other values say where, or it is no step that other kernels could do."""
+    x, *others = node.inputs
+    slices = node.op.name == "dynamic_update_slice"
+    update = others[0] if slices else others[1]
+    if not (_is_computed(update) or _is_pending(x)):
+        return []
+    if slices:  # the usual case first
+        leaves = others[1:]
+        return leaves if all([y.op.name == "literal" for y in leaves]) else []
     reader = _Reader()
-    return None if _coordinates(v, reader) is None else tuple(reader.literals)
+    return [] if _coordinates(node, reader) is None else reader.leaves
+
+
+def _is_pending(x: Any) -> bool:
+    return x.value is None and x.op.kind != "leaf"
+
+
+def _is_computed(x: Any) -> bool:
+    """Whether pending operations compute the elements of a node, rather than show others."""
+    while _is_pending(x) and x.op.kind == "view":
+        (x,) = x.inputs
+    return _is_pending(x) and x.aval.ndim > 0
+
+
+def numbers(leaf: Any) -> Any:
+    """What such a leaf says."""
+    return leaf.params["value" if leaf.op.name == "literal" else "places"]
 
 
 def region_of(v: Any) -> Region | None:

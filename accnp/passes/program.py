@@ -108,7 +108,7 @@ def build(
     if turn(values, wanted):
         values = _live(builder.made, wanted)
     known = False
-    if fixed != () and any(v.op.takes is not None for v in values):
+    if (fixed is None or fixed) and any(v.op.takes is not None for v in values):
         rewrite = imported("accnp.passes.updates").rewrite_updates
         values, known = rewrite(values, wanted, Value)
     if any(v.op.name == "dynamic_slice" for v in values):
@@ -415,8 +415,9 @@ def _live(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
     return [v for v in made if id(v) in seen]
 
 
-def from_graph(graph: Graph) -> tuple[Program, list[Node]]:
-    """Make a program of a traced graph; returns it and its leaves (the inputs first)."""
+def from_graph(graph: Graph, fixed: Collection[int] | None = None) -> tuple[Program, list[Node]]:
+    """Make a program of a traced graph; returns it and its leaves (the inputs first). `fixed` as of
+    `build`."""
     order = graph.nodes
     leaves = list(graph.inputs)
     seen = {id(x) for x in leaves} | {id(x) for x in order}
@@ -429,5 +430,5 @@ def from_graph(graph: Graph) -> tuple[Program, list[Node]]:
         if id(x) not in seen:
             seen.add(id(x))
             leaves.append(x)
-    program = build(order, leaves, graph.outputs, None)
+    program = build(order, leaves, graph.outputs, fixed)
     return program, [v.node for v in program.leaves]  # type: ignore[misc]

@@ -23,12 +23,12 @@ from accnp.passes.costs import AGAIN, work
 from accnp.passes.places import region_of
 from accnp.passes.regions import count_cells, cuts_of, placed
 from accnp.passes.spaces import NATIVE, in_kernel, is_one_value, strip_views
+from accnp.primitives.index import UPDATES
 from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
-__all__ = ["UPDATES", "rewrite_updates"]
+__all__ = ["rewrite_updates"]
 
 _COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_min": "min", "scatter_max": "max"}
-UPDATES = frozenset(["dynamic_update_slice", "scatter", *_COMBINE])
 
 
 def rewrite_updates(

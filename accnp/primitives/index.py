@@ -162,6 +162,10 @@ _MODES = {
     None: GatherScatterMode.FILL_OR_DROP,
 }
 DROP = GatherScatterMode.FILL_OR_DROP
+# Ops that write values to places of an array, whose other elements stay.
+UPDATES = frozenset(
+    ["dynamic_update_slice", "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
+)
 SCATTERS = "accnp.primitives.scatter_kernels"  # loaded with the first program that has one
 
 

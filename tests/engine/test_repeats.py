@@ -311,3 +311,14 @@ def test_single_operations_are_computed_again_with_and_without_the_extension():
         np.testing.assert_array_equal(np.asarray(x * x), np.arange(7.0) ** 2)
         np.testing.assert_array_equal(np.asarray(x * shared), np.arange(7.0) ** 2)
         np.testing.assert_array_equal(np.asarray(y - x), np.full(7, 7.0))
+
+
+def test_graphs_that_differ_in_the_places_of_updates():
+    """Where a plan depends on them, a record serves the same places only."""
+    x = jnp.arange(10.0)
+    for _ in range(6):
+        for k in (1, 2, 3):
+            y = jnp.zeros(12).at[k : k + 5].set(x[:5] * 2).block_until_ready()
+            want = np.zeros(12)
+            want[k : k + 5] = 2 * np.arange(5)
+            np.testing.assert_array_equal(np.asarray(y), want)

@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
+import accnp
 import accnp as jnp
 from accnp import engine
 from accnp.array import wrap
@@ -292,3 +293,129 @@ def test_a_part_of_the_operand_is_copied_in_place_of_the_whole(name):
     kernel = text[text.index("def kernel(") :]
     inside = kernel[kernel.index("for i in range(") :]
     assert ("move(" in inside) == (name == "more than half")
+
+
+EXPRESSIONS = {
+    "set": lambda m, x, y, write: write(x, m.s_[1:-1], y[2:] * 2 + y[:-2], "set"),
+    "of itself": lambda m, x, y, write: write(x, m.s_[1:-1], x[1:-1] * 2 + y[1:-1], "set"),
+    "add": lambda m, x, y, write: write(x, m.s_[1:-1], y[2:] - y[:-2], "add"),
+    "backwards": lambda m, x, y, write: write(x, m.s_[::-1], y * 2, "set"),
+    "every other": lambda m, x, y, write: write(x, m.s_[::2], y[1::2] + x[::2], "multiply"),
+    "element": lambda m, x, y, write: write(x, 3, y[5] * 2 + 1, "set"),
+    "two parts": lambda m, x, y, write: write(
+        write(x, m.s_[:9], y[:9] * 2, "set"), m.s_[9:], y[9:] + 1, "set"
+    ),
+}
+
+
+def written(a, key, value, how):
+    """What NumPy gives, or accnp."""
+    if not isinstance(a, np.ndarray):
+        return getattr(a.at[key], how)(value)
+    a = a.copy()
+    a[key] = {"set": value, "add": a[key] + value, "multiply": a[key] * value}[how]
+    return a
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_kernels_store_into_dead_operands(name, allocated):
+    """Without `jit`, what a kernel computes goes where it is written: no temporary, no copy."""
+    f, n = EXPRESSIONS[name], 1000
+    x, y = fresh(n), fresh(n) + 1
+    want = f(np, np.asarray(x), np.asarray(y), written)
+    y.block_until_ready()
+    kept = x + 0  # for plans, kernels and literals
+    np.testing.assert_array_equal(f(np, kept, y, written), want)
+    del allocated[:]
+    at, launches = place(x), accnp.counters()["launches"]
+    x = f(np, x, y, written)
+    x.block_until_ready()
+    if name != "element":
+        assert accnp.counters()["launches"] - launches == 1 + (name == "two parts")
+    assert place(x) == at
+    assert not [size for size in allocated if size >= 4 * n // 2]
+    np.testing.assert_array_equal(np.asarray(x), want)
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whoever_sees_the_operand_of_an_expression_keeps_it(name, holder):
+    f = EXPRESSIONS[name]
+    x, y = fresh(), fresh() + 1
+    want = f(np, np.asarray(x), np.asarray(y), written)
+    held = HOLDERS[holder](x)
+    x = f(np, x, y, written)
+    np.testing.assert_array_equal(np.asarray(x), want)
+    ones = jnp.ones(10)
+    show = (lambda g: g(ones)) if callable(held) else (lambda v: v)
+    got, want = (
+        show(v["a"][0] if isinstance(v, dict) else v) for v in (held, HOLDERS[holder](fresh()))
+    )
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def test_other_overlaps_get_a_temporary_of_the_part(allocated):
+    x = fresh(1000)
+    want = np.arange(1000, dtype="f4")
+    want[1:-1] = want[:-2] + want[2:]
+    x.at[1:-1].set(x[:-2] + x[2:]).block_until_ready()
+    del allocated[:]
+    at = place(x)
+    x = x.at[1:-1].set(x[:-2] + x[2:])
+    assert place(x) == at
+    (size,) = [size for size in allocated if size >= 2000]
+    assert 4 * 998 <= size < 4100
+    np.testing.assert_array_equal(np.asarray(x), want)
+
+
+def test_places_are_planned_apart_as_long_as_they_are_few():
+    """A loop over many of them does not make a plan for each."""
+    x, y = fresh(200), jnp.ones(10)
+    want = np.arange(200, dtype="f4")
+    plans = engine.counters["plans"]
+    for k in range(150):
+        x = x.at[k : k + 10].set(jnp.sin(y) + x[:1])
+        want[k : k + 10] = np.asarray(jnp.sin(y)) + want[0]
+    np.testing.assert_allclose(np.asarray(x), want, rtol=1e-6)
+    assert engine.counters["plans"] - plans <= engine.MAX_PLACES + 4
+
+
+def test_places_that_make_no_difference_share_a_plan():
+    x = fresh(200)
+    x.at[0].set(1.0).block_until_ready()
+    plans = engine.counters["plans"]
+    for k in range(20):
+        x = x.at[k].set(1.0)
+        x.block_until_ready()
+    assert engine.counters["plans"] - plans <= 1
+    np.testing.assert_array_equal(np.asarray(x), [1.0] * 20 + list(range(20, 200)))
+
+
+def test_an_expression_that_is_interrupted_leaves_no_half_array(monkeypatch):
+    x, y = fresh(), fresh()
+    x = x.at[1:-1].add(y[2:] * 2)
+    run = execute.run
+
+    def interrupted(*args):
+        run(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        x.block_until_ready()
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        x.block_until_ready()
+    np.testing.assert_array_equal(np.asarray(y), np.arange(10))
+
+
+def test_an_expression_beside_an_operation_that_fails_leaves_its_operands():
+    x, y = fresh(4), fresh(4)
+    broken = wrap(record(BROKEN, (y._node,)))
+    z = x.at[1:3].set(broken[:2] * 2)
+    view = np.asarray(x)
+    del x
+    for _ in range(2):
+        with pytest.raises(ArithmeticError):
+            z.block_until_ready()
+    np.testing.assert_array_equal(view, [0, 1, 2, 3])

@@ -149,11 +149,11 @@ def _of_array(x: Array) -> Inspection:
         return Inspection(
             what, f"a scalar of value {node.params.get('value')!r}; nothing is pending"
         )
-    order, leaves, outputs, lost, existing = engine.pending(node)
+    order, leaves, outputs, lost, fixed, existing = engine.pending(node)
     graph: Graph = graph_of(outputs, order, leaves)
-    program, _ = from_graph(graph)
+    program, _ = from_graph(graph, {id(x) for x in fixed})
     device = engine.place_of([node], leaves) if devices.reach else None
-    plan = engine.plan_of_pending(program, lost, device)
+    plan = engine.plan_of_pending(program, lost, device, bool(fixed))
     kept = len(outputs) - 1
     status = f"pending{place}"
     if kept:
