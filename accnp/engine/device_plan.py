@@ -179,7 +179,9 @@ class DevicePlanner(Planner):
         knows = driver_of(self.device).knows
         return callable(v.op.cuda) or all(knows(a.dtype) for a in avals)
 
-    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[Any]:
+    def own_kernel(
+        self, v: Value, call: HostStep, make: Any = None, computed: Any = None
+    ) -> list[Any]:
         if v.op.name == "conv_general_dilated" and driver_of(self.device).blas()[0]:
             products = convolution_steps(self, v, call)
             if products:

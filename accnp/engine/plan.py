@@ -42,6 +42,7 @@ from accnp.ir.kernel import (
 )  # fmt: skip
 from accnp.ir.node import Node
 from accnp.passes.clusters import chains
+from accnp.passes.costs import HEAVY
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower, lower_rows
 from accnp.passes.program import Program, Value, from_graph
@@ -52,6 +53,7 @@ from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
+    from accnp.codegen.computed import Computed
     from accnp.engine.bailout import Bailout
     from accnp.passes.in_place import Home
 
@@ -124,6 +126,10 @@ def _buffer_of(node: Node) -> Any:
     return node.value
 
 
+def _is_scatter(v: Value) -> bool:
+    return v.op.name.startswith("scatter")
+
+
 def _is_update(v: Value) -> bool:
     return v.op.name in ("dynamic_update_slice", "update_slice")
 
@@ -145,6 +151,8 @@ class Planner:
         self.owned = set(owned)
         self.rooms: dict[int, tuple[int, Room]] = {}
         self.homes: dict[int, Home] = {}  # of values that are written to slices, by the update
+        # Kernels that scatters do themselves: they compute the updates, by the scatter.
+        self.inner: dict[int, Cluster] = {}
         self.slots: dict[int, int] = {id(v): i for i, v in enumerate(program.leaves)}
 
     def run(self) -> Plan:
@@ -169,13 +177,57 @@ class Planner:
             apart = {*chained, *before}
             in_place = imported("accnp.passes.in_place")  # with the first update
             self.homes = in_place.place_updates(self.program, clusters, apart)
+        if any(c.form == "host" and _is_scatter(c.roots[0]) for c in clusters):
+            self.find_inner(clusters, {*chained, *before})
+        inner = {*self.inner.values()}
         for c in clusters:
+            if c in inner:
+                continue
             if c.form == "host" and id(c.roots[0]) in self.homes:
                 c.form = "own"  # the kernel of what is written has done it
             elif c.form == "host":
                 self.host(c.roots[0])
             elif c not in chained and (c not in before or not self.chain(before[c], c)):
                 self.kernel(c)
+
+    def find_inner(self, clusters: list[Cluster], apart: Collection[Cluster]) -> None:
+        """Find kernels that compute nothing but the updates of one scatter."""
+        if self.plan.device is not None:
+            return
+        outputs = {id(v) for v in self.program.outputs}
+        for c in clusters:
+            v = c.roots[0] if c.form == "host" else None
+            if v is None or not _is_scatter(v):
+                continue
+            u, chain = strip_views(v.inputs[2])
+            made = u.cluster if u.role == "full" else None
+            made = made.current() if made is not None else None
+            if made is None or made in apart or made.readers != {c} or made.roots != [u]:
+                continue
+            light = all(x.op.kind == "map" and x.op.cost <= HEAVY for x in made.members)
+            whole = all(w.aval.size == u.aval.size and w.op.name == "reshape" for w in chain)
+            others = (*v.inputs[:2], *v.inputs[3:])
+            once = all(strip_views(x)[0] is not u for x in others) and id(u) not in outputs
+            if light and whole and once and made.form == "map" and not made.cuts:
+                self.inner[id(v)] = made
+
+    def with_updates(self, v: Value, made: Cluster) -> list[Any]:
+        """The launches of a scatter that computes its updates, as another kernel would do; none
+        where this one is launched before."""
+        ((spec,),) = lower(made)
+        computed = imported("accnp.codegen.computed").Computed.of(spec)
+        array = self.slot(strip_views(v.inputs[0], through=True)[0])
+        # What it updates it must not read at other places.
+        own: list[Any] = []
+        if computed is not None and all(self.slot(a.value) != array for a in computed.loads):
+            own = self.own_kernel(v, self.called(v), computed=computed)
+        if own:
+            v.cluster.members += made.members
+            own[0].label += f" and {made.size} more"
+        else:
+            self.slots.pop(id(made.roots[0]), None)
+            self.kernel(made)
+        return own
 
     def new_slot(self) -> int:
         self.plan.n_slots += 1
@@ -342,15 +394,23 @@ class Planner:
         if v.op.kind == "loop":
             self.control(v)
             return
+        made = self.inner.pop(id(v), None)
+        own = self.with_updates(v, made) if made is not None else []
+        if not own:
+            step = self.called(v)
+            own = self.own_kernel(v, step)
+        if own:
+            v.cluster.form = "own"
+        self.plan.steps += own or [step]
+
+    def called(self, v: Value) -> HostStep:
+        """The call of a function, and what becomes of its results."""
         step = self.library(v)
         if isinstance(v.aval, tuple):
             step.results += self.parts(v)
         else:
             step.results.append((self.slot(v), -1))
-        own = self.own_kernel(v, step)
-        if own:
-            v.cluster.form = "own"
-        self.plan.steps += own or [step]
+        return step
 
     def library(self, v: Value) -> HostStep:
         """The call of a function on (strided views of) the operands of a value."""
@@ -370,8 +430,11 @@ class Planner:
             )
         return step
 
-    def own_kernel(self, v: Value, call: HostStep, make: Any = None) -> list[Any]:
-        """The launches of an op's own kernel in place of a library call; none if there is none."""
+    def own_kernel(
+        self, v: Value, call: HostStep, make: Any = None, computed: Computed | None = None
+    ) -> list[Any]:
+        """The launches of an op's own kernel in place of a library call; none if there is none.
+        The last operand may be computed in it."""
         make = make or v.op.kernel
         if make is None:
             return []
@@ -381,6 +444,8 @@ class Planner:
             size = dtype.itemsize
             steps = contiguous(shape) if strides is None else tuple(s // size for s in strides)
             operands.append(Operand(shape, dtype, steps, self.plan.device is not None))
+        if computed is not None:
+            operands[-1].computed = computed
         known = CODES if v.op.halves == "own" else CODES - HALVES
         if any(dtype_code(x.dtype) not in known for x in (*operands, *avals)):
             return []
@@ -391,12 +456,21 @@ class Planner:
         # An operand whose one value the kernel writes by itself.
         blank = taken if taken is not None and operands[taken].one else None
         pointed = [i for i in range(len(operands)) if i != taken]
-        codes = [dtype_code(x.dtype) for x in (*[operands[i] for i in pointed], *avals)]
+        loads = computed.loads if computed is not None else []
+        if loads:
+            pointed.pop()
+        dtypes = [*[operands[i].dtype for i in pointed], *[a.dtype for a in loads[:1]]]
+        codes = [dtype_code(dtype) for dtype in (*dtypes, *[a.dtype for a in avals])]
         codes += [code for code, _ in own.memory]
+        codes += [dtype_code(a.dtype) for a in loads[1:]]
         codes += [dtype_code(operands[blank].dtype)] if blank is not None else []
         step = self.own_step(own, codes, v)
         step.moved = call.nbytes
         step.pointers = [(call.operands[i][0], call.operands[i][4]) for i in pointed]
+        places = [(self.slot(a.value), a.offset * a.dtype.itemsize) for a in loads]
+        step.pointers += places[:1]
+        if computed is not None:
+            step.moved += spec_bytes([computed.spec]) - 2 * v.inputs[-1].aval.nbytes
         found = {i: slot for slot, i in call.results}
         for i, a in enumerate(avals):
             slot = found.get(i if isinstance(v.aval, tuple) else -1)
@@ -414,6 +488,7 @@ class Planner:
             slot = self.new_slot()
             step.allocs.append((slot, count * code_dtype(code).itemsize))
             step.pointers.append((slot, 0))
+        step.pointers += places[1:]
         if blank is not None:
             step.pointers.append((call.operands[blank][0], call.operands[blank][4]))
         steps = [step]

@@ -157,7 +157,7 @@ class KernelSpec:
 class Operand:
     """How an operand of an op's own kernel lies in memory; its pointer is its first element."""
 
-    __slots__ = ("dtype", "fine", "shape", "strides")
+    __slots__ = ("computed", "dtype", "fine", "shape", "strides")
 
     def __init__(
         self,
@@ -165,11 +165,14 @@ class Operand:
         dtype: np.dtype,
         strides: tuple[int, ...],
         fine: bool = False,
+        computed: Any = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.strides = strides  # in elements
         self.fine = fine  # whether tasks are threads of a GPU: many small ones, rather than few
+        # How the kernel computes its elements (`codegen.computed.Computed`); None: it loads them.
+        self.computed = computed
 
     @property
     def one(self) -> bool:

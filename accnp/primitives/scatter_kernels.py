@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
+from accnp.ir.kernel import BLOCK as BLOCK_OF_STACK
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
 from accnp.primitives.index_kernels import (
     Load,
@@ -35,6 +36,7 @@ COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order
 MANY = 1 << 16  # updates from which on threads share them
 FEW = 8  # at least as many updates for each place: there are copies of the places
 COPIES = 8
+CHAIN = BLOCK_OF_STACK  # updates that are computed at once
 SIFTED = 2048  # updates whose places are sifted at once: these lists stay in the first-level cache
 PARTS = 8  # of the places at most, each of which looks at all updates
 PAD = 16  # a vector of places
@@ -147,6 +149,46 @@ _COMBINE_BOOL = {
 }  # fmt: skip
 
 
+def _text(pointers: int, x: Operand, updates: Operand, begin: bool = True) -> Text:
+    """A text with so many pointers, those that the updates are computed from, and that of the one
+    value which the result starts with."""
+    computed = updates.computed
+    text = Text(pointers + (computed.more if computed else 0) + x.one)
+    if computed and begin:
+        computed.begin(text, "a1", pointers)
+    return text
+
+
+def _update(text: Text, updates: Operand, place: str) -> str:
+    """The text of an update, which may take statements before."""
+    return updates.computed.element(text, place) if updates.computed else f"a1[{place}]"
+
+
+def _is_chain(updates: Operand, axes: Sequence[Axis]) -> bool:
+    """Whether updates are computed, and single elements, one after the other."""
+    single = len(axes) == 1 and axes[0].kind == "row" and axes[0].steps[2] == 1
+    return updates.computed is not None and single
+
+
+def _can_compute(updates: Operand, axes: Sequence[Axis]) -> bool:
+    """Whether computing updates where they are used is as fast as loading them."""
+    if updates.computed is None or updates.computed.light or not axes or _is_chain(updates, axes):
+        return True
+    last = axes[-1]  # in vectors, where the innermost loop has them
+    return last.kind in ("whole", "part") and last.steps[1] == last.steps[2] == 1
+
+
+def _open_chain(text: Text, nest: Nest, updates: Operand, first: str, stop: str) -> str:
+    """Open the loop over a chain of updates, which are computed in blocks before, by vectors;
+    returns the update at the present place."""
+    text.add(f"for s in range({first}, {stop}, {CHAIN}):")
+    text.depth += 1
+    text.add(f"m = fmin({stop} - s, {CHAIN})")
+    updates.computed.block(text, "s", "m")
+    nest.open("for j0 in range(s, s + m):")
+    return f"{updates.computed.buffer}[j0 - s]"
+
+
 def _combined(x: Operand, combine: str, old: str, new: str) -> str:
     """The text of an element and an update of it, put together."""
     value = (_COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE)[combine].format(old, new)
@@ -161,15 +203,16 @@ def scatter_kernel(
     combine: str,
     drop: bool,
     unique: bool,
-) -> OwnKernel:
-    """The kernel of a scatter: (operand, starts, updates) -> operand, in place.
+) -> OwnKernel | None:
+    """The kernel of a scatter: (operand, starts, updates) -> operand, in place; None for updates
+    that are better computed before.
 
     Rows come one after the other, in the order of the updates: the last one wins, and sums do not
     depend on threads. What is shared out is what lies apart: examples, and parts of windows along
     an axis that they cover; or, where there are many more rows than places, runs of the rows.
     """
     x, starts, updates = operands
-    text, size, strides = Text(3 + x.one), prod(x.shape), contiguous(x.shape)
+    text, size, strides = _text(3, x, updates), prod(x.shape), contiguous(x.shape)
     if 0 in x.shape:
         text.add("pass")
         return text.own(0)
@@ -180,13 +223,17 @@ def scatter_kernel(
     axes = axes_of(
         updates.shape, updates.strides, starts, dims, x.shape, strides, free and not x.one
     )
+    if not _can_compute(updates, axes):
+        return None
     # Sums of half precision, rounded each time, stay in order on a CPU.
     joined = combine != "set" and (x.fine or not is_half(x.dtype))
     if joined and _many(axes, size, x.fine):
-        return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
+        return _Copies(x, starts, updates, axes, dims, sizes, combine, drop).kernel()
     parts = 0 if x.fine else _parts(axes, size, x.one)
+    if parts and updates.computed is not None and not updates.computed.light:
+        return None  # each part would compute all of them, or one by one, without vectors
     if parts:
-        return _sifted(x, starts, axes, dims, sizes, combine, drop, parts)
+        return _sifted(x, starts, updates, axes, dims, sizes, combine, drop, parts)
     if x.one and free:
         axes = axes_of(updates.shape, updates.strides, starts, dims, x.shape, strides, True)
     if x.fine and _narrow(axes):
@@ -219,13 +266,16 @@ def scatter_kernel(
             _fill(text, "a2", first, total(["p", *text.times("stop", step)]))
     elif mine and ordered:
         _fill(text, "a2", "0", text.integer(size))
+    update = ""
     for k in range(len(axes) + 1):
         if k == last + 1:
             nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
             if nest.inside:
                 text.add("if inside:")
                 text.depth += 1
-        if k < len(axes):
+        if k == 0 and _is_chain(updates, axes):
+            update = _open_chain(text, nest, updates, "0", text.integer(axes[0].size))
+        elif k < len(axes):
             head = ""
             if wide and k == len(axes) - 1:
                 head = f"for j{k} in range(t * {share}, stop):"
@@ -236,7 +286,8 @@ def scatter_kernel(
             row = text.integer(axes[0].steps[1])
             _fill(text, "a2", f"j0 * {row}", f"(j0 + 1) * {row}")
     place = f"a2[{total([*nest.base, *nest.walk(1)])}]"
-    text.add(f"{place} = {_combined(x, combine, place, f'a1[{total(nest.walk(2))}]')}")
+    update = update or _update(text, updates, total(nest.walk(2)))
+    text.add(f"{place} = {_combined(x, combine, place, update)}")
     work = (2 if ordered else 1) * prod([a.size for a in axes]) + (size if mine else 0)
     extent = 1 if ordered or not axes else axes[0].size
     if wide:
@@ -253,12 +304,12 @@ def _single(
     steps = iter([updates.strides[d] for d in dims.update_window_dims])
     gone = {*dims.inserted_window_dims, *dims.operand_batching_dims}
     other = tuple([0 if d in gone else next(steps) for d in range(len(sizes))])
-    text = Text(4)
+    text = _text(3, x, updates)
     nest = Windows(text, [])
     loads = loads_of(nest, starts, "a0", dims, x.shape, sizes, contiguous(x.shape))
 
     def store(window: str, place: str) -> str:
-        new = _combined(x, combine, f"a2[{window}]", f"a1[{place}]")
+        new = _combined(x, combine, f"a2[{window}]", _update(text, updates, place))
         return f"a2[{window}] = {new}"
 
     return _blocks(text, x, sizes, other, dims[2], loads, drop, "a2", store)
@@ -339,12 +390,12 @@ def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
 
 
 def _sifted(
-    x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+    x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis], dims: Any,
     sizes: tuple[int, ...], combine: str, drop: bool, parts: int,
 ) -> OwnKernel:  # fmt: skip
     """Each task has a part of the places, and looks for updates of it among all, in their order:
     their places are compressed to a list by vectors, and no result depends on the parts."""
-    text, size = Text(3 + x.one), prod(x.shape)
+    text, size = _text(3, x, updates), prod(x.shape)
     strides = contiguous(x.shape)
     mapped, step = dims[2], axes[0].steps[0]
     width = axes[1].size if len(axes) > 1 else 1
@@ -384,7 +435,7 @@ def _sifted(
                 if len(axes) > 1:
                     nest.open()
                 place = f"a2[{total(['p', *nest.walk(1)])}]"
-                update = f"a1[{total(nest.walk(2))}]"
+                update = _update(text, updates, total(nest.walk(2)))
                 text.add(f"{place} = {_combined(x, combine, place, update)}")
             text.depth = depth
     text.add(*[f"release({name})" for name in lists])
@@ -397,25 +448,29 @@ class _Copies:
     """
 
     def __init__(
-        self, x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+        self, x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis], dims: Any,
         sizes: tuple[int, ...], combine: str, drop: bool,
     ) -> None:  # fmt: skip
-        self.x, self.starts, self.axes = x, starts, axes
+        self.x, self.starts, self.updates, self.axes = x, starts, updates, axes
         self.dims, self.sizes, self.drop = dims, sizes, drop
         self.combine = combine
 
     def combined(self, old: str, new: str) -> str:
         return _combined(self.x, self.combine, old, new)
 
-    def walk(self, text: Text, bounds: str) -> Windows:
-        """Open the loop over updates; what comes next is inside of it, at the base of a row."""
-        nest = Windows(text, self.axes, self.drop)
-        nest.open(f"for j0 in range({bounds}):")
+    def walk(self, text: Text, first: str, stop: str) -> tuple[Windows, str]:
+        """Open the loop over updates; what comes next is inside of it, at the base of a row. Gives
+        an update if it is there already."""
+        nest, update = Windows(text, self.axes, self.drop), ""
+        if _is_chain(self.updates, self.axes):
+            update = _open_chain(text, nest, self.updates, first, stop)
+        else:
+            nest.open(f"for j0 in range({first}, {stop}):")
         strides = contiguous(self.x.shape)
         nest.coordinates(
             loads_of(nest, self.starts, "a0", self.dims, self.x.shape, self.sizes, strides)
         )
-        return nest
+        return nest, update
 
     def kernel(self) -> OwnKernel:
         """The kernel of the runs, then that which joins the copies."""
@@ -424,24 +479,25 @@ class _Copies:
         copies = min(COPIES, 2 * updates // MANY)
         if self.x.fine:
             copies = max(1, min(RUNS, updates // RUN, ROOM // size, count))
-        text = Text(4 + self.x.one)
+        text = _text(4, self.x, self.updates)
         n, run, end = text.integer(size), text.integer(-(-count // copies)), text.integer(count)
         with text.block("for c in range(lo, hi):"):
             text.add(f"unit = {text.constant(_unit(self.x.dtype, self.combine))}")
             with text.block(f"for q in range({n}):"):
                 text.add(f"a3[c * {n} + q] = unit")
             text.add(f"stop = c * {run} + {run}", f"stop = stop if stop < {end} else {end}")
-            nest = self.walk(text, f"c * {run}, stop")
+            nest, update = self.walk(text, f"c * {run}", "stop")
             if nest.inside:
                 text.add("if inside:")
                 text.depth += 1
             if len(self.axes) > 1:
                 nest.open()
             text.add(f"p = {total([f'c * {n}', *nest.base, *nest.walk(1)])}")
-            text.add(f"a3[p] = {self.combined('a3[p]', f'a1[{total(nest.walk(2))}]')}")
+            update = update or _update(text, self.updates, total(nest.walk(2)))
+            text.add(f"a3[p] = {self.combined('a3[p]', update)}")
         text.depth = 1
         first = text.own(copies, 4 * prod([a.size for a in self.axes]))
-        text = Text(4 + self.x.one)
+        text = _text(4, self.x, self.updates, begin=False)
         n = text.integer(size)
         _value(text, self.x)
         if self.x.one:
