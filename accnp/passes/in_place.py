@@ -50,7 +50,7 @@ def place_updates(
         while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
             v = v.inputs[0]
         c = _cluster_of(v)
-        if c not in order or c in apart or uses[id(v)] != 1 or not _is_map_of(c, v):
+        if c not in order or c in apart or uses[id(v)] != 1 or not _is_stored_once(c, v):
             continue
         array, views = strip_views(u.inputs[0], through=True)
         at = _place(u, v)
@@ -90,9 +90,11 @@ def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
     return strip_views(v.inputs[v.op.takes], through=True)[0].id in loads
 
 
-def _is_map_of(c: Cluster, v: Value) -> bool:
-    """Whether a value is one that a single nest of loops stores element by element."""
-    stores = c.form == "map" and not c.cuts and v in c.roots and v.role == "full"
+def _is_stored_once(c: Cluster, v: Value) -> bool:
+    """Whether a kernel stores a value element by element, as the result of a map or of reductions
+    that are complete in it."""
+    ways = {"map": ("full",), "row": ("row",), "column": ("row",)}
+    stores = not c.cuts and v in c.roots and v.role in ways.get(c.form, ())
     return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
 
 

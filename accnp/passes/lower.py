@@ -132,11 +132,12 @@ class _Lowering:
         return self.emit(p.inputs[0], (*chain, p), "full")
 
     def store_access(self, v: Value) -> Access:
-        if v.role == "row":
-            return self.access(v, self.spread(v.aval.shape, contiguous(v.aval.shape)), 0, True)
+        to, strides, offset = v, contiguous(v.aval.shape), 0
         if v.home is not None:
-            return self.access(v.home.update, v.home.strides, v.home.offset, True)
-        return self.access(v, contiguous(v.aval.shape), 0, True)
+            to, strides, offset = v.home.update, v.home.strides, v.home.offset
+        if v.role == "row":
+            strides = self.spread(v.aval.shape, strides)
+        return self.access(to, strides, offset, True)
 
     def find_folds(self, roots: Sequence[Value]) -> list[Value]:
         """Folds that belong to this kernel, inner ones first."""

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.config import config
 from accnp.ir.aval import make_aval
 from accnp.ir.op import OPS
 from accnp.passes.clusters import MAX_CELLS, MAX_STATEMENTS
@@ -35,6 +36,8 @@ def rewrite_updates(
     values: Sequence[Any], outputs: Sequence[Any], new: Callable[..., Any]
 ) -> tuple[list[Any], bool]:
     """Return the values, and whether known places made a difference; `new` makes a value."""
+    if len(values) > config.fusion_limit:  # kernels are those of single operations then
+        return list(values), False
     rewriting = _Rewriting(values, outputs, new)
     for v in values:
         if v.op.name in UPDATES and v.aval.ndim and v.inputs[0].aval.dtype in NATIVE:

@@ -254,3 +254,48 @@ def test_scatters_of_grids_keep_their_meaning():
             np.add.at(want, at[keep], 2 * np.asarray(u)[keep])
             np.testing.assert_array_equal(jnp.jit(f)(x, u), want)
             np.testing.assert_array_equal(f(x, u), want)
+
+
+FOLDED = {
+    "long rows": ((40, 700), 1), "short rows": ((40, 3), 1), "rows of one": ((40, 1), 1),
+    "columns": ((700, 40), 0), "short columns": ((3, 40), 0), "middle": ((6, 50, 7), 1),
+    "outer and inner": ((5, 6, 30), (0, 2)), "all rows": ((4, 5, 60), (1, 2)),
+}  # fmt: skip
+WAYS = {
+    "a row": np.s_[2, 1:-1], "a column": np.s_[1:-1, 3], "backwards": np.s_[4, -2:0:-1],
+    "every other": np.s_[::2, 1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "f2"])
+@pytest.mark.parametrize("name", FOLDED)
+def test_reductions_are_stored_where_they_are_written(name, dtype):
+    shape, axes = FOLDED[name]
+    x = np.random.default_rng(0).integers(0, 4, shape).astype(dtype)
+    want = np.sum(x + x, axes).astype(dtype)
+    for how in ("set", "add", "max"):
+        for k, key in enumerate(WAYS.values()):
+            a = np.arange(want.size * 12).reshape(-1, 12).astype(dtype) % 5
+            rows = 2 * want.size + 2
+            a = np.resize(a, (rows, want.size + 2) if k in (0, 2) else (want.size + 2, 12))
+            a = np.resize(a, (2 * want.size, 12)) if k == 3 else a
+
+            def f(a, x, m=jnp, write=by_accnp, key=key, how=how):
+                value = m.sum(x + x, axes).reshape(-1).astype(dtype)
+                return write(a, key, value + 1, how)
+
+            plain = f(a, x, np, by_numpy)
+            np.testing.assert_array_equal(jnp.jit(f)(a, x), plain)
+            np.testing.assert_array_equal(jnp.jit(f, donate_argnums=0)(jnp.asarray(a), x), plain)
+            np.testing.assert_array_equal(f(jnp.asarray(a), jnp.asarray(x)), plain)
+
+
+def test_a_reduction_into_a_column_is_one_kernel():
+    f = lambda a, x: a.at[:, 0].set((x * x).sum(1))  # noqa: E731
+    (step,) = steps_of(f, X, Y)
+    assert [over for *_, over in step.takes] == [False]
+    g = lambda a: a.at[:, 0].set((a * a).sum(1))  # noqa: E731
+    want = X.copy()
+    want[:, 0] = (X * X).sum(1)
+    np.testing.assert_allclose(jnp.jit(g, donate_argnums=0)(jnp.asarray(X)), want, rtol=1e-6)
+    np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-6)
