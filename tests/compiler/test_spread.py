@@ -120,7 +120,8 @@ def test_the_printed_source_asks_who_a_thread_is():
     [
         ("lo..hi independent", "lo..hi"),
         ("lo..hi independent", "0:i8..hi independent"),
-        ("    let t: b1 = a[i]\n", "    let t: b1 = a[i]\n    if t { x[lo] = 1.0:f8 }\n"),
+        ("    let t: b1 = a[i]\n", "    let t: b1 = a[i]\n    if t { x[i] = 1.0:f8 }\n"),
+        ("  let q", "  stack r: f4[8]\n  let q"),
         ("  for i", "  x[lo] = 1.0:f8\n  for i"),
     ],
 )

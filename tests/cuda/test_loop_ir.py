@@ -32,7 +32,13 @@ MORE = {
     "chosen": (lambda x, i: jnp.exp(x[i]), f4(50), ints(200) * 7 % 50),
     "costly": (lambda x, y: jnp.arctan2(jnp.sin(x), jnp.log1p(y * y)) ** y, f4(999), f4(999)),
 }
-ALL = {name: PROGRAMS[name] for name in FLAT} | MORE
+ROWS = {
+    "norms": (lambda x: jnp.sqrt((x**2).sum(1)), f4(333, 3)),
+    "short rows": (lambda x: x / jnp.sqrt((x**2).sum(1, keepdims=True)), f4(333, 3)),
+    "short rows of axes": (lambda x: (x * x).sum(2), ints(33, 10, 3)),
+    "short rows of bools": (lambda x: (x > 0.5).any(1), f4(333, 3)),
+}
+ALL = {name: PROGRAMS[name] for name in FLAT} | MORE | ROWS
 TEXT = 29  # kernels of the tests of maps and facts that are Python text
 CCS = [(7, 0), (8, 0), (9, 0)]
 VECTOR = re.compile(r"(ld|st)\.global\S*\.v[24]\.")
@@ -48,7 +54,8 @@ def made(name):
 
 def ptx(text: Generated, cc=(9, 0), printed=False) -> Ptx:
     program = None if printed else text.kernel
-    return ptx_of(text.source, text.signature, threads=text.threads, cc=cc, program=program)
+    how = {"tasks": text.tasks, "threads": text.threads, "cc": cc}
+    return ptx_of(text.source, text.signature, program=program, **how)
 
 
 def instructions(text: str) -> Counter[str]:
@@ -69,11 +76,13 @@ def resources(text: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_maps_along_one_axis_are_loop_ir(name):
+def test_maps_along_one_axis_and_short_rows_are_loop_ir(name):
     _, new, old = made(name)
     assert new.kernel is not None
-    assert (new.threads, new.blocks, new.tasks) == (old.threads, old.blocks, old.tasks)
-    assert new.ints[0] in old.ints  # the number of elements
+    assert old.tasks == (name in ROWS)
+    assert not new.tasks
+    assert (new.threads, new.blocks) == (old.threads, old.blocks)
+    assert new.ints[0] == new.extent == old.extent
 
 
 def test_the_share_of_text_only_falls():
@@ -112,7 +121,9 @@ def test_the_ptx_is_as_good(name):
 
 
 @pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")
-@pytest.mark.parametrize("name", ["flat", "gelu", "double", "bytes", "costly", "complex"])
+@pytest.mark.parametrize(
+    "name", ["flat", "gelu", "double", "bytes", "costly", "complex", "short rows"]
+)
 def test_the_assembler_takes_it_and_needs_no_more_registers(name):
     _, new, old = made(name)
     for cc in CCS:

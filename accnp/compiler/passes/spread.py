@@ -39,7 +39,7 @@ _Body = list[Let | Store]
 
 
 def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel:
-    """Return the kernel for a GPU of a kernel that computes each element on its own.
+    """Return the kernel for a GPU of a kernel that computes each element, or row, on its own.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
     threads : int
         The number of threads of a block.
     several : int
-        How many elements a thread computes at a time.
+        How many elements a thread computes at a time; more than 1 only for elements.
     adjacent : bool
         Whether these are adjacent; `several` is 4 then, and all results are adjacent, too.
 
@@ -58,20 +58,18 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
         If the kernel has other statements.
     """
     *before, loop = kernel.body
-    if not isinstance(loop, For) or not loop.independent:
-        raise Unsupported("a kernel that is no map")
-    body = [s for s in loop.body if isinstance(s, Let | Store)]
+    if not isinstance(loop, For) or not loop.independent or kernel.stack or kernel.heap:
+        raise Unsupported("a kernel whose steps are not independent")
     whole_range = (loop.start, loop.stop, loop.step) == (kernel.first, kernel.last, 1)
-    assigned = all(isinstance(s, Let) for s in before)
-    if not whole_range or not assigned or len(body) < len(loop.body):
-        raise Unsupported("a kernel that is no map of single elements")
-    made = _Spread(kernel, loop.index, body, threads)
-    if several == 1:
-        loops: Sequence[Let | For] = [made.single(_ZERO)]
-    elif adjacent:
-        loops = made.adjacent(several)
-    else:
-        loops = made.apart(several)
+    if not whole_range or not all(isinstance(s, Let) for s in before):
+        raise Unsupported("a kernel with several loops")
+    loops: Sequence[Let | For] = [loop._replace(start=_ZERO, spread="grid")]
+    if several > 1:
+        body = [s for s in loop.body if isinstance(s, Let | Store)]
+        if len(body) < len(loop.body):
+            raise Unsupported("a kernel that is no map of single elements")
+        made = _Spread(kernel, loop.index, body, threads)
+        loops = made.adjacent(several) if adjacent else made.apart(several)
     return kernel._replace(body=(*before, *loops), threads=threads)
 
 

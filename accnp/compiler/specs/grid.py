@@ -1,7 +1,7 @@
 """Kernels for GPUs: those of the loop IR, whose steps are dealt to threads.
 
 In: a `KernelSpec`. Out: a kernel with `threads`, and how it is launched. What is covered so far:
-maps along one axis.
+maps along one axis, and folds of short rows, of which a thread does one at a time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from accnp.codegen.generated import Generated
 from accnp.codegen.grid_maps import WIDE, blocks_of, side_by_side
 from accnp.codegen.grid_writer import THREADS, beside
+from accnp.codegen.short import is_short
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.specs import build
@@ -33,13 +34,15 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     Unsupported
         If the loop IR does not cover it yet.
     """
-    if spec.form != "map" or spec.outer or len(spec.inner) != 1:
-        raise Unsupported("what is no map along one axis")
+    if spec.form == "map" and not spec.outer and len(spec.inner) == 1:
+        adjacent = bool(side_by_side(spec))
+        several = WIDE if adjacent else beside("map", spec.cost)
+    elif spec.form == "row" and is_short(spec):
+        several, adjacent = 1, False
+    else:
+        raise Unsupported("what is no map along one axis, and no fold of short rows")
     kernel, out = build(spec)
-    adjacent = bool(side_by_side(spec))
-    several = WIDE if adjacent else beside("map", spec.cost)
     kernel = spread(kernel, THREADS, several, adjacent)
-    (total,) = spec.inner
-    out.ints.insert(0, total)
-    out.threads, out.blocks = THREADS, blocks_of(spec, -(-total // several), wave, adjacent)
+    out.ints.insert(0, out.extent)
+    out.threads, out.blocks = THREADS, blocks_of(spec, -(-out.extent // several), wave, adjacent)
     return kernel, out
