@@ -29,6 +29,9 @@ from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
 __all__ = ["rewrite_updates"]
 
+# Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may be a nest of
+# loops of its own: a chain of 100 elements took 220 ms more to compile with 16 of them.
+MAX_UPDATES = 9
 _COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_min": "min", "scatter_max": "max"}
 
 
@@ -116,6 +119,8 @@ class _Rewriting:
         inputs, starts = (x,), ()
         if x.op is OVERLAY:
             inputs, starts = x.inputs, x.params["starts"]
+            if len(starts) >= MAX_UPDATES:
+                return
         params = {"starts": (*starts, region.starts)}
         aval = make_aval(v.aval.shape, v.aval.dtype, v.aval.weak_type)
         whole = self.new(OVERLAY, params, (*inputs, u), aval, v.node)

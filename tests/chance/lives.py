@@ -22,6 +22,7 @@ import accnp.numpy as jnp
 from accnp import lax
 
 HALF, ONE = np.float32(0.5), np.float32(1)
+INSIDE = slice(1, -1)
 SIZES = [64, 5000, 1 << 16, 1 << 18, 300_000, 1 << 20]
 FEW = [64, 300, 1000]  # of the interpreter
 
@@ -54,6 +55,10 @@ def _changed(v: np.ndarray, at: Any, to: Any) -> np.ndarray:
     return v
 
 
+def _halves(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.concatenate([w[v.size // 2 :] * HALF, np.full(v.size - v.size // 2, w[0] + ONE)])
+
+
 def _turned(c: Any, b: Any) -> Any:
     for _ in range(3):
         c = c * HALF + b * np.float32(0.1)
@@ -71,6 +76,11 @@ ONES: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(lambda a: [a + 1, a * 2, a - 3][1]), lambda v: v * np.float32(2)),
     (lambda a: a * 1.5, lambda v: v * np.float32(1.5)),
     (lambda a: a.at[5].set(2.0), lambda v: _changed(v, 5, 2)),
+    (lambda a: a.at[1:-1].set(a[1:-1] * 0.5), lambda v: _changed(v, INSIDE, v[1:-1] * HALF)),
+    (lambda a: a.at[1:-1].set((a[2:] + a[:-2]) * 0.5),
+     lambda v: _changed(v, INSIDE, (v[2:] + v[:-2]) * HALF)),
+    (lambda a: a.at[::-2].multiply(a[1::2] * 0 + 0.5),
+     lambda v: _changed(v, slice(None, None, -2), v[::-2] * HALF)),
     (lambda a: a[::-1], lambda v: v[::-1]),
     (lambda a: jnp.cumsum(a) / a.size, lambda v: (np.cumsum(v, dtype="f8") / v.size).astype("f4")),
     (lambda a: a.reshape(4, -1).T.reshape(-1), lambda v: v.reshape(4, -1).T.reshape(-1)),
@@ -82,6 +92,12 @@ TWOS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (lambda a, b: jnp.where(a > 0, a, b), lambda v, w: np.where(v > 0, v, w)),
     (lambda a, b: a.at[10:20].add(b[10:20]),
      lambda v, w: _changed(v, slice(10, 20), v[10:20] + w[10:20])),
+    (lambda a, b: a.at[1:-1].add(b[2:] * 0.5),
+     lambda v, w: _changed(v, INSIDE, v[1:-1] + w[2:] * HALF)),
+    (lambda a, b: a.at[: a.size // 2].set(b[a.size // 2 :] * 0.5).at[a.size // 2 :].set(b[:1] + 1),
+     _halves),
+    (lambda a, b: jnp.zeros_like(a).at[1:-1].set(a[2:] - b[:-2]),
+     lambda v, w: _changed(np.zeros_like(v), INSIDE, v[2:] - w[:-2])),
     (lambda a, b: jnp.concatenate([b[a.size // 2 :], a[: a.size // 2]]),
      lambda v, w: np.concatenate([w[v.size // 2 :], v[: v.size // 2]])),
     (lambda a, b: accnp.grad(lambda z: (z * z * b).sum())(a), lambda v, w: 2 * v * w),
@@ -89,6 +105,8 @@ TWOS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 GIVEN: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(lambda a, b: a * 0.5 + 1, donate_argnums=0), lambda v, w: v * HALF + ONE),
     (accnp.jit(lambda a, b: a.at[3].set(7.0), donate_argnums=0), lambda v, w: _changed(v, 3, 7)),
+    (accnp.jit(lambda a, b: a.at[1:-1].set(a[1:-1] - b[2:] * 0.5), donate_argnums=0),
+     lambda v, w: _changed(v, INSIDE, v[1:-1] - w[2:] * HALF)),
     (accnp.jit(lambda a, b: (a + b) * 0.5, donate_argnums=0), lambda v, w: (v + w) * HALF),
     (accnp.jit(lambda a, b: lax.fori_loop(0, 3, lambda i, c: c * 0.5 + b * 0.1, a),
                donate_argnums=0), _turned),
