@@ -12,7 +12,14 @@ from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node
 from accnp.ir.trace import Trace
-from accnp.passes.describe import aval_text, cluster_lines, leaf_text, members, program_lines
+from accnp.passes.describe import (
+    aval_text,
+    bytes_text,
+    cluster_lines,
+    leaf_text,
+    members,
+    program_lines,
+)  # fmt: skip
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
 from accnp.runtime.notes import note
@@ -21,16 +28,6 @@ __all__ = [
     "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",
     "kernel_label", "plan_lines", "plan_text", "step_members", "tell_plan",
 ]  # fmt: skip
-
-
-def bytes_text(n: int) -> str:
-    """Return a number of bytes as people read it."""
-    size = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{n} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{n} B"
 
 
 def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:

@@ -212,10 +212,11 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
     if step is None:
         return
     node = getattr(step, "node", None)  # launches on the processor have none
-    if node is not None and 0 <= step.place < len(order) and order[step.place].op is step.op:
+    if node is not None and 0 <= step.place < len(order) and order[step.place].op is node.op:
         node = order[step.place]
     if node is not None and node.site is not None:
-        error.add_note(f"in {step.op.name}, recorded at {site_text(node)}")
+        # Messages and reductions are parts of a collective: the node is that.
+        error.add_note(f"in {node.op.name}, recorded at {site_text(node)}")
         if hasattr(error, "report"):
             error.report(site_text(node))  # type: ignore[attr-defined]
 

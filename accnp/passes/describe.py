@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph
+from accnp.ir.mesh_axis import is_over_mesh
 from accnp.ir.node import site_text
 from accnp.passes.clusters import Cluster
 from accnp.passes.program import Program, Value
@@ -16,6 +17,7 @@ from accnp.passes.regions import count_cells
 
 __all__ = [
     "aval_text",
+    "bytes_text",
     "cluster_lines",
     "cluster_parts",
     "home",
@@ -138,13 +140,38 @@ def _words(v: Value, why: str | Cluster) -> str:
     return alone if why is v.cluster else f"{alone}: it reads its operands from memory"
 
 
+def bytes_text(n: int) -> str:
+    """Return a number of bytes as people read it."""
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{n} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{n} B"
+
+
+def message_text(v: Value) -> str:
+    """Describe a message between processes and its size; "" for anything else."""
+    if not is_over_mesh(v.params) or not v.inputs:
+        return ""
+    (axis,) = v.params["axis_name"]
+    groups = v.params["axis_index_groups"]
+    n = axis.size if groups is None else next(len(g) for g in groups if axis.here in g)
+    size = v.inputs[0].aval.nbytes
+    sent = size * (n - 1) if v.op.name == "mesh_gather" else size
+    if v.op.name == "mesh_exchange":
+        sent = size // n * (n - 1)
+    of = v.params.get("of", v.op.name)
+    return f"a message of {of} over {axis!r}: each of {n} processes sends {bytes_text(sent)}"
+
+
 def why_alone(c: Cluster) -> str:
     """Say why an operation shares no kernel with others."""
     v = c.roots[0]
     if c.form == "own":
         return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'separate kernel'}"
     if v.op.kind == "opaque":
-        return f"{v.op.name} is a library call"
+        return f"{v.op.name} is {message_text(v) or 'a library call'}"
     if v.op.kind == "callback":
         return f"{v.op.name} calls a Python function"
     if v.op.kind == "loop":

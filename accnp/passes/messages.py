@@ -50,7 +50,7 @@ def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
 def _gathered(builder: _Builder, node: Node, x: Value) -> Value:
     p = node.params
     shape = (p["axis_size"], *x.aval.shape)
-    rows = _made(builder, node, "mesh_gather", _who(p), x, shape)
+    rows = _made(builder, node, "mesh_gather", _who(node), x, shape)
     rows = _moved(builder, node, rows, 0, p["all_gather_dimension"])
     return _view(builder, node, rows, node.aval.shape)
 
@@ -62,13 +62,15 @@ def _exchanged(builder: _Builder, node: Node, x: Value) -> Value:
         s = x.aval.shape
         x = _view(builder, node, x, (*s[:at], n, s[at] // n, *s[at + 1 :]))
     x = _moved(builder, node, x, at, 0)
-    rows = _made(builder, node, "mesh_exchange", _who(p), x, x.aval.shape)
+    rows = _made(builder, node, "mesh_exchange", _who(node), x, x.aval.shape)
     rows = _moved(builder, node, rows, 0, p["concat_axis"])
     return _view(builder, node, rows, node.aval.shape)
 
 
-def _who(params: dict[str, Any]) -> dict[str, Any]:
-    return {k: params[k] for k in ("axis_name", "axis_index_groups")}
+def _who(node: Node) -> dict[str, Any]:
+    """Who takes part in a message, and what it is part of, for messages to users."""
+    found = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
+    return {**found, "of": node.op.name.removesuffix("_invariant")}
 
 
 def _moved(builder: _Builder, node: Node, x: Value, source: int, target: int) -> Value:
@@ -85,7 +87,7 @@ def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: An
     uneven = groups is not None and len({len(g) for g in groups}) > 1
     if groups is not None and not uneven:
         n = len(groups[0])
-    params = {"axis_name": (axis,), "axis_index_groups": groups}
+    params = {**_who(node), "axis_name": (axis,)}
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
         shape = (n, *x.aval.shape)
         if uneven:  # the length is that of the group of this process
@@ -123,7 +125,7 @@ def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
     split = (*shape[:at], n, shape[at] // n, *shape[at + 1 :])
     x = _view(builder, node, x, split)
     x = _moved(builder, node, x, at, 0)
-    rows = _made(builder, node, "mesh_exchange", _who(p), x, x.aval.shape)
+    rows = _made(builder, node, "mesh_exchange", _who(node), x, x.aval.shape)
     return _view(builder, node, _fold(builder, node, OPS["reduce_sum"], rows), node.aval.shape)
 
 

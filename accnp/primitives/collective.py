@@ -54,7 +54,7 @@ def _message(name: str) -> Callable[..., np.ndarray]:
 
 
 def _gather_rows(x: np.ndarray, axis_name: Any, groups: Any = None) -> np.ndarray:
-    return _message("mesh_gather")(x, axis_name=axis_name, axis_index_groups=groups)
+    return _message("mesh_gather")(x, axis_name=axis_name, axis_index_groups=groups, of="gather")
 
 
 def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
@@ -342,7 +342,7 @@ def _exchange_parts(
     if tiled:
         x = x.reshape(*shape[:at], axis_size, shape[at] // axis_size, *shape[at + 1 :])
     parts = np.ascontiguousarray(np.moveaxis(x, at, 0))
-    names = {"axis_name": axis_name, "axis_index_groups": axis_index_groups}
+    names = {"axis_name": axis_name, "axis_index_groups": axis_index_groups, "of": "all_to_all"}
     rows = np.moveaxis(_message("mesh_exchange")(parts, **names), 0, concat_axis)
     if not whole:
         return rows
@@ -508,7 +508,7 @@ opaque(
 # --- messages, of which reductions over axes of a mesh consist ---
 
 
-def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any) -> Aval:
+def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any, of: str) -> Aval:
     (axis,) = axis_name
     own = [g for g in axis_index_groups or () if axis.here in g]
     n = len(own[0]) if own else axis.size

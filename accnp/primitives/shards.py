@@ -37,7 +37,7 @@ def local_of(x: Node) -> Node:
     """The shard of an array over several processes that this one has."""
     if x.op is TO_GLOBAL and x.inputs:
         return x.inputs[0]
-    if x.trace is None and x.value is not None:
+    if x.trace is None and hasattr(x.value, "ptr"):
         return const(x.value, _shard(x.aval))  # computed: the value is that of the shard
     return o.to_local(x)
 

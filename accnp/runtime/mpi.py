@@ -79,7 +79,8 @@ class World:
         """Take part in a collective, and return what arrives."""
         comm = self.comm_of(axis, groups)
         x = np.ascontiguousarray(x).reshape(x.shape)
-        what = f"{name.removeprefix('mesh_')} of {x.dtype.name}{list(x.shape)} over {axis!r}"
+        params = dict(params)
+        what = f"{params.pop('of', name)} of {x.dtype.name}{list(x.shape)} over {axis!r}"
         if config.debug_collectives:
             self._check(comm, f"{what} {params or ''}".strip())
         return getattr(self, f"_{name.removeprefix('mesh_')}")(comm, x, what, **params)
@@ -170,9 +171,9 @@ class World:
         lines = [f"process {self.rank} waited {seconds:.0f} s in collective {self._done}, {what}"]
         if missing:
             names = ", ".join(map(str, missing))
-            lines.append(f"processes that have not come to any collective: {names}")
+            lines.append(f"processes that have not come to any collective since: {names}")
         lines += [f"process {r} waits in another one: {w}" for r, w in sorted(elsewhere.items())]
-        raise _Late("; ".join(lines))
+        raise _late("; ".join(lines))
 
     def _check(self, comm: Any, what: str) -> None:
         """See that all processes are in the same collective (`debug_collectives`)."""
@@ -184,7 +185,7 @@ class World:
             everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
             pairs = zip(everyone, texts, strict=True)
             listed = "; ".join([f"process {r}: {t}" for r, t in pairs])
-            raise _Late(f"the processes are in different collectives: {listed}")
+            raise _late(f"the processes are in different collectives: {listed}")
 
     # --- of all processes ---
 
@@ -213,16 +214,20 @@ class World:
         self.wait(self.comm, self.comm.Ibarrier(), f"barrier {name!r}")
 
 
-class _Late(JaxRuntimeError):
-    """A collective that not all processes take part in."""
+def _late(text: str) -> JaxRuntimeError:
+    """The error of a collective that not all processes take part in.
 
-    def __init__(self, text: str) -> None:
-        super().__init__(f"DEADLINE_EXCEEDED: collective: {text}")
+    It is printed at once (`report`), where the line of the collective is known: this process may be
+    ended by another one before it would be shown.
+    """
+    error = JaxRuntimeError(f"DEADLINE_EXCEEDED: collective: {text}")
 
-    def report(self, line: str) -> None:
-        """Print the error: the process may end before it would be shown."""
-        sys.stderr.write(f"accnp: {self.args[0]}; recorded at {line}\n")
+    def report(line: str) -> None:
+        sys.stderr.write(f"accnp: {error.args[0]}; recorded at {line}\n")
         sys.stderr.flush()
+
+    error.report = report  # type: ignore[attr-defined]
+    return error
 
 
 def _bytes(x: np.ndarray) -> Any:

@@ -1,0 +1,81 @@
+"""Functions of sharded arrays, eager and in jit, against those of whole ones."""
+
+from functools import partial
+
+import numpy as np
+from processes.asking import refused
+
+import accnp as jnp
+from accnp import P
+from accnp.experimental.multihost_utils import process_allgather
+
+jnp.distributed.initialize()
+me, n = jnp.process_index(), jnp.process_count()
+rng = np.random.default_rng(0)
+A, B, W1, W2, Y = (
+    rng.standard_normal(s).astype(np.float32) for s in ((8, 12), (8, 12), (12, 16), (16, 4), (8, 4))
+)
+
+
+def loss(p, x, y):
+    return ((jnp.maximum(x @ p[0], 0) @ p[1] - y) ** 2).mean()
+
+
+def whole(y):
+    return np.asarray(y) if y.is_fully_replicated else process_allgather(y, tiled=True)
+
+
+def same(found, want):
+    for f, w in zip(jnp.tree.leaves(found), jnp.tree.leaves(want), strict=True):
+        assert np.allclose(whole(f), w, rtol=1e-4, atol=1e-5), (f, w)
+
+
+FUNCTIONS = {
+    "map": lambda a, b: jnp.sin(a) * b + 1,
+    "sums": lambda a, b: (a.sum(), a.sum(0), a.sum(1), a.mean(), a.std(1), a.var()),
+    "extremes": lambda a, b: (a.max(0), a.min(), (a > 0).all(0), (a > 0).any(1), a.argmax(1)),
+    "product": lambda a, b: a.prod(0),
+    "softmax": lambda a, b: (jnp.nn.softmax(a, 1), jnp.nn.logsumexp(a, 1), jnp.nn.relu(a)),
+    "parts": lambda a, b: (a[:, 2:5], jnp.concatenate([a, b], 1), jnp.roll(a, 1, 1), a.T),
+    "shapes": lambda a, b: (a.reshape(8, 3, 4), a.reshape(96), jnp.broadcast_to(a, (2, 8, 12))),
+    "rows": lambda a, b: (jnp.cumsum(a, 1), jnp.sort(a, 1), a.at[:, 0].set(0), a[:, [3, 1]]),
+    "nested": lambda a, b: jnp.jit(lambda u, v: (u * v).sum(0) @ u.T)(a, b),
+    "gradient": lambda a, b: jnp.grad(lambda u: (jnp.tanh(u) * b).sum())(a),
+    "tangent": lambda a, b: jnp.jvp(lambda u: jnp.sin(u).sum(), (a,), (b,)),
+    "vmap": lambda a, b: jnp.vmap(lambda u: u * 2 + u.sum())(a),
+    "mixed": lambda a, b: a + np.float32(1) * jnp.ones(12) * jnp.arange(8.0)[:, None],
+    "random": lambda a, b: a * jnp.random.normal(jnp.random.key(0), (8, 12)),
+}
+for kind in (jnp.sharding.AxisType.Explicit, jnp.sharding.AxisType.Auto):
+    mesh = jnp.make_mesh((n,), ("x",), (kind,))
+
+    def put(a, *spec, mesh=mesh):
+        return jnp.device_put(a, jnp.NamedSharding(mesh, P(*spec)))
+
+    a, b = put(A, "x"), put(B, "x")
+    for f in FUNCTIONS.values():
+        want = f(jnp.asarray(A), jnp.asarray(B))
+        same(f(a, b), want)
+        same(jnp.jit(f)(a, b), want)
+    # Data-parallel training: gradients of whole parameters are summed over the processes.
+    want = jnp.value_and_grad(loss)((jnp.asarray(W1), jnp.asarray(W2)), jnp.asarray(A), Y)
+    parameters = put(W1), put(W2)
+    for f in (jnp.value_and_grad(loss), jnp.jit(jnp.value_and_grad(loss))):
+        same(f(parameters, put(A, "x"), put(Y, "x")), want)
+    # Tensor-parallel: the second product contracts over what both operands are cut along.
+    parameters = put(W1, None, "x"), put(W2, "x")
+    for f in (jnp.value_and_grad(loss), jnp.jit(jnp.value_and_grad(loss))):
+        if kind is jnp.sharding.AxisType.Explicit:
+            call = partial(f, parameters, put(A), put(Y))
+            refused(jnp.errors.ShardingTypeError, "ambiguous", call)
+            continue
+        value, grads = f(parameters, put(A), put(Y))
+        same((value, grads), want)
+        assert [g.sharding.spec for g in grads] == [P(None, "x"), P("x")]
+
+# What a plan sends is shown.
+total = jnp.jit(lambda a: a.sum(0))
+text = str(jnp.explain(total, a))
+assert f"a message of psum over 'x': each of {n} processes sends {48 * (n - 1)} B" in text, text
+assert "a message of psum" in str(jnp.inspect(total)(a))
+print(f"process {me} is done")

@@ -1,0 +1,64 @@
+"""Processes that wait for others: what they say, and when."""
+
+from __future__ import annotations
+
+import re
+
+from processes.launch import launch
+
+START = """
+import sys, time, accnp as jax
+from accnp import P
+jax.distributed.initialize()
+me, n = jax.process_index(), jax.process_count()
+mesh = jax.make_mesh((n,), ("x",))
+x = jax.numpy.arange(float(n))
+shift = [(0, 1)]
+f = jax.shard_map(lambda a: jax.lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+g = jax.shard_map(lambda a: jax.lax.ppermute(a, "x", shift), mesh=mesh, in_specs=P("x"),
+                  out_specs=P("x"))
+f(x).block_until_ready()
+"""
+
+
+def test_a_deadline_names_the_processes_that_are_missing() -> None:
+    text = START + (
+        "jax.config.update('collective_timeout', 0.5)\n"
+        "if me == 1: time.sleep(30)\n"
+        "jax.jit(f)(x).block_until_ready()\n"
+    )
+    ended = launch(3, text)
+    assert ended.code == 1
+    assert ended.seconds < 20
+    said = re.search(r"accnp: DEADLINE_EXCEEDED: collective: process [02] waited (.*)", ended.err)
+    assert said
+    for part in (
+        "in collective 1, psum of float32[1] over 'x'",
+        "processes that have not come to any collective since: 1;",
+        "recorded at <string>:9 (<lambda>)",
+    ):
+        assert part in said[1]
+    assert "accnp.errors.JaxRuntimeError: DEADLINE_EXCEEDED" in ended.err
+
+
+def test_a_deadline_says_where_others_wait() -> None:
+    text = START + (
+        "jax.config.update('collective_timeout', 0.5 if me == 0 else 60.0)\n"
+        "(f if me == 0 else g)(x).block_until_ready()\n"
+        "f(x).block_until_ready()\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 1
+    assert "process 1 waits in another one: ppermute of float32[1]" in ended.err
+
+
+def test_debug_mode_finds_different_collectives() -> None:
+    text = START + (
+        "jax.config.update('debug_collectives', True)\nf(x).block_until_ready()\n"
+        "(f if me == 0 else g)(x).block_until_ready()\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 1
+    assert "the processes are in different collectives: process 0: psum of float32[1]" in ended.err
+    assert "process 1: ppermute of float32[1] over 'x' {'perm': ((0, 1),)}" in ended.err
+    assert "recorded at <string>:" in ended.err

@@ -1,0 +1,48 @@
+"""How results of operations on an Explicit mesh are sharded, and what is refused: as by jax."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from processes.launch import run
+from processes.sharded_operations import OPERATIONS, operands
+
+import accnp
+from accnp.errors import ShardingTypeError
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Any:
+    return operands(jax)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What four processes say."""
+    return json.loads(run(4, "operations.py").splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_results_are_sharded_as_by_jax(name: str, theirs: Any, found: dict[str, Any]) -> None:
+    try:
+        want = OPERATIONS[name](jax, theirs)
+    except Exception as refusal:
+        kind = type(refusal).__name__
+    else:
+        kind = ""
+    if kind:
+        assert kind == "ShardingTypeError"
+        with pytest.raises(ShardingTypeError):
+            OPERATIONS[name](accnp, operands(accnp))
+        assert found[name] == "ShardingTypeError"
+        return
+    ours = OPERATIONS[name](accnp, operands(accnp))
+    assert str(ours.sharding.spec) == str(want.sharding.spec)
+    np.testing.assert_allclose(ours, want, rtol=1e-4, atol=1e-5)
+    spec, values = found[name]
+    assert spec == str(want.sharding.spec)
+    np.testing.assert_allclose(np.array(values), want, rtol=1e-4, atol=1e-5)
