@@ -249,6 +249,7 @@ def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
 
 _forking = threading.RLock()  # one thread at a time
 _collecting = False
+_prepared = 0  # hooks whose first function has been called for this fork
 
 
 def _before() -> None:
@@ -262,10 +263,7 @@ def _before() -> None:
         lock.release()
     try:
         _forking.acquire()
-        for before, _, _ in reversed(_hooks):
-            if before is not None:
-                before()
-        loading.close(PATIENCE)  # last: what the others wait for may import something
+        _prepare()
     finally:
         there, lock = _logging()
         if held or (there and not known):  # its hook after the fork gives it back
@@ -273,6 +271,24 @@ def _before() -> None:
     # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
     _collecting = gc.isenabled() or collection_paused.active
     gc.disable()
+
+
+def _prepare() -> None:
+    """Call the first functions of all hooks, then close the gate of imports. A thread that was
+    importing a module may have added hooks meanwhile, and may already hold what they wait for: then
+    once more for these, with the gate open, because threads that they wait for may import."""
+    global _prepared
+    _prepared = 0
+    while True:
+        new = _hooks[_prepared:]
+        _prepared += len(new)
+        for before, _, _ in reversed(new):
+            if before is not None:
+                before()
+        loading.close(PATIENCE)
+        if _prepared == len(_hooks):
+            return
+        loading.open()
 
 
 def _logging() -> tuple[bool, Any]:
@@ -284,7 +300,7 @@ def _in_parent() -> None:
     if _collecting and not collection_paused.active:
         gc.enable()
     loading.open()
-    for _, parent, _ in _hooks:
+    for _, parent, _ in _hooks[:_prepared]:
         if parent is not None:
             parent()
     _forking.release()

@@ -53,8 +53,13 @@ def importing(then):
 ENDS = {
     # Python's locks of modules cannot be had anew.
     "a thread imports Numba": """
-fast = jnp.jit(lambda x: jnp.tanh(x) * 2, fastmath=True)  # which is typed by Numba
-threading.Thread(target=lambda: fast(jnp.zeros(5)), daemon=True).start()
+from accnp.config import scope
+
+def compile_by_numba():
+    with scope("compiler", "numba"):
+        jnp.jit(program)(jnp.zeros(5))
+
+threading.Thread(target=compile_by_numba, daemon=True).start()
 while "numba.core" not in sys.modules:
     time.sleep(0)
 check(child(compute))
@@ -64,6 +69,29 @@ threading.Thread(target=lambda: jnp.jit(program)(jnp.zeros(5)), daemon=True).sta
 while "llvmlite.binding" not in sys.modules:
     time.sleep(0)
 check(child(compute))
+""",
+    # The fork waits for the hook, too, which waits for a thread that the import has started.
+    "a thread imports what adds a hook": """
+from accnp.forks import at_fork
+lock, begun = threading.RLock(), threading.Event()
+
+def hold():
+    with lock:
+        begun.set()
+        time.sleep(1)
+
+def release():
+    if lock._is_owned():
+        lock.release()
+
+def add_hook():
+    at_fork(release, before=lock.acquire, parent=release)
+    threading.Thread(target=hold).start()
+    assert begun.wait(40)
+
+thread = importing(add_hook)
+check(child(lambda: lock.acquire(timeout=10) or os._exit(1)))
+thread.join()
 """,
     # The hook of a module that was loaded after ours comes before it, and has taken its lock.
     "a thread imports what asks for the lock of logging": """

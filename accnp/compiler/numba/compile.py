@@ -82,6 +82,7 @@ def _pointer(token: str) -> Any:
 _POINTERS = {token: _pointer(token) for token in functions.NUMBA_TYPES}
 
 
+@global_compiler_lock  # also around Numba's start, which makes its typing contexts
 def compile_source(source: str, name: str, signature: Sequence[str]) -> tuple[int, Any]:
     """Return the address of the entry of a kernel, and what keeps its code.
 
