@@ -29,7 +29,7 @@ def _one_tier(request):
     one = os.environ.get("ACCNP_TEST_ONE_TIER") == "1"
     with pytest.MonkeyPatch.context() as patch:
         if one and not getattr(request.module, "BOTH_TIERS", False):
-            patch.setattr(tiers, "later", lambda *_: None)
+            patch.setattr(tiers, "optimize_later", lambda *_: None)
         yield
 
 

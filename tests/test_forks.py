@@ -110,16 +110,16 @@ assert sys.modules["logging"]._lock.acquire(timeout=1)
 """,
     "a thread makes the same kernel": """
 from accnp.runtime import objects
-made, reached = (objects.build, objects.quick), threading.Event()
+made, reached = (objects.build, objects.build_unoptimized), threading.Event()
 
 def slow(*args):
     reached.set()
     time.sleep(60)
 
-objects.build = objects.quick = slow
+objects.build = objects.build_unoptimized = slow
 threading.Thread(target=lambda: jnp.jit(program)(jnp.zeros(5)), daemon=True).start()
 assert reached.wait(40)
-objects.build, objects.quick = made
+objects.build, objects.build_unoptimized = made
 check(child(compute))
 """,
     "a thread holds every lock": """

@@ -303,7 +303,7 @@ def _make(
         arguments, ms = ", ".join(signature), kernel.seconds * 1e3
         counters.event(origin, name, f"{where} in {ms:.1f} ms, for ({arguments}){tier}")
     for upgrade in upgrades:
-        _tiers().later(kernel, *upgrade)
+        _tiers().optimize_later(kernel, *upgrade)
     return kernel
 
 
@@ -334,8 +334,8 @@ def _native(
     with collection_paused:
         lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
     try:
-        if upgrades is not None and _tiers().room():
-            addresses, code, parts = _tiers().first(*lowered, kernel=identity[0])
+        if upgrades is not None and _tiers().has_room():
+            addresses, code, parts = _tiers().compile_first(*lowered, kernel=identity[0])
             upgrades.append((addresses.pop(), parts, disk, key))
             return addresses, code, "compiled"
         data = _objects().build(*lowered)

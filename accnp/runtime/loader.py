@@ -18,7 +18,7 @@ from accnp.config import config
 from accnp.forks import imported
 from accnp.runtime.library import called_in
 
-__all__ = ["framed", "load"]
+__all__ = ["join_images", "load"]
 
 _FRAME = struct.Struct("<Q")
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -37,12 +37,12 @@ _GOT = (9, 41, 42)
 _JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"  # to the address that follows it
 
 
-def framed(images: Sequence[bytes]) -> bytes:
+def join_images(images: Sequence[bytes]) -> bytes:
     """Return object files as one string, each after its length."""
     return b"".join(_FRAME.pack(len(image)) + image for image in images)
 
 
-def _images(data: bytes) -> list[bytes]:
+def _split_images(data: bytes) -> list[bytes]:
     found = []
     while data:
         (size,) = _FRAME.unpack_from(data)
@@ -54,7 +54,7 @@ def _images(data: bytes) -> list[bytes]:
 def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
     """Load the object files of a kernel. Returns the addresses of symbols, and an object that keeps
     the kernels that they call."""
-    images = _images(data)
+    images = _split_images(data)
     outer, kernels = called_in(data)
     try:
         image = _Image(images, outer)

@@ -21,7 +21,7 @@ from accnp.forks import renewed
 from accnp.runtime.fast_exit import watch_exit
 from accnp.runtime.helpers import at_work, in_parallel
 from accnp.runtime.llvm_lock import apart, in_order
-from accnp.runtime.loader import framed
+from accnp.runtime.loader import join_images
 from accnp.runtime.machine import TARGET, VECTOR_BYTES, WIDE
 
 llvm.initialize_native_target()
@@ -79,7 +79,7 @@ class Passes(NamedTuple):
 
     def run(self, module: Any, machine: Any) -> Any:
         if self.vectors:
-            return _tidied(module, machine, self.library, self.sized)
+            return _run_vector_passes(module, machine, self.library, self.sized)
         tuning = llvm.create_pipeline_tuning_options(speed_level=2)
         tuning.loop_vectorization = True
         tuning.slp_vectorization = True
@@ -87,7 +87,7 @@ class Passes(NamedTuple):
         # Interleaved vector loops are long enough: unrolling costs compile time without a gain.
         tuning.loop_unrolling = False
         builder = llvm.create_pass_builder(machine, tuning)
-        return _passed(module, builder.getModulePassManager(), builder)
+        return _run_and_free(module, builder.getModulePassManager(), builder)
 
 
 class Part(NamedTuple):
@@ -98,7 +98,9 @@ class Part(NamedTuple):
     level: int
 
 
-def _linked(text: str, linked: Sequence[str], machine: Any, context: Any) -> tuple[Any, Passes]:
+def _link_modules(
+    text: str, linked: Sequence[str], machine: Any, context: Any
+) -> tuple[Any, Passes]:
     """Return a module linked with the modules that it needs, before any pass."""
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
@@ -118,12 +120,12 @@ def _linked(text: str, linked: Sequence[str], machine: Any, context: Any) -> tup
     return module, passes
 
 
-def _optimised(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
-    module, passes = _linked(text, linked, machine, context or llvm.create_context())
+def _optimized(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
+    module, passes = _link_modules(text, linked, machine, context or llvm.create_context())
     return passes.run(module, machine)
 
 
-def _passed(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
+def _run_and_free(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
     """Run passes on a module or on parts of it, and free them.
 
     llvmlite 0.50 does not free them (0.3 MB for level 2), because the first `_dispose` in the
@@ -160,7 +162,7 @@ def _defined_in(text: str) -> tuple[str, ...]:
     return tuple(_DEFINED.findall(text))
 
 
-def _tidied(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
+def _run_vector_passes(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
     """Run the passes that vector code needs: without LLVM's loop passes, which take most time.
 
     Library kernels get two more passes, with which products are 5 % faster; other kernels gain
@@ -180,10 +182,10 @@ def _tidied(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
     if often:
         passes.add_new_gvn_pass()
         passes.add_instruction_combine_pass()
-    _passed(module, passes, builder)
+    _run_and_free(module, passes, builder)
     if tiny:
         parts = [f for f in module.functions if not f.is_declaration]
-        _passed(module, builder.getFunctionPassManager(), builder, parts)
+        _run_and_free(module, builder.getFunctionPassManager(), builder, parts)
     return module
 
 
@@ -199,23 +201,23 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     def one(i: int) -> None:
         with at_work, apart, _target_machine() as machine:
             # Each thread has its own context as well.
-            module, passes = _linked(texts[i], linked, machine, llvm.create_context())
+            module, passes = _link_modules(texts[i], linked, machine, llvm.create_context())
             module = passes.run(module, machine)
-            found[i] = _emitted(module, passes.level)
+            found[i] = _emit(module, passes.level)
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
-    return framed(found)
+    return join_images(found)
 
 
-def _emitted(module: Any, level: int) -> bytes:
+def _emit(module: Any, level: int) -> bytes:
     with _target_machine(level) as machine:
         return machine.emit_object(module)
 
 
-def quick(
+def build_unoptimized(
     text: str, linked: Sequence[str], separate: Sequence[str], around: str
 ) -> tuple[bytes, list[Part]]:
-    """Return object files from unoptimized code generation, and the modules for `whole`.
+    """Return object files from unoptimized code generation, and the modules for `build_optimized`.
 
     The text `around` is linked to the first module. If there are several modules, only the passes
     that code generation needs have been run on them.
@@ -228,23 +230,23 @@ def quick(
     def one(i: int) -> None:
         context = llvm.create_context()
         with at_work, apart, _target_machine() as machine:
-            module, passes = _linked(texts[i], linked, machine, context)
+            module, passes = _link_modules(texts[i], linked, machine, context)
             if separate:
                 parts[i] = Part(module.as_bitcode(), passes, passes.level)
-                module = _tidied(module, machine, often=False, tiny=False)
+                module = _run_vector_passes(module, machine, often=False, tiny=False)
             else:
                 module = passes.run(module, machine)
                 parts[i] = Part(module.as_bitcode(), None, passes.level)
             if i == 0:
                 module.link_in(llvm.parse_assembly(around, context))
-            objects[i] = _emitted(module, 0)
+            objects[i] = _emit(module, 0)
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
-    return framed(objects), [parts[i] for i in range(len(texts))]
+    return join_images(objects), [parts[i] for i in range(len(texts))]
 
 
 @in_order
-def whole(parts: Sequence[Part]) -> bytes:
+def build_optimized(parts: Sequence[Part]) -> bytes:
     """Return the object files of optimized modules, as `build` does."""
     found = []
     for bitcode, passes, level in parts:
@@ -252,22 +254,22 @@ def whole(parts: Sequence[Part]) -> bytes:
             module = llvm.parse_bitcode(bitcode, llvm.create_context())
             if passes is not None:
                 module = passes.run(module, machine)
-            found.append(_emitted(module, level))
-    return framed(found)
+            found.append(_emit(module, level))
+    return join_images(found)
 
 
 @in_order
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """Return the optimized module as text."""
     with _target_machine() as machine:
-        return str(_optimised(text, [*separate, *linked], machine))
+        return str(_optimized(text, [*separate, *linked], machine))
 
 
 @in_order
 def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """Return the machine code as assembly text."""
     with _target_machine() as machine:
-        return machine.emit_assembly(_optimised(text, [*separate, *linked], machine))
+        return machine.emit_assembly(_optimized(text, [*separate, *linked], machine))
 
 
 def link(

@@ -28,7 +28,7 @@ from accnp.runtime import compile, loader, objects
 from accnp.runtime.helpers import at_work
 from accnp.runtime.notes import note
 
-__all__ = ["finish", "first", "later", "room"]
+__all__ = ["compile_first", "finish", "has_room", "optimize_later"]
 
 FIRST, SLOT = "accnp_first", "accnp_next"
 PATIENCE = 5.0  # seconds for which a fork or an exit waits for the kernel that is being compiled
@@ -65,7 +65,7 @@ class _Upgrade(NamedTuple):
 
     def make(self) -> None:
         begin = time.perf_counter()
-        data = objects.whole(self.parts)
+        data = objects.build_optimized(self.parts)
         (address,), code = loader.load(data, compile.ENTRY, kernel=self.kernel.name)
         self.kernel.place(address, code)
         ctypes.c_int64.from_address(self.slot).value = address
@@ -81,7 +81,7 @@ _thread: threading.Thread | None = None
 _held = False  # while the process forks
 
 
-def first(
+def compile_first(
     text: str, linked: list[str], separate: list[str], kernel: str
 ) -> tuple[list[int], Any, list[objects.Part]]:
     """Compile the code of the first tier.
@@ -91,17 +91,17 @@ def first(
     """
     past = int("prefix i64 1 {" in text)
     around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
-    data, parts = objects.quick(text, linked, separate, around)
+    data, parts = objects.build_unoptimized(text, linked, separate, around)
     return *loader.load(data, FIRST, SLOT, kernel=kernel), parts
 
 
-def room() -> bool:
+def has_room() -> bool:
     """Return whether another kernel may start in the first tier. A program that compiles kernels
     without a pause leaves no time to optimize those that wait."""
     return len(_waiting) < MANY
 
 
-def later(kernel: Any, *upgrade: Any) -> None:
+def optimize_later(kernel: Any, *upgrade: Any) -> None:
     """Optimize a kernel as soon as no thread is waiting for a kernel."""
     _waiting.append(_Upgrade(kernel, *upgrade))
     if _thread is None and not at_work.closed:
@@ -110,7 +110,7 @@ def later(kernel: Any, *upgrade: Any) -> None:
 
 def finish(kernel: Any = None) -> None:
     """Return when all kernels, or one, have their optimized code."""
-    while _one(kernel):
+    while _optimize_next(kernel):
         pass
     _wait(math.inf, kernel)
 
@@ -133,16 +133,16 @@ def _start() -> None:
             raise
 
 
-def _one(kernel: Any = None) -> bool:
+def _optimize_next(kernel: Any = None) -> bool:
     """Optimize the kernel that has waited longest, or a given one. Returns False if none waits, or
     if a fork is pending."""
     for upgrade in _waiting.copy():
         if kernel in (None, upgrade.kernel):
-            return _made(upgrade)
+            return _optimize(upgrade)
     return False
 
 
-def _made(upgrade: _Upgrade) -> bool:
+def _optimize(upgrade: _Upgrade) -> bool:
     _under_way.append(upgrade)  # first: a fork sets `_held`, then reads this list
     try:
         if _held:
@@ -171,9 +171,9 @@ def _work() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _held or (compile.busy() and room()):
+        while _held or (compile.busy() and has_room()):
             time.sleep(_PAUSE)
-        if not _one():
+        if not _optimize_next():
             _thread = None
             if not _waiting:  # `later` starts no thread while it sees one
                 return
@@ -186,7 +186,7 @@ def _at_exit() -> None:
         if upgrade.disk is None:
             with contextlib.suppress(ValueError):
                 _waiting.remove(upgrade)
-    while _one():
+    while _optimize_next():
         pass
     _wait(PATIENCE)
 

@@ -89,14 +89,14 @@ def test_kernels_of_a_long_body_are_called_and_those_of_a_short_one_inlined(held
 def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
     monkeypatch.setattr(program, "MAX_INLINED", 100_000)
     lengths = []
-    passed = objects._passed
+    passed = objects._run_and_free
 
     def watched(module, *args):
         if DRIVER not in str(module):  # a list of calls, which no pass takes long for
             lengths.append(max([len(str(f)) for f in module.functions]))
         return passed(module, *args)
 
-    monkeypatch.setattr(objects, "_passed", watched)
+    monkeypatch.setattr(objects, "_run_and_free", watched)
     longest = []
     for count in (8, 16):
         del lengths[:]

@@ -177,7 +177,7 @@ def test_a_kernel_without_whole_code_works_on(held, monkeypatch, capsys):
     def refuses(bitcode):
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(objects, "whole", refuses)
+    monkeypatch.setattr(objects, "build_optimized", refuses)
     with scope("debug", 1):
         compiling.settle()
     assert "not optimized: RuntimeError: no such instruction" in capsys.readouterr().err
@@ -271,7 +271,7 @@ def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(objects, "whole", stopped)
+        patch.setattr(objects, "build_optimized", stopped)
         with pytest.raises(KeyboardInterrupt):
             compiling.settle()
     assert tiers._waiting
