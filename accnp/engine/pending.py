@@ -14,7 +14,6 @@ from typing import Any
 from accnp.config import config
 from accnp.forks import imported
 from accnp.ir.node import Node
-from accnp.primitives.index import UPDATES
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.device import place as default_place
@@ -94,8 +93,7 @@ def collect(roots: Sequence[Node]) -> Pending:
         if takes is not None:
             if ins[takes] < 0:
                 found.taken.add(-1 - ins[takes])
-            if node.op.name in UPDATES:
-                found.places += imported("accnp.passes.places").leaves_of_places(node)
+            found.places += imported("accnp.passes.places").leaves_of_places(node)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from accnp.primitives.index import UPDATES
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.updates import Region
 
@@ -118,6 +119,8 @@ def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
 def leaves_of_places(node: Any) -> list[Any]:
     """The leaves that say where a pending update writes, which may tell how to compute it; none if
     other values say where, or it is no step that other kernels could do."""
+    if node.op.name not in UPDATES:
+        return []
     x, *others = node.inputs
     slices = node.op.name == "dynamic_update_slice"
     update = others[0] if slices else others[1]
