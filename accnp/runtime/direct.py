@@ -1,4 +1,4 @@
-"""Kernel source to LLVM in one walk over its syntax tree, with Numba's types and implementations.
+"""Source of kernels for GPUs to LLVM in one walk over its tree, with Numba's types and code.
 
 In: the definition of a kernel and the types of its arguments. Out: an llvmlite module. Numba's own
 pipeline goes from bytecode over an intermediate form and type inference by fixed point, which the
@@ -9,9 +9,7 @@ What is beyond this (`Unsupported`) takes Numba's way. Measured: 5 to 8 times fa
 from __future__ import annotations
 
 import ast
-import functools
 import operator
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,14 +17,12 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import NumbaError
 
+from accnp.compiler.frontend.called import lower_function
 from accnp.compiler.frontend.syntax import walk
-from accnp.compiler.llvm.templates import Functions
+from accnp.compiler.llvm.registers import from_memory, memory_type, to_memory
 from accnp.compiler.numba.halves import Half, loaded, stored
-from accnp.runtime.independent import memory_of, mentions, sizes_of
-from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
-from accnp.runtime.lanes import NotVector, write_loop
-from accnp.runtime.sharing import spread
-from accnp.runtime.stepwise import stepwise
+from accnp.compiler.numba.namespace import OWN, SCALARS
+from accnp.compiler.unsupported import Unsupported as BeyondLanguage
 
 __all__ = ["Function", "Unsupported", "build"]
 
@@ -35,6 +31,16 @@ class Unsupported(Exception):
     """A construct, or a mixture of types, that is left to Numba's own pipeline."""
 
 
+BINARY: dict[type, Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+COMPARE: dict[type, Any] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
 _UNARY: dict[type, Any] = {ast.USub: operator.neg, ast.Invert: operator.invert}
 
 Typed = tuple[Any, Any]  # a Numba type and an LLVM value
@@ -46,53 +52,26 @@ def build(
     arguments: Sequence[Any],
     context: Any,
     library: Any,
-    vector_bytes: int,
-) -> tuple[Any, Any, Functions, bool]:
-    """The module of a kernel, and the function in it, which has Numba's calling convention; what
-    its vectors refer to, and whether a loop is left for LLVM to make vectors of.
-
-    Without vectors (`vector_bytes` is 0) all loops are.
+) -> tuple[Any, Any]:
+    """The module of a kernel, and the function in it, which has Numba's calling convention.
 
     Raises:
         Unsupported: Numba's own pipeline must do it.
     """
-    plain: set[int] = set()
     with context.push_code_library(library):
-        while True:
-            writer = Function(function, scope, arguments, context, library, vector_bytes, plain)
-            try:
-                return writer.run()
-            except NotVector as error:  # once more, with this loop step by step
-                plain.add(id(error.node))
-                library.modules.clear()
-            except (NumbaError, NotImplementedError) as error:
-                raise Unsupported(str(error)) from error
+        try:
+            return Function(function, scope, arguments, context, library).run()
+        except (NumbaError, NotImplementedError) as error:
+            raise Unsupported(str(error)) from error
 
 
-def _inside(node: ast.For | ast.While) -> list[ast.AST] | None:
-    """What is in the body of a loop, or None where it holds another loop."""
-    found = []
-    for s in node.body:
-        for n in walk(s):
-            if isinstance(n, ast.For | ast.While):
-                return None
-            found.append(n)
-    return found
-
-
-def _for_llvm(node: ast.For | ast.While, nodes: Sequence[ast.AST]) -> bool:
-    """Whether LLVM's vectorizer may make something of an innermost loop: not of calls that write,
-    of folds with vectors of their own, and where each step does the same."""
-    calls = [n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
-    if any(isinstance(n, ast.Expr) for n in nodes) or any(c.startswith("block_") for c in calls):
-        return False
-    index = node.target if isinstance(node, ast.For) else None
-    return index is None or any(isinstance(n, ast.Name) and n.id == index.id for n in nodes)  # type: ignore[attr-defined]
+def _sizes_of(function: ast.FunctionDef) -> set[str]:
+    """Names of a kernel's arguments that nothing is assigned to: of whole numbers, what came in."""
+    names = [n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return {a.arg for a in function.args.args} - {n.id for n in names}
 
 
 class Function:
-    BINARY, COMPARE, UNARY = BINARY, COMPARE, _UNARY
-
     def __init__(
         self,
         function: ast.FunctionDef,
@@ -100,38 +79,24 @@ class Function:
         arguments: Sequence[Any],
         context: Any,
         library: Any,
-        vector_bytes: int,
-        plain: set[int],
     ) -> None:
         self.tree = function
         self.scope = scope
         self.arguments = arguments
         self.context = context
+        self.library = library
         self.typing = context.typing_context
         self.module = library.create_ir_module(f"accnp_{function.name}")
         self.names: dict[str, tuple[Any, Any]] = {}  # types and places of the variables
         self.exits: list[Any] = []  # where `break` goes, of the loops around
         memo = context.__dict__
         self.found: dict[tuple, tuple] = memo.setdefault("accnp_implementations", {})
-        self.templates: dict[tuple, Any] = memo.setdefault("accnp_templates", {})
-        self.brought: dict[tuple, Any] = {}  # templates of functions of users
-        self.vector_bytes = vector_bytes
-        self.plain = plain
-        self.left = False  # whether a loop without others in it is not in vectors
-        self.functions = Functions()
-        given, self.scratch = memory_of(function) if vector_bytes else (set[str](), set[str]())
-        self.distinct = given | self.scratch
-        self.sizes = sizes_of(function)
+        self.sizes = _sizes_of(function)
 
-    @functools.cached_property
-    def mentions(self) -> Counter[str]:
-        """How often each name stands in the kernel."""
-        return mentions(self.tree)
-
-    def run(self) -> tuple[Any, Any, Functions, bool]:
+    def run(self) -> tuple[Any, Any]:
         convention = self.context.call_conv
         kind = convention.get_function_type(types.none, self.arguments)
-        made = self.made = ir.Function(self.module, kind, f"accnp_{self.tree.name}_body")
+        made = ir.Function(self.module, kind, f"accnp_{self.tree.name}_body")
         parameters = [a.arg for a in self.tree.args.args]
         convention.decorate_function(made, parameters, self.arguments, noalias=True)
         entry = made.append_basic_block("entry")
@@ -148,15 +113,7 @@ class Function:
         self.statements(self.tree.body)
         self.b.ret(ir.Constant(ir.IntType(32), 0))
         self.context.post_lowering(self.module, None)
-        return self.module, made, self.functions, self.left
-
-    def asks_past(self, builder: Any) -> Any:
-        """1 if the launch wants non-temporal stores, else 0; None if that is not said. It is passed
-        in place of a result, which kernels have none of; a kernel that calls others tells them."""
-        if self.tree.name != "kernel":
-            return builder.load(self.names["past"][1]) if "past" in self.names else None
-        self.module.past = True
-        return builder.ptrtoint(builder.load(self.made.args[0]), ir.IntType(64))
+        return self.module, made
 
     # --- statements ---
 
@@ -208,8 +165,6 @@ class Function:
                 self.statements(node.body)
 
     def do_While(self, node: ast.While) -> None:
-        nodes = _inside(node)
-        self.left |= nodes is not None and _for_llvm(node, nodes)
         head, body, end = (self.b.append_basic_block(n) for n in ("while", "body", "end"))
         self.b.branch(head)
         self.b.position_at_end(head)
@@ -231,12 +186,6 @@ class Function:
         start, stop = limits if len(limits) == 2 else (ir.Constant(ir.IntType(64), 0), *limits)
         one = ir.Constant(ir.IntType(64), 1)
         step = self.cast(self.value(call.args[2]), types.int64) if len(call.args) == 3 else one
-        nodes = _inside(node)
-        if nodes is not None and _for_llvm(node, nodes):
-            vectors = self.vector_bytes and len(call.args) < 3 and id(node) not in self.plain
-            if vectors and write_loop(self, node, start, stop):
-                return None
-            self.left = True
         if not isinstance(step, ir.Constant):
             # Only kernels that are not generated have such a step; it is positive.
             steps = self.b.sdiv(self.b.sub(self.b.add(self.b.sub(stop, start), step), one), step)
@@ -408,10 +357,7 @@ class Function:
         if not isinstance(node.func, ast.Name) or node.keywords or node.func.id in self.names:
             raise Unsupported("a call of anything but a name")
         if node.func.id == "asked":
-            asks = self.asks_past(self.b)  # never inside a loop
-            return types.int64, ir.Constant(ir.IntType(64), 0) if asks is None else asks
-        if node.func.id == "spread":
-            return spread(self, node)
+            return types.int64, ir.Constant(ir.IntType(64), 0)
         callee = self.scope.get(node.func.id)
         arguments = [self.value(a) for a in node.args]
         if isinstance(callee, types.ExternalFunction):
@@ -435,14 +381,11 @@ class Function:
         return known
 
     def apply(self, callee: Any, arguments: Sequence[Typed]) -> Typed:
-        return self.emit(callee, arguments, self.b)
-
-    def emit(self, callee: Any, arguments: Sequence[Typed], builder: Any) -> Typed:
         """Apply an operator or an intrinsic, as Numba's typing of it says, or a function of the
         user's, which is written in its place."""
-        tree = getattr(callee, "accnp_tree", None)
-        if tree is not None:
-            return self.written(tree, arguments, builder)
+        functions = getattr(callee, "accnp_functions", None)
+        if functions is not None:
+            return self.called(callee.__name__, functions, arguments)
         kinds = tuple([kind for kind, _ in arguments])
         found = self.found.get((callee, kinds))
         if found is None:
@@ -458,24 +401,35 @@ class Function:
         signature, implementation = found
         cast = self.context.cast
         values = [
-            v if kind == to else cast(builder, v, kind, to)
+            v if kind == to else cast(self.b, v, kind, to)
             for (kind, v), to in zip(arguments, signature.args, strict=True)
         ]
-        return signature.return_type, implementation(builder, values)
+        return signature.return_type, implementation(self.b, values)
 
-    def written(self, tree: ast.FunctionDef, arguments: Sequence[Typed], builder: Any) -> Typed:
-        """Write a user function."""
+    def called(
+        self, name: str, functions: Mapping[str, ast.FunctionDef], arguments: Sequence[Typed]
+    ) -> Typed:
+        """Call a user function, which is loop IR."""
+        of = [OWN.get(kind) for kind, _ in arguments]
+        numbers = [t for t in of if t is not None]
+        if len(numbers) != len(of):
+            raise Unsupported(f"{name} of memory")
+        module = self.library.create_ir_module(f"accnp_{name}")
         try:
-            if not any(isinstance(n, ast.For | ast.While) for n in walk(tree)):
-                return inlined(self, tree, arguments, builder)
-        except NoForm:
-            pass
-        if builder is not self.b:  # that of a loop in vectors, which this cannot be part of
-            raise NotImplementedError(f"{tree.name} has loops or branches")
-        try:
-            return stepwise(self, tree, arguments)
-        except NoForm as error:
+            found = lower_function(name, functions, numbers, module, bool(self.context.fastmath))
+        except BeyondLanguage as error:
             raise Unsupported(str(error)) from error
+        self.library.texts[found.symbol] = found.text
+        places = [self.top.alloca(memory_type(t)) for t in (*numbers, found.result)]
+        for t, (_, v), place in zip(numbers, arguments, places, strict=False):
+            self.b.store(to_memory(t, self.b, v), place)
+        zero = ir.Constant(ir.IntType(64), 0)
+        kind = ir.FunctionType(ir.VoidType(), [zero.type, zero.type, *[p.type for p in places]])
+        function = self.module.globals.get(found.symbol)
+        function = function or ir.Function(self.module, kind, found.symbol)
+        self.b.call(function, [zero, zero, *places])
+        made = from_memory(found.result, self.b, self.b.load(places[-1]))
+        return SCALARS[found.result.token], made
 
     def cast(self, value: Typed, to: Any) -> Any:
         kind, v = value

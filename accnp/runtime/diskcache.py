@@ -230,8 +230,7 @@ def compiler_stamp(cache: DiskCache | None = None) -> str:
 def _shaping() -> list[str]:
     """Return the source files on which machine code depends, in addition to a kernel's source."""
     here = os.path.dirname(os.path.abspath(__file__))
-    modules = ("frontend", "direct", "lanes", "lean", "syntax", "objects")
-    modules += ("independent", "inline", "sharing", "stepwise")
+    modules = ("frontend", "direct", "lean", "objects")
     modules += ("ptx", "ptx_module", "ptx_text", "user_cuda", "user_device", "user_key")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
     for package in ("kernels", "compiler"):

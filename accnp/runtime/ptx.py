@@ -1,11 +1,11 @@
 """Compile kernels for NVIDIA GPUs to PTX.
 
 In: the source of a kernel and its signature. Out: PTX. If the source is a print of a kernel of the
-loop IR, that kernel is lowered with llvmlite alone (`ptx_module.py`). The front end for other
-sources (`direct.py`) and the functions of `accnp/kernels/math` are those of kernels for the CPU:
-the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX target writes the PTX,
-without software from NVIDIA. Numba and llvmlite are imported by name if neither the process nor the
-disk has the PTX.
+loop IR, that kernel is lowered with llvmlite alone (`ptx_module.py`). Numba types other sources
+(`direct.py`, `frontend.py`). The functions of `accnp/kernels/math` are those of kernels for the
+CPU: the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX target writes the
+PTX, without software from NVIDIA. Numba and llvmlite are imported by name if neither the process
+nor the disk has the PTX.
 """
 
 from __future__ import annotations

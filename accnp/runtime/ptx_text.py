@@ -82,9 +82,7 @@ def write(
             kinds = (types.int64, types.int64, *map(frontend.argument_type, its))
             module, made, others = _run(scope[callee], trees[callee], kinds, fastmath)
             parts = [
-                frontend.callee_text(
-                    frontend.inlined(module, made), made, callee, "nounwind", True
-                ),
+                frontend.callee_text(frontend.inlined(module, made), made, callee, "nounwind"),
                 *others,
                 *parts,
             ]
@@ -111,7 +109,7 @@ def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool)
     kind = _FastLibrary if fastmath else _Library
     library = kind(context.codegen(), function.__name__)
     try:
-        module, made, _, _ = build(tree, function.__globals__, arguments, context, library, 0)
+        module, made = build(tree, function.__globals__, arguments, context, library)
         return module, made, library.linked()
     except Unsupported:
         library, result = frontend.by_numba(function, arguments, fastmath, kind)

@@ -15,15 +15,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba.core import types
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype, from_dtype
-
-from accnp.codegen.definitions import with_definitions
-from accnp.compiler.numba.namespace import NAMESPACE
-from accnp.runtime import frontend
-from accnp.runtime.direct import Function, Unsupported
 
 __all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
 
@@ -87,17 +81,13 @@ def _described(kind: Any, name: str) -> tuple[int, np.dtype]:
         ) from None
 
 
-def scalar_result(function: Any, mark: str, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
-    """The dtype that a function of numbers returns for numbers of these; `mark` is the name by
-    which kernels call it.
+def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
+    """The dtype that a function of numbers returns for numbers of these.
 
     Raises:
         TypeError: it does not compile for these; the text has what Numba says in short.
     """
     kinds = tuple([from_dtype(d) for d in dtypes])
-    found = _lowered(mark, kinds)
-    if found is not None:
-        return found
     # Without Numba's memory: kernels have none, and would fail later and say less.
     options: Any = {"_nrt": False}
     made: Any = numba.njit(**options)(function)
@@ -106,32 +96,6 @@ def scalar_result(function: Any, mark: str, name: str, dtypes: Sequence[np.dtype
     except Exception as error:  # Numba lets some through that are not its own
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
     return _described(made.overloads[kinds].signature.return_type, name)[1]
-
-
-def _lowered(mark: str, kinds: Sequence[Any]) -> np.dtype | None:
-    """The dtype of a call in a kernel; None where the kernel would leave it to Numba, whose whole
-    pipeline takes seconds to load."""
-    source = with_definitions(f"def kernel(lo, hi):\n    {mark}\n")
-    context = frontend.context_of(False)
-    with frontend.alone():
-        function, trees = frontend.load_function(source, "kernel", NAMESPACE)
-        scope = function.__globals__
-        library = frontend.TextLibrary(context.codegen(), "types")
-        with context.push_code_library(library):
-            writer = Function(trees["kernel"], scope, (), context, library, 0, set())
-            # What Numba compiles apart (products of complex numbers) hands its errors on to the
-            # caller, by the arguments of the convention.
-            convention = context.call_conv
-            kind = convention.get_function_type(types.none, kinds)
-            scratch = ir.Function(writer.module, kind, "scratch")
-            writer.b = ir.IRBuilder(scratch.append_basic_block())
-            values = convention.decode_arguments(writer.b, kinds, scratch)
-            arguments = list(zip(kinds, values, strict=True))
-            try:
-                kind, _ = writer.emit(scope[mark], arguments, writer.b)
-            except (Unsupported, NumbaError, NotImplementedError):
-                return None
-    return as_dtype(kind)
 
 
 class _Number:

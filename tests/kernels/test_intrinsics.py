@@ -84,7 +84,7 @@ def same(got, expected):
 
 
 def test_plain_namespace_has_the_same_names():
-    # `spread` is no function: `runtime/direct.py` writes the launch in its place.
+    # `spread` is no function: the lowering writes the launch in its place.
     of_gpus = {"mantissa", "exponent", "raised"}
     assert set(plain.NAMESPACE) == {*NAMESPACE, "spread"} - of_gpus
 

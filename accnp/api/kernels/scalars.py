@@ -61,7 +61,7 @@ class ScalarFunction:
             said = frontend.result_type(self.mark, given)
             if said is None:
                 compiled = importlib.import_module("accnp.runtime.user_functions")
-                said = compiled.scalar_result(self.python, self.mark, self.of, given)
+                said = compiled.scalar_result(self.python, self.of, given)
             found = self.declared or dtypes.canonicalize_dtype(said)
             self.found[key] = found
         return found

@@ -133,12 +133,17 @@ class Function:
     """The function of one kernel: the builder, and the values of the variables so far."""
 
     def __init__(
-        self, kernel: Kernel, vector_bytes: int, fast: bool, platform: Platform | None
+        self,
+        kernel: Kernel,
+        vector_bytes: int,
+        fast: bool,
+        platform: Platform | None = None,
+        module: ir.Module | None = None,
     ) -> None:
         self.kernel = kernel
         self.vector_bytes = vector_bytes
         self.functions = Functions()
-        self.module = ir.Module(f"accnp_{kernel.name}")
+        self.module = module or ir.Module(f"accnp_{kernel.name}")
         if platform is not None:
             self.module.triple, self.module.data_layout = platform
         self.values: dict[Var, Any] = {}

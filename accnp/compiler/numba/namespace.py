@@ -21,7 +21,7 @@ from accnp.compiler.loops.types import DTYPES, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
 from accnp.kernels.math.ir import I8
 
-__all__ = ["NAMESPACE", "SCALARS", "Emit", "Rule", "define"]
+__all__ = ["NAMESPACE", "OWN", "SCALARS", "Emit", "Rule", "define"]
 
 NAMESPACE: dict[str, Any] = {}
 
@@ -42,7 +42,7 @@ SCALARS: dict[str, Any] = {
     "c8": types.complex64,
     "c16": types.complex128,
 }
-_OWN = {kind: DTYPES[token] for token, kind in SCALARS.items()}
+OWN = {kind: DTYPES[token] for token, kind in SCALARS.items()}
 
 Emit = Callable[[Any, Any, Any, Any], Any]
 Rule = Callable[..., "tuple[Any, tuple[Any, ...], Emit] | None"]
@@ -94,9 +94,9 @@ def define(name: str, count: int, rule: Rule, into: dict[str, Any] = NAMESPACE) 
 def _own(t: Any) -> Type | None:
     """The type of the loop IR for one of Numba's."""
     if isinstance(t, types.CPointer):
-        of = _OWN.get(t.dtype)
+        of = OWN.get(t.dtype)
         return None if of is None else Pointer(of)
-    return _OWN.get(t)
+    return OWN.get(t)
 
 
 def _of_numba(t: Type | None) -> Any:
@@ -126,7 +126,7 @@ def _rule(name: str) -> Rule:
 
 
 def _asked() -> Any:
-    """Whether results bypass the caches: what launches ask of kernels that `direct` writes."""
+    """Whether results bypass the caches: kernels for GPUs do not."""
     return types.int64, (), lambda context, b, sig, args: ir.Constant(ir.IntType(64), 0)
 
 
