@@ -57,7 +57,7 @@ class BoundsError(IndexError):
 
 
 class AlignmentError(ValueError):
-    """An access to several elements from an address that is no multiple of their size."""
+    """An access to several elements at an address that is not a multiple of their size."""
 
 
 def run(
@@ -88,7 +88,7 @@ def run(
     BoundsError
         If an access is outside of its buffer.
     AlignmentError
-        If an access to several elements begins at an address that is no multiple of their size.
+        If an access to several elements is at an address that is not a multiple of their size.
     OverflowError
         If an index has more than 64 bits.
     """

@@ -143,7 +143,7 @@ class _Verifier:
             self.fail(what)
 
     def usable(self, name: str) -> None:
-        self.check(name.isascii() and name.isidentifier(), f"{name!r} is no name")
+        self.check(name.isascii() and name.isidentifier(), f"{name!r} is not a valid name")
         reserved = name in RESERVED or (self.kernel.threads > 0 and name in OF_GPUS)
         self.check(not reserved, f"the name {name} has a meaning")
 
@@ -219,7 +219,7 @@ class _Verifier:
         self.buffer(s.buffer)
         self.check(self.kernel.threads > 0, f"{name} has vectors in a kernel for processors")
         fits = count in (2, 4) and count * of.size <= 16 and of.kind != "complex"
-        self.check(fits, f"{count} elements of {name} are no access")
+        self.check(fits, f"an access cannot have {count} elements of {name}")
         self.typed(s.index, I8, f"an index of {name}")
 
     def choice(self, s: If) -> None:
@@ -254,9 +254,7 @@ class _Verifier:
     def leave(self, s: Break) -> None:
         self.check(bool(self.carried), "a break outside of loops")
         carried = self.carried[-1]
-        self.check(
-            len(carried) == len(s.values), "a break with other values than the loop hands on"
-        )
+        self.check(len(carried) == len(s.values), "a break with other values than the loop carries")
         for c, x in zip(carried, s.values, strict=True):
             self.typed(x, c.var.dtype, c.result.name)
 
@@ -272,7 +270,7 @@ class _Verifier:
         self.results(s.carried)
 
     def steps(self, s: For | While) -> None:
-        """The statements of a step, and what it hands on."""
+        """Check the statements of a step, and its carried values."""
         self.carried.append(s.carried)
         for inner in s.body:
             self.statement(inner)
@@ -321,7 +319,7 @@ class _Verifier:
         self.scope = before
         self.results(s.carried)
         if s.independent:
-            self.check(not s.carried, f"steps of {name} are independent, and hand on values")
+            self.check(not s.carried, f"steps of {name} are independent, and carry values")
             self.independent(s.index, s.body, s.step)
         if s.interchangeable:
             inner = s.body[-1] if s.body else None
@@ -340,7 +338,7 @@ class _Verifier:
         self.check(alone, f"{name} is spread, and steps may depend on others")
         if s.spread == "threads":
             each = (s.start, s.stop, s.step) == (Const(0, I8), Const(threads, I8), 1)
-            self.check(each, f"{name} is no index of the {threads} threads of a block")
+            self.check(each, f"{name} is not an index of the {threads} threads of a block")
 
     def vector(self, s: For, vector: Vector) -> None:
         """Vectors take steps of 1, assignments and stores."""

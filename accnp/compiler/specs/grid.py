@@ -40,7 +40,7 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     elif spec.form == "row" and is_short(spec):
         several, adjacent = 1, False
     else:
-        raise Unsupported("what is no map along one axis, and no fold of short rows")
+        raise Unsupported("a kernel that is neither a map along one axis nor a fold of short rows")
     kernel, out = build(spec)
     kernel = spread(kernel, THREADS, several, adjacent)
     out.ints.insert(0, out.extent)
