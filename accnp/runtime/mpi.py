@@ -12,6 +12,8 @@ import os
 import pickle
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,17 +56,28 @@ class World:
         self.local_rank, self.local_size = on_machine.rank, on_machine.size
         self._status = self.comm.Dup()  # for questions about processes that are waited for
         self._comms: dict[tuple[int, ...], Any] = {}
-        self._done = 0  # how many collectives this process has completed
-        self._waits = ""  # for what it waits
+        self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}
+        self._kinds = {
+            "mesh_gather": self._gather, "mesh_exchange": self._exchange,
+            "ppermute": self._permute, "pbroadcast": self._broadcast,
+        }  # fmt: skip
+        self.done = 0  # how many collectives this process has completed
+        self.waits_for: Callable[[], str] = _nothing
 
     # --- communicators ---
 
     def comm_of(self, axis: MeshAxis, groups: Any) -> Any:
         """The communicator of a group of positions along an axis, or of the whole axis."""
-        ranks = axis.group
-        if groups is not None:
-            (own,) = [g for g in groups if axis.here in g]
-            ranks = tuple([ranks[i] for i in own])
+        found = self._by_axis.get((axis, groups))
+        if found is None:
+            ranks = axis.group
+            if groups is not None:
+                (own,) = [g for g in groups if axis.here in g]
+                ranks = tuple([ranks[i] for i in own])
+            found = self._by_axis[axis, groups] = self._comm_of_ranks(ranks)
+        return found
+
+    def _comm_of_ranks(self, ranks: tuple[int, ...]) -> Any:
         found = self._comms.get(ranks)
         if found is None:
             group = self.comm.Get_group().Incl(ranks)
@@ -78,57 +91,54 @@ class World:
     ) -> np.ndarray:
         """Take part in a collective, and return what arrives."""
         comm = self.comm_of(axis, groups)
-        x = np.ascontiguousarray(x).reshape(x.shape)
-        params = dict(params)
-        what = f"{params.pop('of', name)} of {x.dtype.name}{list(x.shape)} over {axis!r}"
-        if config.debug_collectives:
-            self._check(comm, f"{what} {params or ''}".strip())
-        return getattr(self, f"_{name.removeprefix('mesh_')}")(comm, x, what, **params)
+        more = {k: v for k, v in params.items() if k != "of"}
+        what = partial(_described, params.get("of", name), x, axis, more)
+        if not x.flags.c_contiguous:
+            x = np.ascontiguousarray(x)
+        with _Part(self, what):
+            if config.debug_collectives:
+                self._check(comm, what())
+            return self._kinds[name](comm, x, **more)
 
-    def _gather(self, comm: Any, x: np.ndarray, what: str) -> np.ndarray:
+    def _gather(self, comm: Any, x: np.ndarray) -> np.ndarray:
         out = np.empty((comm.size, *x.shape), x.dtype)
         if x.nbytes:
-            self.wait(comm, comm.Iallgather(_bytes(x), _bytes(out)), what)
+            self.wait(comm, comm.Iallgather(_bytes(x), _bytes(out)))
         return out
 
-    def _exchange(self, comm: Any, x: np.ndarray, what: str) -> np.ndarray:
+    def _exchange(self, comm: Any, x: np.ndarray) -> np.ndarray:
         out = np.empty_like(x)
         if x.nbytes:
-            self.wait(comm, comm.Ialltoall(_bytes(x), _bytes(out)), what)
+            self.wait(comm, comm.Ialltoall(_bytes(x), _bytes(out)))
         return out
 
-    def _ppermute(self, comm: Any, x: np.ndarray, what: str, *, perm: Any) -> np.ndarray:
-        out = np.zeros_like(x)
-        sources = [a for a, b in perm if b == comm.rank]
-        targets = [b for a, b in perm if a == comm.rank]
+    def _permute(self, comm: Any, x: np.ndarray, *, perm: Any) -> np.ndarray:
+        me = comm.rank
+        sources = [a for a, b in perm if b == me]
+        out = np.empty_like(x) if sources else np.zeros_like(x)
         requests = [comm.Irecv(_bytes(out), source=a) for a in sources]
-        requests += [comm.Isend(_bytes(x), dest=b) for b in targets]
+        requests += [comm.Isend(_bytes(x), dest=b) for a, b in perm if a == me]
         for request in requests:
-            self.wait(comm, request, what)
+            self.wait(comm, request)
         return out
 
-    def _pbroadcast(self, comm: Any, x: np.ndarray, what: str, *, source: int) -> np.ndarray:
+    def _broadcast(self, comm: Any, x: np.ndarray, *, source: int) -> np.ndarray:
         out = x.copy()
-        self.wait(comm, comm.Ibcast(_bytes(out), root=source), what)
+        self.wait(comm, comm.Ibcast(_bytes(out), root=source))
         return out
 
     # --- waiting ---
 
-    def wait(self, comm: Any, request: Any, what: str) -> None:
+    def wait(self, comm: Any, request: Any) -> None:
         """Wait for a message.
 
         Raises:
             JaxRuntimeError: others did not take part before the deadline.
         """
-        self._waits = what
-        try:
-            if not request.Test():
-                self._wait_long(comm, request, what)
-        finally:
-            self._waits = ""
-        self._done += 1
+        if not request.Test():
+            self._wait_long(comm, request)
 
-    def _wait_long(self, comm: Any, request: Any, what: str) -> None:
+    def _wait_long(self, comm: Any, request: Any) -> None:
         began = looked = time.monotonic()
         while not request.Test():
             now = time.monotonic()
@@ -136,7 +146,7 @@ class World:
                 looked = now
                 self._answer()
                 if now - began > config.collective_timeout:
-                    self._give_up(comm, request, what, now - began)
+                    self._give_up(comm, request, now - began)
                     return
             if now - began > _PATIENT:
                 time.sleep(5e-5)
@@ -148,10 +158,11 @@ class World:
         status = self.mpi.Status()
         while self._status.Iprobe(tag=_QUESTION, status=status):
             self._status.recv(source=status.source, tag=_QUESTION)
-            self._status.isend((self._done, self._waits), dest=status.source, tag=_ANSWER)
+            self._status.isend((self.done, self.waits_for()), dest=status.source, tag=_ANSWER)
 
-    def _give_up(self, comm: Any, request: Any, what: str, seconds: float) -> None:
+    def _give_up(self, comm: Any, request: Any, seconds: float) -> None:
         """Ask the others of a collective where they are, and raise an error that says it."""
+        what = self.waits_for()
         group, everyone = comm.Get_group(), self._status.Get_group()
         others = [r for r in group.Translate_ranks(None, everyone) if r != self.rank]
         for r in others:
@@ -167,8 +178,8 @@ class World:
                 return
             time.sleep(0.01)
         missing = [r for r in others if r not in found]
-        elsewhere = {r: w for r, (n, w) in found.items() if (n, w) != (self._done, what)}
-        lines = [f"process {self.rank} waited {seconds:.0f} s in collective {self._done}, {what}"]
+        elsewhere = {r: w for r, (n, w) in found.items() if (n, w) != (self.done, what)}
+        lines = [f"process {self.rank} waited {seconds:.0f} s in collective {self.done}, {what}"]
         if missing:
             names = ", ".join(map(str, missing))
             lines.append(f"processes that have not come to any collective since: {names}")
@@ -179,7 +190,7 @@ class World:
         """See that all processes are in the same collective (`debug_collectives`)."""
         text = what.encode()[:256].ljust(256)
         mine = np.frombuffer(text, np.uint8)
-        rows = self._gather(comm, mine, f"check of {what}")
+        rows = self._gather(comm, mine)
         texts = [bytes(row).decode(errors="replace").strip() for row in rows]
         if len(set(texts)) > 1:
             everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
@@ -191,27 +202,53 @@ class World:
 
     def gather(self, x: np.ndarray) -> np.ndarray:
         """What all processes pass, one row for each."""
-        x = np.ascontiguousarray(x).reshape(x.shape)
-        return self._gather(self.comm, x, f"process_allgather of {x.dtype.name}{list(x.shape)}")
+        with _Part(self, lambda: f"process_allgather of {x.dtype.name}{list(x.shape)}"):
+            return self._gather(self.comm, np.ascontiguousarray(x).reshape(x.shape))
 
     def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
         """What one process passes."""
-        x = np.ascontiguousarray(x).reshape(x.shape)
-        what = f"broadcast of {x.dtype.name}{list(x.shape)}"
-        return self._pbroadcast(self.comm, x, what, source=source)
+        with _Part(self, lambda: f"broadcast of {x.dtype.name}{list(x.shape)}"):
+            whole = np.ascontiguousarray(x).reshape(x.shape)
+            return self._broadcast(self.comm, whole, source=source)
 
     def gather_objects(self, x: Any) -> list[Any]:
         """What all processes pass, in their order."""
         data = np.frombuffer(pickle.dumps(x), np.uint8)
-        sizes = self._gather(self.comm, np.array([data.size], np.int64), "gather of sizes")[:, 0]
+        sizes = self.gather(np.array([data.size], np.int64))[:, 0]
         padded = np.zeros(int(sizes.max()), np.uint8)
         padded[: data.size] = data
-        rows = self._gather(self.comm, padded, "gather of objects")
+        rows = self.gather(padded)
         return [pickle.loads(rows[i, : sizes[i]].tobytes()) for i in range(self.size)]
 
     def barrier(self, name: str) -> None:
         """Wait for all processes."""
-        self.wait(self.comm, self.comm.Ibarrier(), f"barrier {name!r}")
+        with _Part(self, lambda: f"barrier {name!r}"):
+            self.wait(self.comm, self.comm.Ibarrier())
+
+
+class _Part:
+    """A collective that this process takes part in, for messages to others."""
+
+    __slots__ = ("_what", "_world")
+
+    def __init__(self, world: World, what: Callable[[], str]) -> None:
+        self._world, self._what = world, what
+
+    def __enter__(self) -> None:
+        self._world.waits_for = self._what
+
+    def __exit__(self, *exc: object) -> None:
+        self._world.waits_for = _nothing
+        self._world.done += 1
+
+
+def _nothing() -> str:
+    return ""
+
+
+def _described(of: str, x: np.ndarray, axis: MeshAxis, params: dict[str, Any]) -> str:
+    text = f"{of} of {x.dtype.name}{list(x.shape)} over {axis!r}"
+    return f"{text} {params}" if params else text
 
 
 def _late(text: str) -> JaxRuntimeError:
