@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
+from accnp.compiler import outside
 from accnp.config import config
 from accnp.forks import aside, at_fork, collection_paused, imported, renewed
 from accnp.runtime.notes import note
@@ -281,8 +282,8 @@ def _make(
     begin = time.perf_counter()
     upgrades: list[_Upgrade] = []
     identity = identity_of(source, name, signature, fastmath, callees)
-    if program is not None and config.compiler == "numba":
-        (address,), code, origin = _by_numba(identity, source, name, signature)
+    if config.compiler == "numba":
+        (address,), code, origin = _by_numba(source, name, signature, fastmath, callees, program)
     else:
         (address,), code, origin = _native(
             identity,
@@ -422,33 +423,63 @@ def _lowered_program(program: LoopKernel, fastmath: bool) -> str:
     return lower(done, target.vector_bytes, _objects().ENTRY_ATTRIBUTES, fastmath)
 
 
-# The entry of a kernel compiled by Numba, whose code does not have the word before the entry.
-_PASSED_ON = """
-define void @{entry}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) prefix i64 0 {{
-  %made = inttoptr i64 {address} to void (i64*, i64*, i64, i64)*
-  call void %made(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
-  ret void
-}}
-"""
-
-
 def _by_numba(
-    identity: tuple[str, ...], source: str, name: str, signature: tuple[str, ...]
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool,
+    callees: Callees,
+    program: LoopKernel | None,
 ) -> tuple[list[int], Any, str]:
     """Compile a kernel through Numba's public API, without the disk; returns as `_native`."""
     numba = imported("accnp.compiler.numba.compile")
+
+    def make() -> Any:
+        text, shared = source, ()
+        if program is None:
+            reprint = imported("accnp.compiler.numba.reprint").reprint
+            text, shared = reprint(source, name, signature, callees)
+        # Not while Numba compiles: another thread may compile the same one, and wait for Numba.
+        for called in library_module().called_by(text) - {name}:
+            library_module().load(called)
+        return numba.compile_source(
+            text, name, signature, enter_function, callees, shared, fastmath
+        )
+
     try:
-        made, kept = aside(lambda: numba.compile_source(source, name, signature))
+        made, kept = aside(make)
+    except ValueError:
+        raise
     except Exception as error:
         raise _failed(source, name, signature, error) from error
-    text = _PASSED_ON.format(entry=ENTRY, address=made)
-    addresses, code, origin = _native(identity, lambda: (text, [], []), (ENTRY,), stored=False)
-    return addresses, (code, kept), origin
+    return [made], kept, "compiled"
+
+
+def enter_function(address: int, signature: Sequence[str]) -> tuple[int, Any]:
+    """Return the address of an entry of a loaded function, and an object that keeps it."""
+    text = imported("accnp.compiler.llvm.entry").entry_at(address, signature)
+    (entry,), code, _ = _native(("kernel", text), lambda: (text, [], []), (ENTRY,), stored=False)
+    return entry, code
 
 
 def library_module() -> Any:
     """Return `accnp.runtime.library`, which reads the features of the processor when imported."""
     return imported("accnp.runtime.library")
+
+
+def _find_outside(symbol: str) -> tuple[int | None, Any]:
+    """Return the address of a symbol that a kernel calls, and an object that keeps its code."""
+    modules = imported("accnp.compiler.intrinsics.linked").linked_modules([symbol])
+    if modules:
+        # Where nothing calls it, LLVM would drop what each module may define.
+        text = modules[0].replace("define linkonce_odr ", "define ")
+        (address,), code = native_code((symbol, text), text, (symbol,))
+        return address, code
+    found, kernels = library_module().called_in(symbol.encode() + b"\0")  # as tables of symbols
+    return found.get(symbol), kernels
+
+
+outside.install(_find_outside)
 
 
 def _stamp() -> str:

@@ -14,7 +14,7 @@ from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.runtime import loader, objects
-from accnp.runtime.compile import get_kernel, pack
+from accnp.runtime.compile import enter_function, get_kernel, pack
 
 WIDTH = objects.LANE_BYTES or 64
 
@@ -66,7 +66,7 @@ def by_numba(kernel: Kernel) -> tuple[int, object]:
     """The same by Numba's public API."""
     from accnp.compiler.numba.compile import compile_source
 
-    return compile_source(numba_source(kernel), kernel.name, signature(kernel))
+    return compile_source(numba_source(kernel), kernel.name, signature(kernel), enter_function)
 
 
 def interpreted(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["ATTRIBUTES", "DRIVER", "ENTRY", "LIBRARY", "SIZED", "VECTORS", "entry_text"]
+__all__ = ["ATTRIBUTES", "DRIVER", "ENTRY", "LIBRARY", "SIZED", "VECTORS", "entry_at", "entry_text"]
 
 ENTRY = "accnp_entry"
 # Named metadata of modules: all loops are vector code; a library kernel, which many kernels call;
 # all sizes are constants; a driver, whose work is done by the kernels that it calls.
 VECTORS, LIBRARY, SIZED, DRIVER = "accnp.vectors", "accnp.library", "accnp.sized", "accnp.driver"
 ATTRIBUTES = 770  # the number of the attribute group of entries
+_INTEGERS = {f"{kind}{n}": f"i{8 * n}" for kind in "iu" for n in (1, 2, 4, 8)} | {"b1": "i8"}
 # How an entry takes a chunk of 0..n: it begins at `claim` and jumps to `work`, which runs
 # `%first`..`%end`, or to `out` if no chunk is left.
 _CLAIM = """claim:
@@ -104,3 +105,27 @@ def entry_text(
             "}",
         ]
     )
+
+
+def entry_at(address: int, signature: Sequence[str]) -> str:
+    """Return the text of a module with the entry of a function that is loaded already.
+
+    Parameters
+    ----------
+    address : int
+        The address of the function.
+    signature : sequence of str
+        A token for each argument after the first and the last step.
+    """
+    kinds = ["i8*" if t.endswith("*") else _INTEGERS[t] for t in signature]
+    types = ", ".join(["i64", "i64", *kinds])
+    function = f"void ({types})*"
+    text = entry_text(
+        ENTRY,
+        signature,
+        kinds,
+        "void %function",
+        ["i64 %lo", "i64 %hi"],
+        before=[f"  %function = inttoptr i64 {address} to {function}"],
+    )
+    return f"{text}\nattributes #{ATTRIBUTES} = {{ nounwind }}\n"

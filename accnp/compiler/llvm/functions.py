@@ -14,7 +14,6 @@ from llvmlite import ir
 from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.llvm.registers import (
     join_parts,
-    memory_type,
     register_type,
     split_parts,
 )
@@ -24,9 +23,8 @@ from accnp.kernels.library import PREFIX
 from accnp.kernels.math import basic, block, integer
 from accnp.kernels.math.heap import external
 from accnp.kernels.math.ir import I64, V, fma, where
-from accnp.kernels.math.transpose import transpose
 
-__all__ = ["write_call", "write_library_call", "write_transpose"]
+__all__ = ["write_call", "write_library_call"]
 
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -153,13 +151,6 @@ _FLOATS: dict[str, Callable[..., V]] = {
     "fma": fma,
     "is_finite": basic.is_finite,
 }
-
-
-def write_transpose(b: Any, of: DType, values: Sequence[Any]) -> None:
-    """Write the transposition of a tile; the arguments are those of `math.transpose`."""
-    kind = memory_type(of)
-    to, width, source, *rest = values
-    transpose(b, kind, of.size, [to, width, source, *rest])
 
 
 def write_library_call(b: Any, name: str, words: Sequence[Any]) -> None:

@@ -1,36 +1,33 @@
 """Compile printed kernels through Numba's public API.
 
-In: the source that `numba.source` prints, and a signature. Out: the address of an entry like those
-of `llvm.entry`, which takes chunks of the range from a counter.
+In: the source that `numba.source` prints, and a signature. Out: the address of an entry, which
+`llvm.entry` writes for both back ends: it takes chunks of the range from a counter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from types import FunctionType
 from typing import Any
 
-from llvmlite import ir
 from numba import cfunc, njit, types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.core.compiler_lock import global_compiler_lock
-from numba.extending import intrinsic
 
 from accnp.compiler.numba import functions
 from accnp.forks import at_fork
 
 __all__ = ["compile_source"]
 
-_WORDS = types.CPointer(types.int64)
-_ENTRY = """
-def entry(argv, counter, n, chunk):
-    if address_of(counter) < 2:
-        kernel(chunk, n{arguments})
-    else:
-        first = take(counter, chunk)
-        while first < n:
-            kernel(first, min(first + chunk, n){arguments})
-            first = take(counter, chunk)
-"""
+Callees = tuple[tuple[str, tuple[str, ...]], ...]
+# Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
+_FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
+# Only kernels that others call are functions of their own, and no Python code calls them.
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_QUICK: dict[str, Any] = {
+    "no_rewrites": True,
+    "looplift": False,
+}  # kernels have no array expressions
 
 _lock: Any = global_compiler_lock._lock
 
@@ -45,68 +42,61 @@ def _release() -> None:
 at_fork(_release, before=_lock.acquire, parent=_release)
 
 
-@intrinsic
-def address_of(typingctx: Any, p: Any) -> Any:
-    """A pointer as an integer."""
-
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-        return b.ptrtoint(values[0], ir.IntType(64))
-
-    return types.int64(_WORDS), code
-
-
-@intrinsic
-def take(typingctx: Any, counter: Any, chunk: Any) -> Any:
-    """Add to the counter; what it was before."""
-
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-        return b.atomic_rmw("add", *values, "monotonic")
-
-    return types.int64(_WORDS, types.int64), code
-
-
-def _pointer(token: str) -> Any:
-    """What makes a pointer of an integer."""
-    kind = types.CPointer(functions.NUMBA_TYPES[token])
-
-    @intrinsic
-    def pointer(typingctx: Any, word: Any) -> Any:
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-            return b.inttoptr(values[0], context.get_value_type(kind))
-
-        return kind(types.int64), code
-
-    return pointer
-
-
-_POINTERS = {token: _pointer(token) for token in functions.NUMBA_TYPES}
-
-
 @global_compiler_lock  # also around Numba's start, which makes its typing contexts
-def compile_source(source: str, name: str, signature: Sequence[str]) -> tuple[int, Any]:
+def compile_source(
+    source: str,
+    name: str,
+    signature: Sequence[str],
+    enter: Callable[[int, Sequence[str]], tuple[int, Any]],
+    callees: Callees = (),
+    shared: Collection[str] = (),
+    fastmath: bool = False,
+) -> tuple[int, Any]:
     """Return the address of the entry of a kernel, and what keeps its code.
 
     Parameters
     ----------
     source : str
-        The source of a function of the first and last step and the arguments of the signature.
+        The source of a function of the first and last step and the arguments of the signature, and
+        of the functions that it calls.
     name : str
         The name of the function.
     signature : sequence of str
         A token for each argument: `f4*` for a pointer, `i8` for an integer.
+    enter : callable
+        Makes the entry of a function, from the address and the signature; returns the address of
+        the entry, and what keeps it.
+    callees : tuple, optional
+        Other kernels in the source with their signatures; each calls only those before it.
+    shared : collection of str, optional
+        The names of those whose steps threads share.
+    fastmath : bool, optional
+        Whether operations may be reordered and fused.
     """
-    scope: dict[str, Any] = {n: getattr(functions, n) for n in functions.__all__}
+    scope = functions.scope()
+    known = dict(scope)
     exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
-    kernel = njit(error_model="numpy")(scope[name])
-    scope = {"address_of": address_of, "take": take, "kernel": kernel}
-    arguments = ""
-    for at, token in enumerate(signature):
-        if token.endswith("*"):
-            scope[f"pointer_{at}"] = _POINTERS[token.removesuffix("*")]
-            arguments += f", pointer_{at}(argv[{at}])"
-        else:
-            arguments += f", argv[{at}]"
-    exec(_ENTRY.format(arguments=arguments), scope)
-    made = cfunc(types.void(_WORDS, _WORDS, types.int64, types.int64))(scope["entry"])
-    address: Any = made.address
-    return address, (made, scope)
+    flags = _FAST if fastmath else False
+    own = {n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)}
+    for n, f in own.items():
+        scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_QUICK)(f)
+    kept: list[Any] = [scope]
+    for callee, its in callees:
+        if callee in shared:
+            made = _compile(own[callee], its, flags)
+            functions.ENTRIES[scope[callee]], code = enter(made.address, its)
+            kept += [made, code]
+    made = _compile(own[name], signature, flags)
+    address, code = enter(made.address, signature)
+    return address, (made, code, kept)
+
+
+def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: Any) -> Any:
+    """The kernel as a function for C."""
+    kinds = [types.int64, types.int64, *map(_type_of, signature)]
+    return cfunc(types.void(*kinds), error_model="numpy", fastmath=fastmath, **_QUICK)(kernel)
+
+
+def _type_of(token: str) -> Any:
+    kind = functions.NUMBA_TYPES[token.removesuffix("*")]
+    return types.CPointer(kind) if token.endswith("*") else kind

@@ -12,25 +12,28 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
 from accnp.compiler.intrinsics.all import TABLE, resolve
 from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.casts import write_cast
-from accnp.compiler.llvm.functions import write_call, write_transpose
+from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
+from accnp.compiler.outside import address_of
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
 from accnp.kernels.math.ir import fetch
 
-__all__ = ["NUMBA_TYPES"]
+__all__ = ["ENTRIES", "NUMBA_TYPES"]
+
+ENTRIES: dict[Any, int] = {}  # addresses of the entries of kernels whose steps threads share
 
 # By token.
 NUMBA_TYPES: dict[str, Any] = {
@@ -51,12 +54,46 @@ def _dtype(t: Any) -> DType | None:
     return _OF.get(types.unliteral(t))
 
 
+def _linked(typed: Callable[..., Any]) -> Callable[..., Any]:
+    """The same rule; its code makes known to LLVM what it calls outside of the module, since
+    Numba ends the process where a symbol is missing."""
+
+    def rule(*args: Any) -> Any:
+        found = typed(*args)
+        if found is None:
+            return None
+        signature, code = found
+
+        def write(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+            before = len(b.module.globals)
+            made = code(context, b, signature, values)
+            for function in list(b.module.globals.values())[before:]:
+                _make_known(function)
+            return made
+
+        return signature, write
+
+    return rule
+
+
+def _make_known(function: Any) -> None:
+    name = function.name
+    if not isinstance(function, ir.Function) or not function.is_declaration:
+        return
+    if name.startswith("llvm.") or binding.address_of_symbol(name) is not None:
+        return
+    found = address_of(name)
+    if found is None:
+        raise NotImplementedError(f"a call of {name}, which no library has")
+    binding.add_symbol(name, found)
+
+
 def _define(name: str, arity: int, typed: Callable[..., Any]) -> None:
     """Add an intrinsic; `typed` gives its signature and its code for the types of arguments."""
     # Numba reads the number of arguments from the signature.
     names = ", ".join([f"x{k}" for k in range(arity)])
     comma = ", " if names else ""
-    made = eval(f"lambda typingctx{comma}{names}: typed({names})", {"typed": typed})
+    made = eval(f"lambda typingctx{comma}{names}: typed({names})", {"typed": _linked(typed)})
     made.__name__ = made.__qualname__ = name
     globals()[name] = intrinsic(made)
     __all__.append(name)
@@ -141,24 +178,6 @@ def _prefetch(p: Any) -> Any:
     return None if _element(p) is None else (types.void(p), code)
 
 
-def _transpose(size: int) -> None:
-    """Lay a tile of elements of some bytes transposed."""
-
-    def typed(to: Any, width: Any, source: Any, step: Any, rows: Any, columns: Any) -> Any:
-        of = _element(to)
-        if of is None or of.size != size or source != to:
-            return None
-
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-            write_transpose(b, of, values)
-            return context.get_dummy_value()
-
-        i = types.int64
-        return types.void(to, i, to, i, i, i), code
-
-    _define(f"transpose_{size}", 6, typed)
-
-
 def _type_intrinsic(name: str, args: Sequence[Any]) -> Any:
     """The signature and the code of a function or procedure of the table of intrinsics."""
     of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
@@ -181,6 +200,14 @@ def _type_intrinsic(name: str, args: Sequence[Any]) -> Any:
 def _intrinsic(name: str) -> None:
     """Define a function or procedure of the table of intrinsics for Numba."""
     _define(name, TABLE[name].arity, lambda *args: _type_intrinsic(name, args))
+
+
+def scope() -> dict[str, Any]:
+    """Return the functions by name, with those that were added to the table since."""
+    for name in TABLE.keys() - globals().keys():
+        if name.isidentifier():
+            _intrinsic(name)
+    return {name: globals()[name] for name in __all__}
 
 
 def _of(t: Type) -> Any:
@@ -238,6 +265,43 @@ def _wide_sum(p: Any, n: Any) -> Any:
     return None if _element(p) != F4 else (NUMBA_TYPES[F8.token](p, types.int64), code)
 
 
+@intrinsic
+def spread(
+    typingctx: Any,
+    kernel: Any,
+    sharer: Any,
+    team: Any,
+    helpers: Any,
+    count: Any,
+    chunk: Any,
+    *args: Any,
+) -> Any:
+    """Share `count` steps of a kernel among threads, in parts of `chunk` (`_native/team.c`)."""
+    entry = ENTRIES[kernel.dispatcher]
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        _, sharer, team, helpers, count, chunk, packed = values
+        word = ir.IntType(64)
+        with b.goto_entry_block():
+            room = b.alloca(word, len(args))
+        for k in range(len(args)):
+            a = b.extract_value(packed, k)
+            a = b.ptrtoint(a, word) if isinstance(a.type, ir.PointerType) else a
+            b.store(a, b.gep(room, [word(k)]))
+        kinds = [word, word.as_pointer(), *[word] * 4]
+        kind = ir.FunctionType(ir.VoidType(), kinds)
+        share = b.inttoptr(sharer, kind.as_pointer())
+        b.call(share, [word(entry), room, count, chunk, team, helpers])
+        return context.get_dummy_value()
+
+    return types.void(kernel, *[types.int64] * 5, types.StarArgTuple(args)), code
+
+
+def _asked() -> Any:
+    """Whether the launch wants results to bypass the caches; Numba's entries are not told."""
+    return types.int64(), lambda context, b, signature, values: ir.Constant(ir.IntType(64), 0)
+
+
 @lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
 def _store_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> None:
     """Numba stores the one-bit value, which does not fit a byte pointer."""
@@ -263,11 +327,11 @@ for _to in _OF.values():
 for _combine in COMBINES:
     _fold(_combine)
     _strips(_combine)
-for _size in (1, 2, 4, 8):
-    _transpose(_size)
 for _name in TABLE:
     if _name not in globals() and _name.isidentifier():
         _intrinsic(_name)
+__all__.append("spread")
+_define("asked", 0, _asked)
 _define("at", 2, _at)
 _define("release", 1, _release)
 _define("prefetch", 1, _prefetch)

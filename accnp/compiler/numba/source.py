@@ -40,7 +40,7 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.types import Pointer
-from accnp.compiler.loops.visiting import fresh_name, names_of, unlike
+from accnp.compiler.loops.visiting import fresh_name, names_of, subexpressions, unlike
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
 from accnp.ir.kernel import BLOCK
@@ -132,8 +132,7 @@ class _Printer:
             how = self.listed(s.sharer, s.team, s.helpers, s.count, s.chunk, *s.args)
             add(f"{pad}spread({s.kernel}, {how})")
         elif isinstance(s, Break):
-            names = [c.var.name for c in self.around[-1].carried]
-            self.assign(names, s.values, pad)
+            self.assign([c.var for c in self.around[-1].carried], s.values, pad)
             add(f"{pad}break")
         elif isinstance(s, For):
             self.loop(s, pad)
@@ -195,19 +194,31 @@ class _Printer:
         self.around.append(s)
         self.block(s.body, pad)
         self.around.pop()
-        self.assign([c.var.name for c in s.carried], [c.following for c in s.carried], pad)
+        self.assign([c.var for c in s.carried], [c.following for c in s.carried], pad)
         for c in s.carried:
             self.names[c.result] = c.var.name
 
-    def assign(self, names: Sequence[str], values: Sequence[Expr], pad: str) -> None:
-        """Assign several names; all values are computed before the first one."""
-        texts = [self.expr(x) for x in values]
-        to = list(names)
-        if len(names) > 1:
-            to = [fresh_name(f"{name}_next", self.kernel) for name in names]
-        self.lines += [f"{pad}{name} = {text}" for name, text in zip(to, texts, strict=True)]
-        if len(names) > 1:
-            self.lines += [f"{pad}{name} = {new}" for name, new in zip(names, to, strict=True)]
+    def assign(self, variables: Sequence[Var], values: Sequence[Expr], pad: str) -> None:
+        """Assign several variables as if at once: each before one that it is computed from, and
+        by way of another name where they change places."""
+        names = {v: self.expr(v) for v in variables}
+        texts = [(v, self.expr(x), x) for v, x in zip(variables, values, strict=True)]
+        left = [(names[v], text, self.names_in(x)) for v, text, x in texts if text != names[v]]
+        while left:
+            free = [a for a in left if not any(a[0] in b[2] for b in left if b is not a)]
+            if free:
+                name, text, _ = free[0]
+                self.lines.append(f"{pad}{name} = {text}")
+                left.remove(free[0])
+            else:
+                name, text, _ = left[0]
+                new = fresh_name(f"{name}_next", self.kernel)
+                self.lines.append(f"{pad}{new} = {text}")
+                left[0] = (name, new, {new})
+
+    def names_in(self, x: Expr) -> set[str]:
+        """The names of the variables that an expression reads."""
+        return {self.expr(y) for y in subexpressions(x) if isinstance(y, Var)}
 
     # --- expressions ---
 

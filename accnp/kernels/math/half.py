@@ -27,19 +27,29 @@ def _converts(x: V) -> bool:
 def _bits(x: V) -> V:
     """Binary16 of a float32, by an instruction. The sign goes its own way in single numbers: LLVM
     takes that of a double apart by a function that does not exist."""
-    if isinstance(x.b, Lanes) or on_gpu(x.b.module):
+    if _folds(x):
         return V(x.b, x.b.bitcast(x.b.fptrunc(x.v, _HALF), I16))
     size = V(x.b, x.b.bitcast(x.b.fptrunc(fabs(x).v, _HALF), I16))
     return size | (bits(x).lshr(16).to(I16) & -0x8000)
+
+
+def _folds(x: V) -> bool:
+    """Whether LLVM makes nothing of a number that is widened and narrowed, as of vectors. The
+    instructions make NaN quiet, which loses bits of what is only moved."""
+    return isinstance(x.b, Lanes) or on_gpu(x.b.module)
 
 
 def widen(h: V, code: str) -> V:
     """16 bits as a float32."""
     if code == "e2":
         return unbits(h.to(I32, signed=False) << 16)
-    if _converts(h):
-        return V(h.b, h.b.fpext(h.b.bitcast(h.v, _HALF), F32))
     u = h.to(I32, signed=False)
+    if _converts(h):
+        wide = V(h.b, h.b.fpext(h.b.bitcast(h.v, _HALF), F32))
+        if _folds(h):
+            return wide
+        same = unbits((u & 0x8000) << 16 | (u & 0x7FFF) << 13 | 0x7F800000)
+        return where((u & 0x7FFF) > 0x7C00, same, wide)
     size = u & 0x7FFF
     normal = unbits((size << 13) + where(size >= 0x7C00, size.const(0x70000000), 0x38000000))
     small = size.to(F32) * 2.0**-24
@@ -50,9 +60,12 @@ def narrow(x: V, code: str) -> V:
     """The 16 bits of a float32 that has such a value."""
     if code == "e2":
         return bits(x).lshr(16).to(I16)
-    if _converts(x):
-        return _bits(x)
     u, a = bits(x), fabs(x)
+    if _converts(x):
+        if _folds(x):
+            return _bits(x)
+        same = (u.lshr(16) & 0x8000 | u.lshr(13) & 0x7FFF).to(I16)
+        return where(isnan(x) & (same & 0x3FF).ne(0), same, _bits(x))
     size = bits(a)
     normal = (size - where(size >= 0x7F800000, size.const(0x70000000), 0x38000000)).lshr(13)
     small = bits(a + 0.5) - 0x3F000000  # whose last place is that of the subnormal numbers

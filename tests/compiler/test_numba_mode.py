@@ -1,0 +1,77 @@
+"""With ``ACCNP_COMPILER=numba``, Numba compiles every kernel, and the bits are those of LLVM."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from llvmlite import ir
+from numba import njit, types
+
+from accnp.compiler.numba import functions
+
+PROGRAMS = """
+import sys
+import numpy as np
+import accnp as jnp
+from accnp.runtime import compile as compile_module
+
+def lower(source, name, *args):
+    print("compiled by LLVM:", name, file=sys.stderr)
+    return lower_by_llvm(source, name, *args)
+
+lower_by_llvm, compile_module.lower = compile_module.lower, lower
+x = jnp.asarray(np.linspace(-3, 3, 40, dtype=np.float32))
+a = jnp.asarray(np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32))
+halves = jnp.asarray(np.arange(0x7A00, 0x8200, dtype=np.uint16).view(np.float16))
+for name, f, *args in (
+    ("elements", lambda x: jnp.tanh(x) * x, x),
+    ("sort", lambda x: jnp.sort(-x), x),
+    ("argsort", lambda x: jnp.argsort(-x), x),
+    ("cumsum", jnp.cumsum, x),
+    ("product", lambda a: a @ a, a),
+    ("transposed", lambda a: (a.T * 2).copy(), a),
+    ("cholesky", lambda a: jnp.linalg.cholesky(a @ a.T + 9 * jnp.eye(6)), a),
+    ("eigenvalues", lambda a: jnp.linalg.eigh(a + a.T)[0], a),
+    ("scatter", lambda x: x.at[jnp.arange(5) * 3].add(x[:5]), x),
+    ("while", lambda x: jnp.lax.while_loop(lambda c: c[0] > -99, lambda c: c * 2, x), x),
+    ("scan", lambda x: jnp.lax.scan(lambda c, x: (c + x, c * x), 0.0, x)[1], x),
+    ("complex", lambda x: 1 / (x + 1j), x),
+    ("bits", lambda h: jnp.lax.bitcast_convert_type(h, "uint16"), halves),
+    ("random", lambda: jnp.random.normal(jnp.random.key(0), (9,))),
+    ("special", lambda x: jnp.scipy.special.gammainc(x * x + 1, x * x), x),
+):
+    print(name, np.asarray(f(*args)).tobytes().hex())
+"""
+
+
+def run(folder, compiler):
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAMS],
+        env={**os.environ, "ACCNP_CACHE_DIR": str(folder), "ACCNP_COMPILER": compiler},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_numba_compiles_all_kernels_to_the_same_bits(tmp_path):
+    by_llvm, by_numba = [run(tmp_path, compiler) for compiler in ("llvm", "numba")]
+    assert by_numba.stdout.splitlines() == by_llvm.stdout.splitlines()
+    assert "compiled by LLVM: kernel" in by_llvm.stderr
+    assert by_numba.stderr == ""
+
+
+def test_a_symbol_that_no_library_has_is_an_error():
+    """Numba would end the process."""
+
+    def code(context, b, signature, values):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        b.call(ir.Function(b.module, kind, "accnp_library_nothing"), [])
+        return context.get_dummy_value()
+
+    functions._define("call_nothing", 0, lambda: (types.void(), code))
+    call_nothing = vars(functions).pop("call_nothing")
+    functions.__all__.remove("call_nothing")
+    with pytest.raises(Exception, match="accnp_library_nothing, which no library has"):
+        njit(lambda: call_nothing())()
