@@ -1,6 +1,7 @@
 """With ``ACCNP_COMPILER=numba``, Numba compiles every kernel, and the bits are those of LLVM."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -75,3 +76,16 @@ def test_a_symbol_that_no_library_has_is_an_error():
     functions.__all__.remove("call_nothing")
     with pytest.raises(Exception, match="accnp_library_nothing, which no library has"):
         njit(lambda: call_nothing())()
+
+
+@pytest.mark.parametrize(("name", "of"), [("tanh", "f4"), ("sin", "f8"), ("erf", "f4")])
+def test_loops_call_functions_for_vectors(name, of):
+    scope = vars(functions).copy()
+    exec(
+        f"def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        y[i] = {name}(x[i])\n",
+        scope,
+    )
+    pointer = types.CPointer(functions.NUMBA_TYPES[of])
+    made = njit(types.void(types.int64, types.int64, pointer, pointer))(scope["kernel"])
+    (text,) = made.inspect_llvm().values()
+    assert re.search(rf"call <\d+ x (float|double)> @accnp_{name}_{of}_x\d+\(", text)

@@ -26,6 +26,7 @@ from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
+from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.outside import address_of
 from accnp.kernels.math import block
 from accnp.kernels.math.heap import free_aligned, malloc_aligned
@@ -108,7 +109,8 @@ def _scalar(name: str, arity: int) -> None:
             return _type_intrinsic(name, args)
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
-            return write_call(name, known, b, values)
+            made = vectorized_function(b.module, name, known)
+            return write_call(name, known, b, values) if made is None else b.call(made, values)
 
         given = [NUMBA_TYPES[d.token] for d in known]
         return NUMBA_TYPES[result.token](*given), code
