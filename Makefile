@@ -8,7 +8,7 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo test test-fallback test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
+.PHONY: demo test test-fallback test-numba test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -93,6 +93,14 @@ lint: $(VENV)/.test
 NATIVE_TESTS = tests/runtime tests/engine tests/test_counts.py tests/test_pytree.py $(wildcard tests/api/test_short_call*.py)
 test-fallback: $(VENV)/.test
 	ACCNP_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(NATIVE_TESTS)
+
+# An eighth of the tests of kernels, another one for each commit, with all kernels compiled by Numba's
+# public API. CI runs it: all of them take too long.
+NUMBA_TESTS = tests/codegen tests/compiler tests/kernels tests/passes tests/primitives
+EIGHTH = $$(($$(git rev-list --count HEAD 2>/dev/null || date +%-j) % 8))
+test-numba: $(VENV)/.test
+	ACCNP_COMPILER=numba ACCNP_TEST_EIGHTH=$(EIGHTH) \
+		$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(NUMBA_TESTS)
 
 # Built apart with gcc's AddressSanitizer. What the interpreter never frees is no leak of ours.
 ASAN = build/asan
