@@ -11,9 +11,9 @@ from types import FunctionType
 from typing import Any
 
 from numba import cfunc, njit, types  # pyright: ignore[reportAttributeAccessIssue]
-from numba.core.compiler_lock import global_compiler_lock
 
 from accnp.compiler.numba import functions
+from accnp.compiler.numba.private import COMPILER_LOCK, global_compiler_lock
 from accnp.forks import at_fork
 
 __all__ = ["compile_source"]
@@ -22,24 +22,20 @@ Callees = tuple[tuple[str, tuple[str, ...]], ...]
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
-# Only kernels that others call are functions of their own, and no Python code calls them.
+# Only other kernels call these functions, not Python or C.
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_QUICK: dict[str, Any] = {
-    "no_rewrites": True,
-    "looplift": False,
-}  # kernels have no array expressions
-
-_lock: Any = global_compiler_lock._lock
+# Kernels have no array expressions.
+_QUICK: dict[str, Any] = {"no_rewrites": True, "looplift": False}
 
 
 def _release() -> None:
-    if _lock._is_owned():  # not if this module was loaded while the process forked
-        _lock.release()
+    if COMPILER_LOCK._is_owned():  # not if this module was loaded while the process forked
+        COMPILER_LOCK.release()
 
 
 # A fork waits until no thread compiles: a child would wait for the lock for ever, or meet typing
 # contexts that are half made.
-at_fork(_release, before=_lock.acquire, parent=_release)
+at_fork(_release, before=COMPILER_LOCK.acquire, parent=_release)
 
 
 @global_compiler_lock  # also around Numba's start, which makes its typing contexts

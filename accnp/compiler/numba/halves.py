@@ -8,13 +8,10 @@ import operator
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
-from numba.core.datamodel import models
-from numba.core.datamodel.registry import register_default
-from numba.core.imputils import lower_builtin, lower_cast
-from numba.core.typeconv.castgraph import Conversion
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba import types  # pyright: ignore[reportAttributeAccessIssue]
+from numba.extending import lower_builtin, lower_cast, models, register_model, type_callable
 
+from accnp.compiler.numba.private import Conversion
 from accnp.kernels.math import half
 from accnp.kernels.math.ir import F32, I16, V
 
@@ -44,7 +41,7 @@ class Half(types.Type):
 F2, E2 = Half("f2"), Half("e2")
 
 
-@register_default(Half)
+@register_model(Half)
 class _Model(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, F32)
@@ -110,11 +107,14 @@ def _load(context: Any, b: Any, sig: Any, args: Any) -> Any:
     return loaded(b, sig.args[0].dtype, b.load(b.gep(p, [k])))
 
 
-@infer_global(operator.neg)  # type: ignore[misc]
-class _Negated(ConcreteTemplate):
+@type_callable(operator.neg)
+def _negated(context: Any) -> Any:
     """The one operator whose result needs no rounding."""
 
-    cases = (signature(F2, F2), signature(E2, E2))
+    def typer(x: Any) -> Any:
+        return x if isinstance(x, Half) else None
+
+    return typer
 
 
 @lower_builtin(operator.neg, Half)
