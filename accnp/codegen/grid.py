@@ -5,19 +5,21 @@ as many as there is work for. The text holds no size, and every sum has the orde
 processor's kernels have: it depends on shapes alone, so that both give the same bits.
 
 `grid_maps.py` has the maps, `grid_rows.py` the folds along rows, `grid_columns.py` those down
-columns. What has no form of its own is the
-processor's text, each index of which is a task for a thread (`Generated.tasks`).
+columns. Folds along short rows are the processor's kernel, each index of which is a task for a
+thread (`Generated.tasks`).
 """
 
 from __future__ import annotations
 
-from accnp.codegen.cpu import generate
-from accnp.codegen.generated import Generated
 from accnp.codegen.grid_columns import grid_column
 from accnp.codegen.grid_maps import grid_map
 from accnp.codegen.grid_rows import grid_row, grid_split
 from accnp.codegen.grid_writer import THREADS, WAVE, Grid
-from accnp.codegen.short import is_short
+from accnp.compiler.numba.source import numba_source
+from accnp.compiler.passes.unroll import unroll
+from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.short_axes import is_short
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generate_grid"]
@@ -35,7 +37,9 @@ def generate_grid(spec: KernelSpec, name: str = "kernel", wave: int = WAVE) -> G
     """
     if spec.form != "row" or not is_short(spec):
         return _Form(spec, name, wave).run()
-    out = generate(spec, name)
+    out = generated(spec)
+    out.source = numba_source(unroll(out.kernel)._replace(name=name))
+    out.kernel = out.tiny = None
     out.tasks, out.threads, out.blocks = True, THREADS, -(-out.extent // THREADS)
     return out
 

@@ -16,13 +16,14 @@ roll). Out: a `Generated` whose text holds theirs, each text once, and calls the
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 
-from accnp.codegen.cells import Launch
-from accnp.codegen.generated import Generated
 from accnp.codegen.grid import generate_grid
 from accnp.codegen.grid_writer import WAVE
-from accnp.ir.kernel import KernelSpec
+from accnp.codegen.writer import Writer
+from accnp.ir.generated import Called, Generated
+from accnp.ir.kernel import Access, KernelSpec, dtype_code
 
 __all__ = ["generate_grid_cells"]
 
@@ -36,11 +37,63 @@ _OF_SHARE = {
 _ASKED = re.compile(rf"\b({'|'.join(_OF_SHARE)})\(\)")
 
 
+class _Launch:
+    """The text of a kernel that calls others: their pointers, sizes and sources."""
+
+    def __init__(self) -> None:
+        self.pointers: list[Access] = []
+        self.names: dict[int, str] = {}  # of values
+        self.ints: list[int] = []
+        self.callees: dict[str, Called] = {}
+        self.w = Writer()
+
+    def integer(self, value: int) -> str:
+        self.ints.append(value)
+        return f"n{len(self.ints) - 1}"
+
+    def pointer(self, a: Access) -> str:
+        """The first element of an access; one argument for each array."""
+        name = self.names.get(id(a.value))
+        if name is None:
+            name = self.names[id(a.value)] = f"a{len(self.pointers)}"
+            self.pointers.append(Access(a.value, a.dtype, (), 0, a.store, len(self.pointers)))
+        return f"at({name}, {self.integer(a.offset)})"
+
+    def call(self, text: Generated, first: str, last: str) -> str:
+        """A call for first..last of a kernel, which is in the source once."""
+        mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
+        name = f"k{mark:08x}"
+        source = text.source.replace("def kernel(", f"def {name}(", 1)
+        self.callees.setdefault(name, Called(name, text.signature, source))
+        pointers = [self.pointer(a) for a in text.pointers if isinstance(a, Access)]
+        ints = map(self.integer, text.ints)
+        return f"{name}({', '.join([first, last, *pointers, *ints])})"
+
+    def finish(self, extent: int, work: int) -> Generated:
+        """The whole; `work` is that of the extent."""
+        out = Generated()
+        whole = Writer()
+        for called in self.callees.values():
+            whole.lines += [*called.source.rstrip("\n").split("\n"), "", ""]
+        names = [f"a{i}" for i in range(len(self.pointers))]
+        names += [f"n{i}" for i in range(len(self.ints))]
+        with whole.block(f"def kernel({', '.join(names)}):"):
+            whole.add(*self.w.lines)
+        out.source = whole.text()
+        out.callees = tuple(self.callees.values())
+        out.pointers = [*self.pointers]
+        out.ints = self.ints
+        codes = [dtype_code(a.dtype) for a in self.pointers]
+        out.signature = (*[f"{c}*" for c in codes], *["i8"] * len(self.ints))
+        out.extent, out.weight = extent, max(1, work // max(1, extent))
+        return out
+
+
 def generate_grid_cells(specs: Sequence[KernelSpec], wave: int = WAVE) -> Generated | None:
     """Write the source of maps in one launch; None if some of them are no maps."""
     if any(spec.form != "map" for spec in specs):
         return None
-    launch = Launch()
+    launch = _Launch()
     w = launch.w
     texts = [generate_grid(spec, wave=wave) for spec in specs]
     total, work = 0, 0
@@ -57,7 +110,5 @@ def generate_grid_cells(specs: Sequence[KernelSpec], wave: int = WAVE) -> Genera
                 w.add(launch.call(text, f"b - {first}", count))
         w.add("b = b + blocks()")
     out = launch.finish(total, work)
-    head = out.source.rindex("def kernel(lo, hi, ")
-    out.source = out.source[:head] + out.source[head:].replace("(lo, hi, ", "(", 1)
     out.threads, out.blocks = texts[0].threads, total
     return out

@@ -13,9 +13,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.codegen.folds import accumulator, combined, guard, identity
-from accnp.codegen.generated import Room
+from accnp.codegen.folds import combined, guard, identity
 from accnp.codegen.grid_writer import THREADS, Copy, Grid, beside
+from accnp.compiler.specs.accumulators import accumulator
+from accnp.ir.generated import Room
 from accnp.ir.kernel import ROWS, dtype_code
 
 __all__ = ["grid_column"]

@@ -11,7 +11,7 @@ from typing import Any
 from accnp.codegen.grid_patches import is_patched, patched_map
 from accnp.codegen.grid_tiles import turned_map
 from accnp.codegen.grid_writer import NARROW, THREADS, Copy, Grid, beside
-from accnp.codegen.tiles import across
+from accnp.compiler.specs.layouts import across
 from accnp.ir.kernel import Access, KernelSpec, Phase
 
 __all__ = ["WIDE", "blocks_of", "grid_map", "side_by_side"]

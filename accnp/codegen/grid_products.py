@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accnp.codegen.folds import is_product
 from accnp.codegen.grid_writer import Copy
+from accnp.compiler.specs.accumulators import is_product
 from accnp.ir.kernel import Fold, Phase, dtype_code
 
 __all__ = ["again", "again_beside", "rereads", "without_stores"]

@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.folds import accumulator, combined, guard, identity, joined, lanes
+from accnp.codegen.folds import combined, guard, identity, joined
 from accnp.codegen.grid_products import again, rereads, without_stores
 from accnp.codegen.grid_tiles import turned_row
 from accnp.codegen.grid_writer import NARROW, Copy, beside
-from accnp.codegen.tiles import across
+from accnp.compiler.specs.accumulators import accumulator, lanes
+from accnp.compiler.specs.layouts import across
 from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code, replace
 
 __all__ = ["grid_row", "grid_split"]

@@ -11,10 +11,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
+from accnp.codegen.folds import combined, identity, joined
 from accnp.codegen.grid_products import again_beside
 from accnp.codegen.grid_writer import Copy
-from accnp.codegen.tiles import crossing
+from accnp.compiler.specs.accumulators import accumulator, lanes
+from accnp.compiler.specs.layouts import crossing
 from accnp.ir.kernel import BLOCK, Access, dtype_code
 
 __all__ = ["turned_map", "turned_row"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
-from accnp.codegen.cpu import Emitter
+from accnp.codegen.emitter import Emitter
 from accnp.ir.kernel import Access, KernelSpec, Phase, Statement
 
 __all__ = ["NARROW", "THREADS", "WAVE", "Copy", "Grid", "beside"]
@@ -33,8 +33,6 @@ def beside(form: str, cost: float) -> int:
 
 class Grid(Emitter):
     """Writes the text of one kernel for GPUs; each form is a function of it."""
-
-    ends = ()
 
     def __init__(self, spec: KernelSpec, name: str, wave: int) -> None:
         super().__init__(spec, name)

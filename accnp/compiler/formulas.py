@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accnp.compiler.frontend.calls import resolve_call
+from accnp.compiler.frontend.definitions import is_defined
 from accnp.compiler.frontend.operators import compared, computed, negated
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
@@ -90,6 +91,9 @@ def _typed(x: ast.expr, operands: Sequence[Expr]) -> Expr:
         z = _typed(x.func.value, operands)
         return _call("conj", z) if number_type(z).kind == "complex" else z
     if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
+        match x:  # a function of a user, whose result the formula says the type of
+            case ast.Call(ast.Name(to), [ast.Call(ast.Name(name), args)]) if is_defined(name):
+                return Call(name, tuple([_typed(a, operands) for a in args]), DTYPES[to])
         return _function(x.func.id, [_typed(a, operands) for a in x.args])
     raise Unsupported(type(x).__name__)
 

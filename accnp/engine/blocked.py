@@ -28,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.codegen.generated import Generated
 from accnp.engine.native import Driver, Spot
 from accnp.engine.steps import ControlStep, KernelStep, Plan
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, dtype_code
 
 __all__ = ["blocked_step"]

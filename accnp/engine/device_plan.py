@@ -11,7 +11,6 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from accnp.codegen.generated import Generated
 from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.compiler.families import generated_for_grid
 from accnp.config import config
@@ -27,6 +26,7 @@ from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
 from accnp.engine.traffic import spec_bytes
+from accnp.ir.generated import Generated
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
 from accnp.passes.fuse import Cluster

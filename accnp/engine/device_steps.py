@@ -10,8 +10,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.codegen.generated import Generated
 from accnp.engine.steps import HostStep, KernelStep
+from accnp.ir.generated import Generated
 from accnp.passes.program import Value
 from accnp.runtime.compile import Callees
 from accnp.runtime.device import Device

@@ -10,9 +10,9 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from accnp.codegen.generated import Generated
 from accnp.engine.device_captures import Capture
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep
+from accnp.ir.generated import Generated
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, addresses, call_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.codegen.generated import Generated
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
 from accnp.primitives.nests import Text
 

@@ -27,12 +27,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accnp.codegen.cells import named, with_sizes
-from accnp.codegen.generated import Generated
 from accnp.codegen.writer import Writer
+from accnp.compiler.specs.launches import named, with_sizes
 from accnp.config import config
 from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.ir.generated import Called, Generated
 from accnp.ir.kernel import CODES, dtype_code
 
 __all__ = ["Driver", "Spot", "native_step"]
@@ -87,7 +87,7 @@ class Driver:
         self.ints: list[int] = []
         self.allocs: list[tuple[int, int]] = []
         self.takes: list[tuple[int, int, int, bool]] = []
-        self.callees: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.callees: dict[str, Called] = {}
         self.products = False  # whether one of them multiplies matrices
         self.names = 0
         self.shares = 0  # see `Generated`
@@ -251,13 +251,13 @@ class Driver:
 
     def callee(self, text: Generated) -> str:
         """The name of a kernel in this text, by its content."""
-        name, own = named(text)
-        if name not in self.callees:
+        own = named(text)
+        if own.name not in self.callees:
             for inner in text.callees:
-                self.callees.setdefault(inner[0], (inner[2], inner[1]))
-            self.callees[name] = (own, text.signature)
+                self.callees.setdefault(inner.name, inner)
+            self.callees[own.name] = own
             self.products |= text.products
-        return name
+        return own.name
 
     # --- control flow ---
 
@@ -463,13 +463,13 @@ class Driver:
             self.ints += [0] * len(TEAM)
         text.shares = self.shares
         w = Writer()
-        for source, _ in self.callees.values():
-            w.lines += [*source.rstrip("\n").split("\n"), "", ""]
+        for called in self.callees.values():
+            w.lines += [*called.source.rstrip("\n").split("\n"), "", ""]
         with w.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
             w.add(*self.head)
             w.lines += self.w.lines
         text.source, text.whiles, text.products = w.text(), self.w.whiles, self.products
-        text.callees = tuple((n, sig, source) for n, (source, sig) in self.callees.items())
+        text.callees = tuple(self.callees.values())
         text.signature = (*[f"{c}*" for _, c in pointers], *["i8"] * len(self.ints))
         text.ints = self.ints
         text.weight = self.step.work

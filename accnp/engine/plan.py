@@ -10,10 +10,7 @@ import importlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from accnp.codegen import short
-from accnp.codegen.cpu import generate
-from accnp.codegen.folds import accumulator
-from accnp.codegen.generated import Generated, Room
+from accnp.compiler import machine
 from accnp.config import config
 from accnp.engine.steps import (
     END_OF_FOLD,
@@ -26,6 +23,7 @@ from accnp.engine.steps import (
 )
 from accnp.engine.traffic import parts_past_caches, past_caches, spec_bytes
 from accnp.forks import imported
+from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
     CODES,
@@ -61,7 +59,7 @@ __all__ = ["Planner", "make_plan", "plan_graph"]
 
 
 LEAST = 1 << 20  # bytes of a result that is written over an operand
-short.permutes = lambda: imported("accnp.runtime.machine").WIDE
+machine.permutes = lambda: imported("accnp.runtime.machine").WIDE
 
 
 def make_plan(
@@ -97,7 +95,8 @@ def _put_edited(plan: Plan) -> None:
                 _put_edited(body)
         elif isinstance(step, KernelStep) and (step.text.source, step.text.signature) in edited:
             new, callees = edited[step.text.source, step.text.signature]
-            step.text.source, step.text.callees = new, tuple([(*c[:2], new) for c in callees])
+            step.text.source = new
+            step.text.callees = tuple([Called(name, its, new) for name, its in callees])
             step.text.kernel = None  # the loop IR has not been edited
             step.forget()
 
@@ -249,8 +248,8 @@ class Planner:
         """One launch for two kernels, the second of which reads what the first makes, if possible;
         else the first one."""
         parts, between = (lower_rows(made), lower_rows(reader)), made.roots[0]
-        cells = imported("accnp.codegen.cells")  # with the first launch of several nests
-        text = cells.generate_chain(*parts, between, reader.shape[0])
+        chains = imported("accnp.compiler.specs.chains")  # with the first launch of several nests
+        text = chains.generated_chain(*parts, between, reader.shape[0])
         if text is None:
             self.kernel(made)
             return False
@@ -288,7 +287,7 @@ class Planner:
         text = (
             self.text_of(groups[0][0])
             if single
-            else imported("accnp.codegen.cells").generate_cells(groups)
+            else imported("accnp.compiler.specs.cells").generated_cells(groups)
         )
         step = self.launch(text, c, moved)
         if single:
@@ -360,16 +359,14 @@ class Planner:
         return step
 
     def text_of(self, spec: KernelSpec) -> Generated:
-        if self.plan.fastmath:
-            return generate(spec)
-        return imported("accnp.compiler.families").generated(spec)  # with the first plan
+        return imported("accnp.compiler.specs.launches").generated(spec)  # with the first plan
 
     def step(self, text: Generated) -> KernelStep:
         return KernelStep(text, self.plan.fastmath)
 
     def second_stage(self, f: Fold, out: Access, rows: int, chunks: int, slot: int) -> None:
         """Fold the partial results of a split fold: a small row kernel of its own."""
-        acc = accumulator(f.dtype, f.combine)
+        acc = imported("accnp.compiler.specs.accumulators").accumulator(f.dtype, f.combine)
         many = rows > 1
         src = Access(None, acc, (chunks, 1) if many else (1,), 0, False, 0)
         dst = Access(out.value, f.dtype, (1, 0) if many else (0,), 0, True, 1)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accnp.codegen.generated import Generated
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
@@ -110,6 +110,11 @@ class KernelStep:
         return tuple([c[:2] for c in self.text.callees])
 
     @property
+    def programs(self) -> dict[str, Any]:
+        """Those of these kernels that are loop IR, by name."""
+        return {c.name: c.kernel for c in self.text.callees if c.kernel is not None}
+
+    @property
     def nbytes(self) -> int:
         """Bytes that must move for it, those of the copies before updates among them."""
         return self.moved + 2 * sum([n for _, _, n, over in self.takes if not over])
@@ -157,6 +162,7 @@ class KernelStep:
                 fastmath=fastmath,
                 callees=self.callees,
                 program=self.text.kernel,
+                programs=self.programs,
                 # What fast flags allow is up to the code generator: the tiers would differ.
                 quick=quick and self.short and not fastmath,
             )

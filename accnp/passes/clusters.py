@@ -216,7 +216,7 @@ def in_order(clusters: list[Cluster]) -> list[Cluster]:
 
 def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
     """Maps that store one value for one other map, and that map: what may be done in bands of rows,
-    the one as far as the other wants it (`codegen/cells.py`)."""
+    the one as far as the other wants it (`compiler/specs/chains.py`)."""
     if len(program.values) > config.fusion_limit:
         return {}
     kept = {id(v) for v in program.outputs}

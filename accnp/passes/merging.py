@@ -16,7 +16,7 @@ from accnp.passes.spaces import long_axes, strip_views
 __all__ = ["merge", "merge_siblings"]
 
 # Operations on each element that kernels of columns may share a pass with: several rows are joined
-# to the sums at a time only where a row takes few statements (`codegen/columns.py`).
+# to the sums at a time only where a row takes few statements (`compiler/passes/join_rows.py`).
 MAX_ELEMENTWISE = 2
 
 

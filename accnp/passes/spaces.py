@@ -111,7 +111,7 @@ def is_turned(view: Any, axes: Iterable[int]) -> bool:
 
 def is_walkable(view: Any, axes: Iterable[int]) -> bool:
     """Whether rows of a view can be folded in a walk along its memory: this runs along a kept axis
-    (`codegen/columns.py` does it)."""
+    (`compiler/specs/walks.py` does it)."""
     base, chain = strip_views(view)
     shape, strides, _ = strided(base, chain)
     kept = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]

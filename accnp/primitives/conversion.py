@@ -202,7 +202,7 @@ map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scala
 
 # exp(x - top), or 0 where x is top, or where {2}, the sum of all of these, is not near 1 or top not
 # near 0: elsewhere nothing cancels in top + log(sum). A pass that only adds up such values is left
-# out where the sum and top do not move along it and say so (`codegen/folds.py`).
+# out where the sum and top do not move along it and say so (`compiler/specs/accumulators.py`).
 BESIDE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
 EXP_BELOW, _LOG_BESIDE = (
     {code: text.replace("?", BESIDE).replace("#", code) for code in ("f4", "f8")}

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
@@ -25,6 +25,8 @@ from accnp.runtime.notes import note
 
 ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
+Programs = Mapping[str, "LoopKernel"]
+_NONE: Programs = {}
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -96,6 +98,7 @@ class Kernel:
         "name",
         "origin",
         "program",
+        "programs",
         "seconds",
         "signature",
         "source",
@@ -112,12 +115,14 @@ class Kernel:
         address: int,
         code: Any,
         program: LoopKernel | None = None,
+        programs: Programs = _NONE,
     ) -> None:
         self.source = source
         self.name = name
         self.signature = signature
         self.callees = callees
         self.program = program
+        self.programs = programs
         self.fastmath = fastmath
         self.origin = origin
         self.seconds = 0.0  # spent on compiling or loading it
@@ -155,6 +160,7 @@ class Kernel:
             self.fastmath,
             self.callees,
             self.program,
+            self.programs,
         )
 
     def __repr__(self) -> str:
@@ -190,12 +196,14 @@ def get_kernel(
     callees: Callees = (),
     quick: bool = False,
     program: LoopKernel | None = None,
+    programs: Programs = _NONE,
 ) -> Kernel:
     """Return the kernel of a source text, from the process, the disk or the compiler.
 
     `callees` are other kernels in the source that this one calls, with their signatures. If a
     `quick` kernel must be compiled, it starts in the first of two tiers (`tiers.py`). With a
-    `program`, a kernel of the loop IR, the source is its text.
+    `program`, a kernel of the loop IR, the source is its text; `programs` are
+    the same for callees, by name.
     """
     key = (source, name, signature, fastmath, callees)
     kernel = _kernels.get(key)
@@ -208,7 +216,7 @@ def get_kernel(
         with making:  # threads compile different kernels at the same time, but each kernel once
             kernel = _kernels.get(key)
             if kernel is None:
-                kernel = _make(source, name, signature, fastmath, callees, quick, program)
+                kernel = _make(source, name, signature, fastmath, callees, quick, program, programs)
                 _kernels[key] = kernel
             return kernel
     finally:
@@ -241,13 +249,14 @@ def show_kernel(
     fastmath: bool = False,
     callees: Callees = (),
     program: LoopKernel | None = None,
+    programs: Programs = _NONE,
     what: str,
 ) -> str:
     """Return the optimized LLVM IR ("llvm") or the assembly ("assembly") of a source text.
 
-    `program` is as in `get_kernel`. The caches do not change.
+    `program` and `programs` are those of `get_kernel`. No cache changes.
     """
-    lowered = lower(source, name, signature, fastmath, callees, program)
+    lowered = lower(source, name, signature, fastmath, callees, program, programs)
     return getattr(_objects(), f"show_{what}")(*lowered)
 
 
@@ -278,16 +287,18 @@ def _make(
     callees: Callees,
     quick: bool,
     program: LoopKernel | None,
+    programs: Programs,
 ) -> Kernel:
     begin = time.perf_counter()
     upgrades: list[_Upgrade] = []
     identity = identity_of(source, name, signature, fastmath, callees)
     if config.compiler == "numba":
-        (address,), code, origin = _by_numba(source, name, signature, fastmath, callees, program)
+        plain = None if callees or _calls_users(source) else program
+        (address,), code, origin = _by_numba(source, name, signature, fastmath, callees, plain)
     else:
         (address,), code, origin = _native(
             identity,
-            lambda: lower(source, name, signature, fastmath, callees, program),
+            lambda: lower(source, name, signature, fastmath, callees, program, programs),
             (ENTRY,),
             upgrades=upgrades if quick else None,
         )
@@ -295,7 +306,9 @@ def _make(
         counters.disk_hits += 1
     elif origin == "compiled":
         counters.compiles += 1
-    kernel = Kernel(source, name, signature, fastmath, callees, origin, address, code, program)
+    kernel = Kernel(
+        source, name, signature, fastmath, callees, origin, address, code, program, programs
+    )
     kernel.seconds = time.perf_counter() - begin
     counters.seconds += kernel.seconds
     if config.debug:
@@ -377,12 +390,14 @@ def lower(
     fastmath: bool = False,
     callees: Callees = (),
     program: LoopKernel | None = None,
+    programs: Programs = _NONE,
 ) -> tuple[str, list[str], list[str]]:
     """Return the LLVM IR of a kernel: its module, modules to link, and modules to compile alone."""
     try:
         if program is not None and not callees:
-            return _lowered_program(program, fastmath), [], []
-        return _lowered_source(source, name, signature, callees, fastmath)
+            return _lowered_program(program, source, fastmath)
+        known = programs if program is None else {**programs, name: program}
+        return _lowered_source(source, name, signature, callees, fastmath, known)
     except ValueError:
         raise
     except Exception as error:
@@ -405,22 +420,34 @@ def _target(fastmath: bool) -> Any:
 
 
 def _lowered_source(
-    source: str, name: str, signature: tuple[str, ...], callees: Callees, fastmath: bool
-) -> tuple[str, list[str], list[str]]:
-    """Return the LLVM IR of a source in restricted Python."""
+    source: str, name: str, signature: tuple[str, ...], callees: Callees, fastmath: bool,
+    programs: Programs,
+) -> tuple[str, list[str], list[str]]:  # fmt: skip
+    """The LLVM texts of a source in restricted Python, of which some kernels are loop IR."""
     return imported("accnp.compiler.frontend.program").lower_source(
         source, name, signature, callees, _target(fastmath), _objects().ENTRY_ATTRIBUTES,
-        config.enable_checks,
+        config.enable_checks, programs,
     )  # fmt: skip
 
 
-def _lowered_program(program: LoopKernel, fastmath: bool) -> str:
-    """Return the LLVM IR of a kernel of the loop IR."""
+def _lowered_program(
+    program: LoopKernel, source: str, fastmath: bool
+) -> tuple[str, list[str], list[str]]:
+    """The same of a kernel of the loop IR that calls no other one."""
+    if _calls_users(source):
+        program = imported("accnp.compiler.frontend.users").write_users_functions(program)
     target = _target(fastmath)
     run_passes = imported("accnp.compiler.pipeline").run_passes
     done = run_passes(program, target, check=config.enable_checks)
-    lower = imported("accnp.compiler.llvm.lower").lower
-    return lower(done, target.vector_bytes, _objects().ENTRY_ATTRIBUTES, fastmath)
+    write_function = imported("accnp.compiler.llvm.lower").write_function
+    made = write_function(done, target.vector_bytes, fastmath)
+    return made.text(_objects().ENTRY_ATTRIBUTES), [*made.linked], []
+
+
+def _calls_users(source: str) -> bool:
+    """Whether a kernel calls functions of users, which its source does not define."""
+    definitions = imported("accnp.compiler.frontend.definitions")
+    return definitions.with_definitions(source) != source
 
 
 def _by_numba(

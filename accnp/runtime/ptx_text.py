@@ -14,7 +14,7 @@ from typing import Any
 
 from numba.core import types
 
-from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.definitions import with_definitions
 from accnp.forks import imported
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees

@@ -13,6 +13,7 @@ from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import F4
 from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.loops.visiting import map_expr, map_statement, replace_loops
+from accnp.compiler.passes.fix_sizes import fix_sizes
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
 from accnp.compiler.passes.unroll import unroll
@@ -45,6 +46,39 @@ def upto(name: str) -> int:
 
 def body_of(text: str) -> str:
     return " ".join(text.split("{", 1)[1].split())
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 1500])
+def test_sizes_are_fixed(n: int):
+    """One block of a row is no loop, and none is its first value."""
+    kernel = parse_kernel(ROWS.replace("VALUE", "mul(t, f4(q))"))
+    (size,) = kernel.integers
+    sizes = {kernel.first: 0, kernel.last: 3, size: n}
+    sized = fix_sizes(kernel, sizes)
+    verify(sized)
+    assert sized.sized
+    text = print_kernel(sized)
+    assert text.count("for b in") == (n == 1500)
+    assert ("reduce" in text) == (n > 0)
+    assert "n0" not in body_of(text)
+    x = np.linspace(-1, 1, 3 * n, dtype=np.float32)
+    found = np.zeros((2, 3), np.float32)
+    for k, out in zip((kernel, sized), found, strict=True):
+        run(k, {"a0": x, "a1": out}, {"n0": n}, 0, 3)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(("n", "left"), [(1, "a[0:i8] = 2.0:f4"), (2, "a[0:i8] = 3.0:f4")])
+def test_conditions_of_sizes_are_decided(n: int, left: str):
+    text = """
+    kernel k(a: f4[], n) for lo..hi {
+      if eq(n, 1:i8) { let x: f4 = 2.0:f4 } else { let y: f4 = 3.0:f4 } join z: f4 = x else y
+      for i in lo..hi { a[i] = z }
+    }
+    """
+    kernel = parse_kernel(text)
+    sized = fix_sizes(kernel, {kernel.first: 0, kernel.last: 1, kernel.integers[0]: n})
+    assert body_of(print_kernel(sized)).startswith(left)
 
 
 def test_indices_are_inlined():

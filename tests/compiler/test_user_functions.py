@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numba.core.registry import cpu_target
 
+import accnp as jnp
 from accnp.api.kernels.texts import scalar_text
 from accnp.compiler.frontend.functions import UserFunctions, result_type
 from accnp.compiler.frontend.operators import common_type
@@ -345,3 +346,18 @@ def test_loops_of_users_compile_without_numba(tmp_path):
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.split("\n")[1] == "[]"
+
+
+def doubled(x):
+    return x * 2.0
+
+
+def one_half(x):
+    return x * 0.5
+
+
+def test_kernels_call_several_functions():
+    double, halve = jnp.kernel(doubled), jnp.kernel(one_half)
+    x = np.linspace(-1, 1, 50, dtype=np.float32)
+    found = jnp.jit(lambda x: double(x) + halve(x))(x)
+    np.testing.assert_allclose(found, x * 2.5, rtol=1e-6)

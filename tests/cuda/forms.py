@@ -76,7 +76,7 @@ class Case:
                 pointers.append(x.ctypes.data + p.offset * p.dtype.itemsize)
             else:
                 pointers.append(self._room(p, text, rooms).ctypes.data)
-        callees = tuple((name, its) for name, its, _ in text.callees)
+        callees = tuple((name, its) for name, its, *_ in text.callees)
         kernel = get_kernel(text.source, "kernel", text.signature, callees=callees)
         kernel.call(text.extent, text.extent, *pointers, *text.ints)
         self.rooms = rooms
@@ -105,7 +105,7 @@ class Case:
                     if name not in rooms:
                         rooms[name] = memory.put(x), x
                     pointers.append(rooms[name][0])
-            callees = tuple((name, its) for name, its, _ in t.callees)
+            callees = tuple((name, its) for name, its, *_ in t.callees)
             made = ptx_of(
                 t.source,
                 t.signature,

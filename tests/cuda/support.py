@@ -141,7 +141,7 @@ def on_cpu(text: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def callees(text: Any) -> tuple:
-    return tuple((name, its) for name, its, _ in text.callees)
+    return tuple((name, its) for name, its, *_ in text.callees)
 
 
 def on_gpu(

@@ -7,8 +7,8 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.codegen.cpu import generate
 from accnp.codegen.grid import generate_grid
+from accnp.compiler.specs.launches import generated
 
 WAVES = {"H200": 132 * 8, "A100": 108 * 8, "L4": 58 * 6, "RTX 3050": 20 * 6, "T4": 40 * 4}
 
@@ -51,7 +51,7 @@ def test_sums_of_columns_have_the_same_bits(wave):
     case, text = Case(spec, 3), generate_grid(spec, wave=wave)
     assert bool(text.then) == (wave > 12)
     assert all(same_bits(a, b).all() for a, b in
-               zip(case.on_gpu(text), case.on_cpu(generate(spec)), strict=True))  # fmt: skip
+               zip(case.on_gpu(text), case.on_cpu(generated(spec)), strict=True))  # fmt: skip
 
 
 def test_a_launch_has_blocks_for_its_card():

@@ -6,8 +6,8 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.codegen.cells import generate_cells
 from accnp.codegen.grid_cells import generate_grid_cells
+from accnp.compiler.specs.cells import generated_cells
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -31,7 +31,7 @@ def test_bits_are_those_of_the_processor(name):
     (specs,) = specs_of(f, *arrays)
     assert len(specs) > 1
     case = Case.of_all(specs)
-    want = case.on_cpu(generate_cells([[s] for s in specs]))
+    want = case.on_cpu(generated_cells([[s] for s in specs]))
     text = generate_grid_cells(specs)
     for blocks in (None, 1, 5):
         found = case.on_gpu(text, blocks)

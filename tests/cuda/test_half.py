@@ -8,7 +8,7 @@ from cuda.test_op_table import of
 from primitives.cases import CASES
 
 import accnp as jnp
-from accnp.codegen.cpu import generate
+from accnp.compiler.specs.launches import generated
 from accnp.ir.kernel import code_dtype
 from accnp.runtime.ptx import ptx_of
 
@@ -32,7 +32,7 @@ def test_the_bits_are_those_of_the_processor(name, code):
     assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
     for spec, text in pairs:
         case = Case(spec)
-        found, want = case.on_gpu(text), case.on_cpu(generate(spec))
+        found, want = case.on_gpu(text), case.on_cpu(generated(spec))
         for a, f, w in zip(case.arrays, found, want, strict=True):
             assert f.dtype == a.dtype
             if name in ("chain", "side by side", "turned", "gathered", "converted", "largest"):

@@ -15,10 +15,10 @@ from cuda.support import same_bits
 from cuda.test_maps import PROGRAMS, f4, ints
 
 import accnp as jnp
-from accnp.codegen.cpu import generate
-from accnp.codegen.generated import Generated
 from accnp.codegen.grid import generate_grid
 from accnp.compiler.families import generated_for_grid
+from accnp.compiler.specs.launches import generated
+from accnp.ir.generated import Generated
 from accnp.runtime.ptx import Ptx, ptx_of
 
 FLAT = ["flat", "two results", "long", "double", "mixed", "bools", "choice", "complex", "bytes",
@@ -95,7 +95,7 @@ def test_the_share_of_text_only_falls():
 def test_the_printed_source_is_the_same_kernel(name, one_form):
     spec, new, _ = made(name)
     case = Case(spec)
-    want = case.on_cpu(generate(spec))
+    want = case.on_cpu(generated(spec))
     for program in (new.kernel, None):
         new.kernel = program
         for blocks, shift in ((None, 0), (3, 0), (2, 8)):

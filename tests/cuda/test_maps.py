@@ -6,7 +6,7 @@ from cuda.forms import Case, grids_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.codegen.cpu import generate
+from accnp.compiler.specs.launches import generated
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -59,7 +59,7 @@ def test_bits_are_those_of_the_processor(name):
     f, *arrays = PROGRAMS[name]
     for spec, text in grids_of(f, *arrays):
         case = Case(spec)
-        want = case.on_cpu(generate(spec))
+        want = case.on_cpu(generated(spec))
         for blocks in (None, 1, 3):
             found = case.on_gpu(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks

@@ -9,7 +9,7 @@ from cuda.support import same_bits
 import accnp as jax
 import accnp.numpy as jnp
 from accnp.codegen import grid_rows
-from accnp.codegen.cpu import generate
+from accnp.compiler.specs.launches import generated
 from accnp.engine.steps import same_places
 from accnp.ir.kernel import CHUNK
 
@@ -70,7 +70,7 @@ def test_bits_are_those_of_the_processor(name):
             assert not text.tasks
             assert "odd(" in text.source
             case = Case(spec, values=values)
-            want, rooms = case.on_cpu(generate(spec)), case.rooms
+            want, rooms = case.on_cpu(generated(spec)), case.rooms
             found = case.on_gpu(text)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
             assert all(same_bits(x, rooms[k]).all() for k, x in case.rooms.items())
@@ -100,7 +100,7 @@ def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
     x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
     assert [v is x.value for v in same_places(spec)] == [True]
     case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
-    want = case.on_cpu(generate(spec))[case.of[id(out.value)]]
+    want = case.on_cpu(generated(spec))[case.of[id(out.value)]]
     assert np.isfinite(np.log(want)).all()
     case.of[id(out.value)] = case.of[id(x.value)]
     assert same_bits(case.on_gpu(text)[case.of[id(x.value)]], want).all()

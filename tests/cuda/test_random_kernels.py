@@ -13,8 +13,8 @@ from fuzz.programs import Seeded, make
 
 from accnp import engine
 from accnp.array import from_numpy
-from accnp.codegen.cpu import generate
 from accnp.compiler.families import generated_for_grid
+from accnp.compiler.specs.launches import generated
 from accnp.ir.graph import build
 from accnp.passes.lower import lower
 
@@ -41,7 +41,7 @@ def specs_of(p):
 def check(p, seed):
     for k, spec in enumerate(specs_of(p)):
         case = Case(spec, seed)
-        want = case.on_cpu(generate(spec))
+        want = case.on_cpu(generated(spec))
         found = case.on_gpu(generated_for_grid(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
         for a, b in zip(found, want, strict=True):
             assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"

@@ -10,7 +10,7 @@ from cuda.interpreter import Memory, Module
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.codegen.cpu import generate
+from accnp.compiler.specs.launches import generated
 from accnp.ir.kernel import CHUNK
 from accnp.runtime.ptx import ptx_of
 
@@ -82,7 +82,7 @@ def test_bits_are_those_of_the_processor(name):
     for spec, text in grids_of(f, *arrays):
         assert not text.tasks
         case = Case(spec)
-        want = case.on_cpu(generate(spec))
+        want = case.on_cpu(generated(spec))
         parts = case.rooms
         for blocks in (None, 1):
             found = case.on_gpu(text, blocks)
@@ -102,7 +102,7 @@ def numbers(a, n, rng):
 def test_zeros_and_what_is_no_number(fold):
     ((spec, text),) = grids_of(lambda x: getattr(x, fold)(1), f4(60, 100))
     case = Case(spec, values=numbers)
-    want = case.on_cpu(generate(spec))
+    want = case.on_cpu(generated(spec))
     found = case.on_gpu(text)
     assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
 

@@ -265,11 +265,10 @@ def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
         return str(jnp.inspect(f)(x)).split("-- kernel 0")[1]
 
     text = loop(5)
-    assert "hi = 25" in text
+    assert "for k in range(5)" in text
     assert "for j in range(3)" in text  # columns of what is folded are one vector,
     assert "for rb in" not in text  # and there is one block of rows
     large = [loop(n) for n in (40, 50)]
-    assert "hi = " not in large[0]
     assert large[0].split("-- launches")[0] == large[1].split("-- launches")[0]
 
 

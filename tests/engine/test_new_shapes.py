@@ -29,7 +29,8 @@ PROGRAMS = {
 }
 
 
-# Axes of up to 4 elements (16 columns under a fold) are written out: see codegen/short.py.
+# Axes of up to 4 elements (16 columns under a fold) are written out: see
+# compiler/specs/short_axes.py.
 
 
 def ours(shape):

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accnp import engine
-from accnp.codegen import columns, cpu, short, split
+from accnp.compiler.specs import chunks, columns, folds, short_axes, walks
 from accnp.engine import execute, steps, table
 from accnp.passes import clusters, costs, fuse, lower, reasons, spaces
 
@@ -28,13 +28,12 @@ def small_blocks():
     """Blocks, chunks and tiles of a few elements, so that small arrays have several of each."""
     engine._plans.clear()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cpu, columns):
+        for module in (folds, walks):
             patch.setattr(module, "BLOCK", 8)
-        for module in (columns, short):
-            patch.setattr(module, "ROWS", 4)
+        patch.setattr(columns, "ROWS", 4)
         # Columns of arrays as small as these would all be short.
-        patch.setattr(short, "COLUMNS", 3)
-        patch.setattr(split, "CHUNK", 32)
+        patch.setattr(short_axes, "COLUMNS", 3)
+        patch.setattr(chunks, "CHUNK", 32)
         patch.setattr(spaces, "CHUNK", 32)
         yield
     engine._plans.clear()

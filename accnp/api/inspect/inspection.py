@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from accnp import engine
 from accnp.api.inspect.drawing import draw
 from accnp.api.inspect.kernels import InspectedKernel, KernelOnGpu, kernels_of
-from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.definitions import with_definitions
 from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.steps import KernelStep, Plan
 from accnp.engine.table import groups_of

@@ -101,6 +101,7 @@ class InspectedKernel:
             fastmath=self.fastmath,
             callees=self.callees,
             program=self._step.text.kernel,
+            programs=self._step.programs,
             what=what,
         )
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.codegen.definitions import with_definitions
+from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.syntax import functions_of, parsed
 from accnp.engine.steps import HostStep, KernelStep, Plan
 from accnp.passes.program import Program

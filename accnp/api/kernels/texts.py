@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.definitions import define
+from accnp.compiler.frontend.definitions import define
 from accnp.compiler.frontend.syntax import parsed
 from accnp.trace_fn import function_place
 

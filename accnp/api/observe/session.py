@@ -170,7 +170,7 @@ def _points() -> list[FunctionPatch | _Recording]:
         point("passes.program", "build", _pass("program")),
         point("passes.fuse", "fuse", _pass("fusion")),
         point("passes.lower", "lower", _pass("lowering")),
-        point("codegen.cpu", "generate", _pass("source")),
+        point("compiler.specs.launches", "generated", _pass("source")),
         point("engine.plan", "make_plan", _plan),
         point("engine", "materialise", _look),
         point("engine.pending", "lost_leaves", _lost),

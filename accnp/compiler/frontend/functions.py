@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from accnp.codegen.definitions import with_definitions
 from accnp.compiler.frontend.branchless import Branchless
 from accnp.compiler.frontend.calls import resolve_call
+from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
@@ -41,7 +41,7 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
     Parameters
     ----------
     name : str
-        The name under which `codegen.definitions` keeps its text.
+        The name under which `definitions` keeps its text.
     of : sequence of numpy.dtype
         The dtypes of its arguments.
     """

@@ -7,14 +7,13 @@ A kernel that another one calls is inlined there if it has no inner loop, and if
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from accnp.codegen.definitions import with_definitions
-from accnp.compiler.frontend.operators import constant
+from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.source import read_kernel
 from accnp.compiler.frontend.syntax import parsed
+from accnp.compiler.frontend.users import constants_of, write_users_functions
 from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
 from accnp.compiler.llvm.lower import write_function
 from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
@@ -35,8 +34,9 @@ Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def read_source(
-    source: str, name: str, signature: Sequence[str], callees: Callees = ()
-) -> tuple[Kernel, list[Kernel]]:
+    source: str, name: str, signature: Sequence[str], callees: Callees = (),
+    programs: Mapping[str, Kernel] | None = None,
+) -> tuple[Kernel, list[Kernel]]:  # fmt: skip
     """Return the kernel of a source, and those that it calls.
 
     Parameters
@@ -49,6 +49,8 @@ def read_source(
         A token for each argument after `lo` and `hi`.
     callees : tuple
         The other kernels in the source with their signatures; each calls only those before it.
+    programs : mapping of str to Kernel, optional
+        Kernels of which there is more than the source, by name.
 
     Raises
     ------
@@ -64,28 +66,20 @@ def read_source(
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
     kernels = {name, *[callee for callee, _ in callees]}
     functions = {n: tree for n, tree in trees.items() if n not in kernels}
-    constants = _constants(module)
+    constants = constants_of(module)
     known: list[Callee] = []
     made = []
     try:
-        for callee, its in callees:
-            made.append(read_kernel(trees[callee], its, known, functions, constants))
+        for callee, its in (*callees, (name, signature)):
+            found = (programs or {}).get(callee)
+            if found is None:
+                found = read_kernel(trees[callee], its, known, functions, constants)
+            made.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
-        return read_kernel(trees[name], signature, known, functions, constants), made
+        return made.pop(), made
     except Unsupported as error:
         error.move(source.count("\n") - text.count("\n"))
         raise
-
-
-def _constants(module: ast.Module) -> dict[str, Const]:
-    """The names that a source gives a number."""
-    found = {}
-    for s in module.body:
-        if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
-            with contextlib.suppress(ValueError, Unsupported):
-                value = constant(ast.literal_eval(s.value))
-                found |= {t.id: value for t in s.targets if isinstance(t, ast.Name)}
-    return found
 
 
 def _type(token: str) -> Type:
@@ -112,13 +106,14 @@ def lower_source(
     target: Target,
     attributes: str,
     check: bool = False,
+    programs: Mapping[str, Kernel] | None = None,
 ) -> tuple[str, list[str], list[str]]:
     """Return the LLVM text of the kernel of a source with its entry, the texts of modules to link
     to it, and those of modules to be compiled on their own.
 
     Parameters
     ----------
-    source, name, signature, callees
+    source, name, signature, callees, programs
         As for `read_source`.
     target : Target
         What it is compiled for.
@@ -132,7 +127,7 @@ def lower_source(
     Unsupported
         If the source is beyond the language.
     """
-    kernel, others = read_source(source, name, signature, callees)
+    kernel, others = read_source(source, name, signature, callees, programs)
     calls = [s for k in (kernel, *others) for s in statements(k.body) if isinstance(s, Run | Share)]
     texts = [_callee(k, calls, target, attributes, check) for k in others]
     called = {s.kernel for s in statements(kernel.body) if isinstance(s, Run | Share)}
@@ -146,28 +141,36 @@ def lower_source(
         separate += [] if inline else [t.call]
         linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
     facts = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
-    made = write_function(_after_passes(kernel, target, check), target.vector_bytes, target.fast)
+    passed = run_passes(kernel, target, check=check)
+    made = write_function(passed, target.vector_bytes, target.fast)
     linked += dict.fromkeys([*made.linked, *[module for t in texts for module in t.linked]])
     return made.text(attributes, facts), linked, separate
 
 
-def _after_passes(kernel: Kernel, target: Target, check: bool) -> Kernel:
-    """A kernel after the passes. The loops of a source do not say which steps are independent, and
-    those of few independent steps become one vector instead of being written out."""
-    return run_passes(find_independent(inline_indices(kernel)), target, check=check)
+def _with_short_vectors(kernel: Kernel) -> Kernel:
+    """A kernel before the passes. The loops of a source do not say which steps are independent, and
+    here those of few independent steps become one vector instead of being written out: columns of
+    three numbers in a loop took 110 us, and take 66."""
+    return find_independent(inline_indices(kernel))
 
 
 def _callee(
     kernel: Kernel, calls: Sequence[Stmt], target: Target, attributes: str, check: bool
 ) -> _Text:
     here = [s for s in calls if isinstance(s, Run | Share) and s.kernel == kernel.name]
-    short = sum([isinstance(s, For) for s in statements(kernel.body)]) == 1
+    passed = run_passes(kernel, target, check=check)
+    loops = sum([isinstance(s, For) for s in statements(passed.body)])
+    # In a kernel with its sizes in it, that over one step is none: another one may be left.
+    over_range = 0 if kernel.sized else 1
+    short = over_range <= loops <= 1
     # Scalar code where one step is done each time, since that needs no loop.
-    once = short and all(
+    once = loops == over_range and all(
         isinstance(s, Run) and (s.first, s.last) == (Const(0, I8), Const(1, I8)) for s in here
     )
-    target = target._replace(vector_bytes=0) if once else target
-    made = write_function(_after_passes(kernel, target, check), target.vector_bytes, target.fast)
+    if once:
+        target = target._replace(vector_bytes=0)
+        passed = run_passes(kernel, target, check=check)
+    made = write_function(passed, target.vector_bytes, target.fast)
     shared = any(isinstance(s, Share) for s in here)
     inline = made.callee(attributes, True, shared) if short else ""
     call = made.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")

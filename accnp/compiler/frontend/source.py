@@ -156,7 +156,6 @@ class _Reader(Statements):
             order=self.order,
             callees=tuple(self.called.values()),
             past=next((v for v in self.integers if v.name == "past"), None),
-            sized=is_sized(self.tree),
         )
 
     def let(self, name: str, value: Expr) -> Var:
@@ -375,16 +374,3 @@ class _Reader(Statements):
             self.out.add(Do(function, passed, made))
             return made
         return Call(function, passed, result)
-
-
-def is_sized(tree: ast.FunctionDef) -> bool:
-    """Return whether a kernel begins with its sizes, that of its range among them."""
-    for s in tree.body:
-        match s:
-            case ast.Assign([ast.Name("hi")], ast.Constant(int())):
-                return True
-            case ast.Assign([ast.Name()], ast.Constant(int())):
-                pass
-            case _:
-                break
-    return False

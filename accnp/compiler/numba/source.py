@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accnp.compiler.frontend.definitions import is_defined
 from accnp.compiler.loops.functions import INFIX
 from accnp.compiler.loops.ir import (
     Address,
@@ -260,8 +261,10 @@ class _Printer:
         elif x.function == "not":
             sign = "not " if dtype(x.args[0]).kind == "bool" else "~"
             text = f"{sign}{self.operand(x.args[0])}"
+        elif is_defined(x.function):  # of a user, who may give another type
+            return f"{x.dtype.token}({x.function}({self.listed(*x.args)}))"
         else:
-            return f"{x.function}({', '.join(map(self.expr, x.args))})"
+            return f"{x.function}({self.listed(*x.args)})"
         return f"{x.dtype.token}({text})" if _is_widened(x) else text
 
     def index(self, x: Index) -> str:

@@ -7,9 +7,8 @@ steps, and what several steps compute is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 
-from accnp.compiler.loops.builder import affine
 from accnp.compiler.loops.ir import (
     Const,
     Expr,
@@ -27,7 +26,6 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import (
     expressions,
-    map_expr,
     map_statement,
     names_of,
     replace_loops,
@@ -35,6 +33,7 @@ from accnp.compiler.loops.visiting import (
     subexpressions,
     unlike,
 )
+from accnp.compiler.passes.replace_variables import replaced
 
 __all__ = ["unroll"]
 
@@ -110,7 +109,7 @@ def _written_out(s: For, names: set[str]) -> list[Stmt]:
         known: dict[Var, Expr] = {s.index: Const(k, I8)}
         known |= {c.var: x for c, x in zip(s.carried, carried, strict=True)}
         for x in s.body:
-            new = map_statement(x, lambda e, known=known: _replaced(e, known))
+            new = map_statement(x, lambda e, known=known: replaced(e, known))
             if isinstance(new, Let):
                 known[new.var] = fresh(new.var)
                 new = new._replace(var=known[new.var])
@@ -118,7 +117,7 @@ def _written_out(s: For, names: set[str]) -> list[Stmt]:
         carried = []
         for c in s.carried:
             var = fresh(c.var)
-            found.append(Let(var, _replaced(c.following, known)))
+            found.append(Let(var, replaced(c.following, known)))
             carried.append(var)
     found += [Let(c.result, x) for c, x in zip(s.carried, carried, strict=True)]
     return _stores_last(found)
@@ -142,7 +141,7 @@ def _reused(s: For) -> For:
     loaded: dict[Memory, list[Expr]] = {}  # what of it depends on memory
     found: list[Stmt] = []
     for x in s.body:
-        new = map_statement(x, lambda e: _replaced(e, known))
+        new = map_statement(x, lambda e: replaced(e, known))
         if isinstance(new, Let):
             before = new.value if isinstance(new.value, Var) else computed.get(new.value)
             if before is not None:
@@ -156,36 +155,5 @@ def _reused(s: For) -> For:
             for e in loaded.pop(new.buffer, ()):
                 computed.pop(e, None)
         found.append(new)
-    carried = [c._replace(following=_replaced(c.following, known)) for c in s.carried]
+    carried = [c._replace(following=replaced(c.following, known)) for c in s.carried]
     return s._replace(body=tuple(found), carried=tuple(carried))
-
-
-def _replaced(x: Expr, known: Mapping[Var, Expr]) -> Expr:
-    """An expression with other variables, or constants in their place."""
-
-    def change(part: Expr) -> Expr | None:
-        if isinstance(part, Var):
-            return known.get(part)
-        return _sum(part, known) if isinstance(part, Index) else None
-
-    return map_expr(x, change)
-
-
-def _sum(x: Index, known: Mapping[Var, Expr]) -> Expr:
-    terms: list[tuple[Var, int | Var]] = []
-    constant = x.constant
-    for v, k in x.terms:
-        to = known.get(v, v)
-        factor = known.get(k, k) if isinstance(k, Var) else k
-        if isinstance(factor, Const):
-            factor = int(factor.value)
-        if isinstance(to, Const) and isinstance(factor, int):
-            constant += int(to.value) * factor
-        elif isinstance(to, Const):
-            assert isinstance(factor, Var)
-            terms.append((factor, int(to.value)))
-        else:
-            assert isinstance(to, Var)
-            assert isinstance(factor, int | Var)
-            terms.append((to, factor))
-    return affine(*terms, constant=constant)

@@ -11,8 +11,6 @@ one function that adds its loops.
 
 from __future__ import annotations
 
-from accnp.codegen.generated import Generated
-from accnp.codegen.short import is_picked, is_short
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
 from accnp.compiler.specs.columns import add_columns, add_short_columns
@@ -20,8 +18,9 @@ from accnp.compiler.specs.maps import add_map
 from accnp.compiler.specs.picks import add_picks
 from accnp.compiler.specs.rows import add_rows
 from accnp.compiler.specs.short import add_short
+from accnp.compiler.specs.short_axes import is_picked, is_short
 from accnp.compiler.specs.statements import Statements
-from accnp.compiler.unsupported import Unsupported
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["build"]
@@ -29,22 +28,24 @@ __all__ = ["build"]
 _FORMS = {"map": add_map, "row": add_rows, "split": add_chunks, "column": add_columns}
 
 
-def build(spec: KernelSpec) -> tuple[Kernel, Generated]:
+def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Kernel, Generated]:
     """Return the kernel of a description, and how it is called.
 
-    Raises
-    ------
-    Unsupported
-        If the loop IR does not cover it yet.
+    Parameters
+    ----------
+    spec : KernelSpec
+        The description.
+    edge : bool, optional
+        Whether the kernel is made as if it were long, as what lies beside it is.
+    tiny : bool, optional
+        Whether it does all of its steps at once, and will have its sizes in it (`launches`).
     """
-    if spec.fastmath:
-        raise Unsupported("approximate functions")
     add = _FORMS[spec.form]
-    if is_picked(spec):
+    if not edge and is_picked(spec):
         add = add_picks
-    elif is_short(spec):
+    elif not edge and is_short(spec):
         add = add_short_columns if spec.form == "column" else add_short
-    made = Statements(spec)
+    made = Statements(spec, edge, tiny)
     made.start()
     add(made)
     return made.b.kernel(), made.out

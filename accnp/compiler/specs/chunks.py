@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.codegen.folds import accumulator
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.folds import folded
 from accnp.compiler.specs.statements import Statements, covered
 from accnp.ir.kernel import CHUNK

@@ -8,19 +8,16 @@ rows in one step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 
-from accnp.codegen.columns import is_straight, tile_width
-from accnp.codegen.cpu import generate
-from accnp.codegen.folds import accumulator, condition
-from accnp.codegen.short import DEAR, LANES, in_lanes
-from accnp.codegen.tiles import WIDE, across
 from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.accumulators import accumulator, condition
 from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.layouts import WIDE, across, is_straight, tile_width
+from accnp.compiler.specs.short_axes import DEAR, LANES, in_lanes
 from accnp.compiler.specs.squares import begin_tile, join_squares, tiles_of_rows
 from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
 from accnp.ir.kernel import BLOCK, ROWS
@@ -64,7 +61,7 @@ def add_short_columns(made: Statements) -> None:
     out.weight = spec.cost * prod(spec.reduced) * spec.inner[0]
     with b.loop("u", b.first, b.last) as loop:
         index = made.outer_indices(loop.index) if spec.outer else {}
-        vector = spec.cost >= DEAR and in_lanes(spec, made.along)
+        vector = (made.tiny or spec.cost >= DEAR) and in_lanes(spec, made.along)
         _tile(made, index, made.total(), (_ZERO, Const(spec.inner[0], I8)), vector)
 
 
@@ -75,7 +72,6 @@ def _tile(
     """Fold some columns from one on; `vectors`: the columns are the lanes of vectors; `turned`: the
     axis along which operands are contiguous."""
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
-    made.out.tiny = partial(generate, spec, tiny=True)
     (phase,) = spec.phases
     totals = [
         b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds

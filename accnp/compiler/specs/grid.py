@@ -6,14 +6,15 @@ maps along one axis, and folds of short rows, of which a thread does one at a ti
 
 from __future__ import annotations
 
-from accnp.codegen.generated import Generated
 from accnp.codegen.grid_maps import WIDE, blocks_of, side_by_side
 from accnp.codegen.grid_writer import THREADS, beside
-from accnp.codegen.short import is_short
+from accnp.compiler.frontend.users import users_functions
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.specs import build
+from accnp.compiler.specs.short_axes import is_short
 from accnp.compiler.unsupported import Unsupported
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 
 __all__ = ["build_for_grid"]
@@ -42,6 +43,8 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     else:
         raise Unsupported("a kernel that is neither a map along one axis nor a fold of short rows")
     kernel, out = build(spec)
+    if users_functions(kernel):
+        raise Unsupported("functions of users")
     kernel = spread(kernel, THREADS, several, adjacent)
     out.ints.insert(0, out.extent)
     out.threads, out.blocks = THREADS, blocks_of(spec, -(-out.extent // several), wave, adjacent)

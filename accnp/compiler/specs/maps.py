@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.codegen.tiles import across
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.layouts import LEAST, across
 from accnp.compiler.specs.statements import Statements, are_adjacent
 from accnp.compiler.specs.tiles import add_tiles
 from accnp.ir.kernel import Phase
@@ -36,7 +36,7 @@ def add_map(made: Statements) -> None:
         with b.loop("i", b.first, b.last, independent=adjacent) as loop:
             made.body(phase, {along: loop.index})
         return
-    turned = across(spec, along, range(made.outer))
+    turned = across(spec, along, range(made.outer), 2 if made.edge else LEAST)
     if turned is not None:
         add_tiles(made, turned)
         return

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.codegen import short
-from accnp.codegen.short import fixed_in, is_permuted, taken_in
+from accnp.compiler import machine
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
 from accnp.compiler.loops.types import I4, I8
+from accnp.compiler.specs.short_axes import fixed_in, is_permuted, taken_in
 from accnp.compiler.specs.statements import Statements, covered
 from accnp.ir.kernel import BLOCK, Statement
 
@@ -30,7 +30,7 @@ def add_picks(made: Statements) -> None:
     made.out.weight = spec.cost * prod(spec.inner)
     taken = taken_in(spec.phases[0])
     adjacent = all(a.strides[made.along] == 1 for a, _ in spec.phases[0].stores)
-    if adjacent and all(is_permuted(s, spec.inner[0]) for s in taken) and short.permutes():
+    if adjacent and all(is_permuted(s, spec.inner[0]) for s in taken) and machine.permutes():
         _permuted(made, taken)
     else:
         _loaded(made)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from math import prod
 
-from accnp.codegen.columns import walkable
-from accnp.codegen.tiles import AHEAD, LINE, across
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import folded
+from accnp.compiler.specs.layouts import LINE, across, walkable
 from accnp.compiler.specs.statements import Statements, are_adjacent, covered
 from accnp.compiler.specs.tiles import add_row_tiles
 from accnp.compiler.specs.walks import add_walk
@@ -23,6 +22,7 @@ from accnp.ir.kernel import Phase
 
 __all__ = ["add_rows"]
 
+AHEAD = 8192  # elements of the next row that are prefetched
 KEPT = 1 << 17  # elements of the longest row that gets a row buffer
 
 

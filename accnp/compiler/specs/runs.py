@@ -1,16 +1,29 @@
-"""Loops over a part of several axes, in runs along the last one."""
+"""Loops over several axes: all of them, or a part in runs along the last one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from math import prod
 
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Index, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Place, Statements
 
-__all__ = ["runs"]
+__all__ = ["nest", "runs"]
+
+
+@contextmanager
+def nest(made: Statements, axes: Sequence[int], independent: bool) -> Iterator[dict[int, Var]]:
+    """Do the statements inside for all elements of some axes; gives the indices along them."""
+    index: dict[int, Var] = {}
+    with ExitStack() as loops:
+        for d in axes:
+            last = d == axes[-1]
+            loop = made.b.loop("k", Const(0, I8), made.size(d), independent=independent and last)
+            index[d] = loops.enter_context(loop).index
+        yield index
 
 
 @contextmanager
@@ -19,7 +32,8 @@ def runs(
 ) -> Iterator[tuple[dict[int, Place], Place]]:
     """Loop over start..end of the flat index of some axes.
 
-    Yields the indices along these axes, and the flat index.
+    Yields the indices along these axes, and the flat index from the start on. A tiny kernel has all
+    elements in one part.
     """
     b = made.b
     *others, along = axes
@@ -27,6 +41,14 @@ def runs(
         extent = affine((end, 1), (start, -1))
         with b.loop("j", Const(0, I8), extent, independent=independent) as steps:
             yield {along: Index(((start, 1), (steps.index, 1)))}, steps.index
+        return
+    if made.tiny:
+        with nest(made, axes, independent) as inside:
+            spec = made.spec
+            sizes = [(*spec.outer, *spec.reduced, *spec.inner)[d] for d in axes]
+            steps = [prod(sizes[k + 1 :]) for k in range(len(sizes))]
+            terms = tuple([(inside[d], n) for d, n in zip(axes, steps, strict=True)])
+            yield dict(inside), Index(terms)
         return
     size = made.size(along)
     first = call("floordiv", start, size)

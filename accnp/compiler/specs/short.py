@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from math import prod
 
-from accnp.codegen.cpu import generate
-from accnp.codegen.short import LANES
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Expr, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.runs import nest
+from accnp.compiler.specs.short_axes import LANES
 from accnp.compiler.specs.statements import Statements, covered
 from accnp.ir.kernel import Phase
 
@@ -30,7 +29,6 @@ def add_short(made: Statements) -> None:
     """Add a loop whose steps are rows."""
     spec = made.spec
     made.literal = LANES
-    made.out.tiny = partial(generate, spec, tiny=True)
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
     short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
@@ -63,6 +61,10 @@ def _rows(made: Statements, independent: bool) -> Iterator[dict[int, Var]]:
     if not others:
         with b.loop("o", b.first, b.last, independent=independent) as loop:
             yield {along: loop.index}
+        return
+    if made.tiny:
+        with nest(made, [*others, along], independent) as index:
+            yield index
         return
     size = made.size(along)
     last = b.let("last", call("floordiv", affine((b.last, 1), constant=-1), size))

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from accnp.codegen.columns import is_plain
-from accnp.codegen.tiles import DEEP, SOON, WIDE, crossing
 from accnp.compiler.loops.builder import affine, call, plus
 from accnp.compiler.loops.ir import (
     Address,
@@ -25,12 +23,14 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.layouts import DEEP, LINE, WIDE, crossing, is_plain
 from accnp.compiler.specs.statements import Place, Statements, covered
 from accnp.ir.kernel import Access
 
 __all__ = ["begin_tile", "join_squares", "tiles_of_rows"]
 
 _ZERO = Const(0, I8)
+SOON = 2 * LINE  # bytes that are asked for ahead
 
 
 def join_squares(

@@ -7,12 +7,12 @@ from math import prod
 
 import numpy as np
 
-from accnp.codegen.generated import Generated
 from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.builder import Builder, affine, call, cast, plus
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.compiler.unsupported import Unsupported
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["Place", "Statements", "are_adjacent", "covered"]
@@ -37,8 +37,11 @@ def are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
 class Statements:
     """A kernel that is being built: its arguments, and the values assigned so far."""
 
-    def __init__(self, spec: KernelSpec) -> None:
+    def __init__(self, spec: KernelSpec, edge: bool = False, tiny: bool = False) -> None:
         self.spec = spec
+        self.edge = edge  # whether it is made as if it were long
+        # Whether the kernel does all of its few steps at once, which its sizes will say.
+        self.tiny = tiny
         self.b = Builder()
         self.out = Generated()
         self.out.form = spec.form

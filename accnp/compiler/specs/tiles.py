@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from accnp.codegen.folds import accumulator
-from accnp.codegen.tiles import DEEP, GROUP, WIDE, crossing
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Prefetch, Transpose, Var
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.folds import block, joined, start_of
+from accnp.compiler.specs.layouts import DEEP, WIDE, crossing
 from accnp.compiler.specs.statements import Place, Statements, covered
 from accnp.ir.kernel import BLOCK, Access
 
 __all__ = ["add_row_tiles", "add_tiles"]
 
 _ZERO = Const(0, I8)
+GROUP = 8  # tiles below each other before those beside them: pages of so many rows are at hand
 
 
 def _number(k: int) -> Const:

@@ -8,17 +8,16 @@ joined to its lane.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from math import prod
 
-from accnp.codegen.columns import GROUP, SOON, is_plain, walk_shape
-from accnp.codegen.folds import accumulator, is_product, lanes
-from accnp.codegen.tiles import LINE, WIDE
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import (
+    Address,
     Buffer,
+    Call,
     Const,
     Expr,
     FoldRows,
@@ -28,13 +27,20 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.accumulators import accumulator, is_product, lanes
 from accnp.compiler.specs.folds import joined, start_of
+from accnp.compiler.specs.layouts import DEEP, LINE, WIDE, is_plain, walk_shape
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.compiler.unsupported import Unsupported
 from accnp.ir.kernel import BLOCK, Access, Fold
 
 __all__ = ["add_walk"]
+
+GROUP = 4  # rows joined at a time
+SOON = 8  # rows from now that a short fold asks for
+# Rows that are folded again at a time, and how far apart their elements lie: not at the same places
+# of a cache.
+REDONE, PITCH = 15, 1088
 
 _ZERO = Const(0, I8)
 
@@ -42,9 +48,6 @@ _ZERO = Const(0, I8)
 def add_walk(made: Statements, d: int) -> None:
     """Add a loop whose steps fold a tile of rows that are adjacent in memory along axis d."""
     spec, b, out = made.spec, made.b, made.out
-    (phase,) = spec.phases
-    if any(is_product(f) for f in phase.folds):
-        raise Unsupported("products of values that are contiguous across the rows")
     chain, size, width = walk_shape(spec, d)
     others = [k for k in range(made.outer) if k not in chain]
     tiles = -(-size // width)
@@ -112,11 +115,59 @@ class _Walk:
             self.strips(begin, stop)
         else:
             self.walk(begin, stop)
+        for part, f in zip(self.sums, self.phase.folds, strict=True):
+            if is_product(f):
+                self.repeat(part, f, begin, stop)
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             j = steps.index
             for total, part, f in zip(self.totals, self.sums, self.phase.folds, strict=True):
                 more = converted(Load(part, j), total.dtype)
                 b.store(total, j, joined(f.combine, Load(total, j), more))
+
+    def repeat(self, part: Buffer, f: Fold, begin: Var, stop: Var) -> None:
+        """Fold again the rows whose product is no normal number, unless it is 0 as one of their
+        elements is: some at a time are laid along memory, and folded as rows that lie there."""
+        b, m = self.made.b, self.m
+        left, slab = b.stack("left", part.dtype, BLOCK), b.stack("slab", part.dtype, DEEP * BLOCK)
+        zero, one = Const(0.0, part.dtype), Const(1.0, part.dtype)
+        with b.when(_has_odd(part, _ZERO, m)):
+            with b.loop("j", _ZERO, m, independent=True) as steps:
+                b.store(left, steps.index, one)
+            with self.elements(begin, stop, (_ZERO, m)) as (_, j):
+                is_zero = call("eq", self.made.values[f.source], zero)
+                b.store(left, j, call("select", is_zero, zero, Load(left, j)))
+            with b.loop("j", _ZERO, m, independent=True) as steps:
+                j = steps.index
+                zeros = [call("eq", Load(x, j), zero) for x in (part, left)]
+                b.store(left, j, call("select", call("and", *zeros), one, Load(part, j)))
+            with b.loop("k", _ZERO, m, REDONE) as loop:
+                k = loop.index
+                last = b.let("last", call("fmin", affine((k, 1), constant=REDONE), m))
+                with b.when(_has_odd(left, k, affine((last, 1), (k, -1)))):
+                    with self.elements(begin, stop, (k, last)) as (r, j):
+                        at = affine((j, PITCH), (k, -PITCH), (r, 1), (begin, -1))
+                        b.store(slab, at, self.made.values[f.source])
+                    with b.loop("j", k, last) as steps:
+                        at = b.let("p", affine((steps.index, PITCH), (k, -PITCH)))
+                        rows = affine((stop, 1), (begin, -1))
+                        b.store(part, steps.index, b.fold("again", f.combine, slab, at, rows))
+
+    @contextmanager
+    def elements(
+        self, begin: Var, stop: Var, columns: tuple[Var | Const, Var]
+    ) -> Iterator[tuple[Var, Var]]:
+        """Do the statements inside for the elements of some columns of a block of rows, whose
+        values are known there; gives the index of the row and the column."""
+        made, b = self.made, self.made.b
+        before = dict(made.values)
+        with b.loop("r", begin, stop) as rows:
+            index: dict[int, Place] = {**self.index, **made.reduced_indices(rows.index)}
+            with b.loop("j", *columns) as steps:
+                at = Index(((self.j0, 1), (steps.index, 1)))
+                for s in self.phase.full:
+                    made.statement(s, {**index, self.d: at})
+                yield rows.index, steps.index
+        made.values = before
 
     def results(self, j: Place, index: Mapping[int, Place]) -> None:
         """Store the results of a row, given its index in the tile and its outer indices."""
@@ -254,6 +305,12 @@ class _Walk:
             other = affine((lane.index, WIDE), (half, WIDE), (steps.index, 1))
             for part, f in zip(self.sums, self.phase.folds, strict=True):
                 b.store(part, to, _in_lane(f, Load(part, to), Load(part, other)))
+
+
+def _has_odd(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
+    """Whether any of some numbers is 0, or no normal number."""
+    found = Call("block_odd", (Address(buffer, start), count), I8)
+    return call("lt", found, count)
 
 
 def _in_lane(f: Fold, x: Expr, y: Expr) -> Expr:

@@ -6,13 +6,13 @@ In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.ir.kernel import Access, Fold, OwnKernel
 
-__all__ = ["Generated", "Room"]
+__all__ = ["Called", "Generated", "Room"]
 
 
 class Room:
@@ -24,6 +24,15 @@ class Room:
         self.name = name
         self.dtype = dtype
         self.count = count
+
+
+class Called(NamedTuple):
+    """A kernel that another one calls."""
+
+    name: str
+    signature: tuple[str, ...]
+    source: str
+    kernel: Any = None  # in the loop IR, of which the source is a print; None: text alone
 
 
 class Generated:
@@ -59,8 +68,7 @@ class Generated:
         self.signature: tuple[str, ...] = ()
         self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
         self.ints: list[int] = []
-        # Kernels in the source that this one calls: name, signature, source.
-        self.callees: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+        self.callees: tuple[Called, ...] = ()  # kernels in the source that this one calls
         # Among how many threads the kernels that it calls can be shared; 0: none is. Its last three
         # integers are then what shares, the team of threads and its helpers, given at each launch.
         self.shares = 0
@@ -68,7 +76,7 @@ class Generated:
         self.tiles = False  # its steps are tiles, not rows, or elements, in order
         self.weight = 1  # work of one step of it, in simple element operations
         self.whiles = False  # whether there is a loop as long as no range says: work says little
-        self.tiny: Callable[[], Generated] | None = None  # makes another text, for few elements
+        self.tiny: Callable[[], Generated] | None = None  # makes the one for a few elements
         self.products = False  # whether it multiplies matrices: work is no estimate from above
         # Of split folds: partial results still to be folded.
         self.partials: list[tuple[Fold, Access, int]] = []

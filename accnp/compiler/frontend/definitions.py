@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-__all__ = ["define", "with_definitions"]
+__all__ = ["define", "is_defined", "with_definitions"]
 
 _MARK = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{16}\b")
 _texts: dict[str, str] = {}
@@ -21,6 +21,11 @@ def define(name: str, text: str) -> str:
     mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     _texts[mark] = text.replace("{name}", mark)
     return mark
+
+
+def is_defined(name: str) -> bool:
+    """Whether a name is that of a function that a user has brought."""
+    return name in _texts
 
 
 def with_definitions(source: str) -> str:

@@ -1,0 +1,95 @@
+"""Write functions of users into a kernel of the loop IR that calls them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Sequence
+
+from accnp.compiler.frontend.definitions import is_defined, with_definitions
+from accnp.compiler.frontend.functions import UserFunctions
+from accnp.compiler.frontend.operators import cast_to, constant
+from accnp.compiler.frontend.statements import Written
+from accnp.compiler.frontend.syntax import parsed
+from accnp.compiler.loops.ir import Call, Const, Expr, For, If, Kernel, Stmt, While, number_type
+from accnp.compiler.loops.visiting import (
+    expressions,
+    map_expr,
+    map_statement,
+    names_of,
+    statements,
+    subexpressions,
+)
+from accnp.compiler.passes.inline_indices import inline_indices
+from accnp.compiler.passes.lower_reductions import lower_reductions
+from accnp.compiler.unsupported import Unsupported
+
+__all__ = ["constants_of", "users_functions", "write_users_functions"]
+
+
+def constants_of(module: ast.Module) -> dict[str, Const]:
+    """Return the names that a source gives a number."""
+    found = {}
+    for s in module.body:
+        if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
+            with contextlib.suppress(ValueError, Unsupported):
+                value = constant(ast.literal_eval(s.value))
+                found |= {t.id: value for t in s.targets if isinstance(t, ast.Name)}
+    return found
+
+
+def write_users_functions(kernel: Kernel) -> Kernel:
+    """Return a kernel that calls no functions of users: each is written where it is called.
+
+    Raises
+    ------
+    Unsupported
+        If a function is beyond the language.
+    """
+    names = users_functions(kernel)
+    if not names:
+        return kernel
+    kernel = lower_reductions(inline_indices(kernel))  # whose steps may have no loops in them
+    out = Written(names_of(kernel))
+    module = parsed(with_definitions("\n".join(names)))
+    functions = {d.name: d for d in module.body if isinstance(d, ast.FunctionDef)}
+    users = UserFunctions(functions, out, constants_of(module))
+    body = _block(kernel.body, users, out)
+    return kernel._replace(body=body, stack=(*kernel.stack, *out.stack))
+
+
+def users_functions(kernel: Kernel) -> list[str]:
+    """Return the names of the functions of users that a kernel calls."""
+    return sorted({x.function for s in statements(kernel.body) for x in _calls(s)})
+
+
+def _calls(s: Stmt) -> list[Call]:
+    """The calls of functions of users in a statement."""
+    found = [p for x in expressions(s) for p in subexpressions(x) if isinstance(p, Call)]
+    return [p for p in found if is_defined(p.function)]
+
+
+def _block(body: Sequence[Stmt], users: UserFunctions, out: Written) -> tuple[Stmt, ...]:
+    def written(x: Expr) -> Expr:
+        return map_expr(x, change)
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Call) or not is_defined(part.function):
+            return None
+        value = users.call(part.function, [written(a) for a in part.args])
+        return cast_to(value, number_type(part))
+
+    found: list[Stmt] = []
+    for s in body:
+        if isinstance(s, For | While):
+            found.append(s._replace(body=_block(s.body, users, out)))
+        elif isinstance(s, If):
+            then, orelse = (_block(b, users, out) for b in (s.then, s.orelse))
+            found.append(s._replace(then=then, orelse=orelse))
+        elif _calls(s):
+            out.blocks.append([])
+            new = map_statement(s, written)
+            found += [*out.blocks.pop(), new]
+        else:
+            found.append(s)
+    return tuple(found)

@@ -1,0 +1,146 @@
+"""Write known sizes into a kernel: integer arguments become constants, what follows from them is
+computed, and loops of one step become statements.
+
+It is no pass of the pipeline: a kernel of a few elements in a loop is made for its sizes, others
+serve every shape of a layout.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+
+from accnp.compiler.loops.ir import (
+    Break,
+    Call,
+    Carried,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Reduce,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from accnp.compiler.loops.types import B1, I8
+from accnp.compiler.loops.visiting import map_expr, map_statement
+from accnp.compiler.passes.replace_variables import replaced
+
+__all__ = ["fix_sizes"]
+
+_Known = dict[Var, Expr]
+_WHOLE: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "fmin": min, "fmax": max,
+    "floordiv": lambda x, y: x // max(y, 1),
+}  # fmt: skip
+_TESTS: dict[str, Callable[[int, int], bool]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
+
+
+def fix_sizes(kernel: Kernel, sizes: Mapping[Var, int]) -> Kernel:
+    """Return a kernel that only serves these sizes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel before the passes.
+    sizes : mapping of Var to int
+        The first and the last step, and the integer arguments. These stay arguments, which the
+        kernel does not use.
+    """
+    known: _Known = {v: Const(n, I8) for v, n in sizes.items()}
+    return kernel._replace(body=tuple(_block(kernel.body, known)), sized=True)
+
+
+def _block(body: Sequence[Stmt], known: _Known) -> list[Stmt]:
+    found: list[Stmt] = []
+    for s in body:
+        new = map_statement(s, lambda x: _computed(x, known))
+        if isinstance(new, Let) and isinstance(new.value, Const):
+            known[new.var] = new.value
+        elif isinstance(new, For):
+            found += _loop(new, known)
+        elif isinstance(new, While):
+            test, rest = _computed(new.test, known), tuple(_block(new.body, known))
+            found.append(new._replace(test=test, body=rest, carried=_carried(new, known)))
+        elif isinstance(new, If):
+            found += _choice(new, known)
+        elif isinstance(new, Reduce):
+            steps = [x for x in _block(new.body, known) if isinstance(x, Let | Store)]
+            folds = [f._replace(value=_computed(f.value, known)) for f in new.folds]
+            found.append(new._replace(body=tuple(steps), folds=tuple(folds)))
+        else:
+            found.append(new)
+    return found
+
+
+def _loop(s: For, known: _Known) -> list[Stmt]:
+    """A loop whose limits and first values are replaced already."""
+    leaves = any(isinstance(x, Break) for x in s.body)
+    if isinstance(s.start, Const) and isinstance(s.stop, Const) and not leaves:
+        count = len(range(int(s.start.value), int(s.stop.value), s.step))
+        if count == 0:
+            return _assigned([(c.result, c.start) for c in s.carried], known)
+        if count == 1:
+            known[s.index] = s.start
+            found = _assigned([(c.var, c.start) for c in s.carried], known)
+            found += _block(s.body, known)
+            last = [(c.result, _computed(c.following, known)) for c in s.carried]
+            return [*found, *_assigned(last, known)]
+    body = tuple(_block(s.body, known))
+    inner = body[-1] if body else None
+    swaps = s.interchangeable and isinstance(inner, For) and inner.independent
+    return [s._replace(body=body, carried=_carried(s, known), interchangeable=swaps)]
+
+
+def _carried(s: For | While, known: _Known) -> tuple[Carried, ...]:
+    return tuple([c._replace(following=_computed(c.following, known)) for c in s.carried])
+
+
+def _choice(s: If, known: _Known) -> list[Stmt]:
+    """A condition that is replaced already."""
+    if isinstance(s.test, Const):
+        found = _block(s.then if s.test.value else s.orelse, known)
+        ways = [(j.result, j.then if s.test.value else j.orelse) for j in s.joined]
+        return [*found, *_assigned([(v, _computed(x, known)) for v, x in ways], known)]
+    then, orelse = tuple(_block(s.then, known)), tuple(_block(s.orelse, known))
+    joined = [
+        j._replace(then=_computed(j.then, known), orelse=_computed(j.orelse, known))
+        for j in s.joined
+    ]
+    return [s._replace(then=then, orelse=orelse, joined=tuple(joined))]
+
+
+def _assigned(values: Sequence[tuple[Var, Expr]], known: _Known) -> list[Stmt]:
+    """Assignments; those of constants are known instead."""
+    known |= {v: x for v, x in values if isinstance(x, Const)}
+    return [Let(v, x) for v, x in values if not isinstance(x, Const)]
+
+
+def _computed(x: Expr, known: _Known) -> Expr:
+    """An expression with what is known of it computed."""
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Call):
+            return None
+        args = tuple([map_expr(a, change) for a in part.args])
+        return _result(part._replace(args=args))
+
+    return map_expr(replaced(x, known), change)
+
+
+def _result(x: Call) -> Expr:
+    if x.function == "select" and isinstance(x.args[0], Const):
+        return x.args[1] if x.args[0].value else x.args[2]
+    values = [int(a.value) for a in x.args if isinstance(a, Const) and a.dtype == I8]
+    if len(values) < len(x.args):
+        return x
+    if x.function in _TESTS:
+        return Const(_TESTS[x.function](*values), B1)
+    return Const(_WHOLE[x.function](*values), I8) if x.function in _WHOLE else x

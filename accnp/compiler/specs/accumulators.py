@@ -1,0 +1,48 @@
+"""What folds of blocks are gathered in, and whether a pass may be left out: sums of what is 0
+wherever a condition fails."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accnp.ir.kernel import Fold, Phase, Statement
+from accnp.primitives.conversion import BESIDE, EXP_BELOW
+
+__all__ = ["accumulator", "condition", "is_product", "lanes"]
+
+_CONDITIONS = {text: BESIDE.replace("#", code) for code, text in EXP_BELOW.items()}
+
+
+def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
+    """Return the dtype in which folds of whole blocks are gathered: float64 for float32 sums."""
+    if combine == "sum" and dtype == np.float32:
+        return np.dtype(np.float64)
+    if combine == "sum" and dtype == np.complex64:
+        return np.dtype(np.complex128)
+    return dtype
+
+
+def lanes(combine: str) -> int:
+    """Return the lanes in which `block_*` folds a block."""
+    return 64 if combine in ("max", "min") else 32
+
+
+def is_product(f: Fold) -> bool:
+    """Whether the lanes of a fold may overflow or vanish where the whole does not."""
+    return f.combine == "prod" and f.dtype.kind in "fc"
+
+
+def condition(phase: Phase, reduced: range) -> tuple[str, tuple[str, ...], list[Statement]] | None:
+    """The condition without which the one fold of a pass is a sum of zeros: its formula, the names
+    of the operands, and the loads for it, which do not move along the reduced axes."""
+    here = {s.name: s for s in phase.full}
+    if phase.stores or len(phase.folds) != 1 or phase.folds[0].combine != "sum":
+        return None
+    source = here.get(phase.folds[0].source)
+    if source is None or source.text not in _CONDITIONS:
+        return None
+    loads = [here[x] for x in source.args[1:] if x in here]
+    for s in loads:
+        if s.access is None or s.args or any(s.access.strides[d] for d in reduced):
+            return None
+    return _CONDITIONS[source.text], source.args, loads

@@ -1,0 +1,112 @@
+"""A kernel that calls others: the builder of it, its pointers and integers.
+
+In: kernels as `launches.generated` gives them. Out: `Generated` for the whole. A kernel that is
+called several times is there once, and sizes are arguments, so that other shapes compile nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from accnp.compiler.loops.builder import Builder, affine
+from accnp.compiler.loops.ir import Address, Buffer, Call, Callee, Const, Expr, Let, Run, Var
+from accnp.compiler.loops.types import I8, Pointer
+from accnp.compiler.numba.source import numba_source
+from accnp.compiler.specs.launches import named
+from accnp.compiler.specs.statements import covered
+from accnp.ir.generated import Called, Generated, Room
+from accnp.ir.kernel import Access
+
+__all__ = ["Calls", "Memory"]
+
+
+class Memory(NamedTuple):
+    """Where a part of a value is that the calling kernel has made: a buffer, and the index in it of
+    what would be the first element of the whole."""
+
+    buffer: Buffer
+    start: Var
+
+
+class Calls:
+    """A kernel that calls others, while it is built."""
+
+    def __init__(self) -> None:
+        self.b = Builder()
+        self.ints: list[int] = []
+        self.pointers: dict[Buffer, Access] = {}
+        self.rooms: dict[Buffer, Room] = {}
+        self.callees: dict[str, Called] = {}
+        self.past = Var(self.b.fresh("past"))  # whether results are to bypass the caches
+        self.asks = False  # whether a kernel is told so
+
+    def integer(self, value: int) -> Var:
+        """An argument that is an integer."""
+        self.ints.append(value)
+        return self.b.integer("n")
+
+    def room(self, room: Room) -> Buffer:
+        """Memory that the kernel needs while it runs."""
+        buffer = self.b.buffer(room.name, covered(room.dtype))
+        self.rooms[buffer] = room
+        return buffer
+
+    def pointer(self, a: Access) -> Address:
+        """The first element of an access; one argument for each array."""
+        buffer = next((b for b, known in self.pointers.items() if known.value is a.value), None)
+        if buffer is None:
+            buffer = self.b.buffer("a", covered(a.dtype))
+            number = len(self.pointers)
+            self.pointers[buffer] = Access(a.value, a.dtype, (), 0, a.store, number)
+        return Address(buffer, self.integer(a.offset))
+
+    def call(
+        self, text: Generated, steps: tuple[Expr, Expr],
+        made: Mapping[int, Memory] | None = None, final: bool = True,
+    ) -> None:  # fmt: skip
+        """Do the steps of a kernel from one on to another one.
+
+        `made` says where parts of some values are, by their ids. A map is told whether its results
+        bypass the caches, which only `final` ones may.
+        """
+        called = named(text)
+        self.callees.setdefault(called.name, called)
+        args: list[Expr] = []
+        for a in text.pointers:
+            assert isinstance(a, Access)
+            memory = (made or {}).get(id(a.value))
+            if memory is None:
+                args.append(self.pointer(a))
+            else:
+                more = [(self.integer(a.offset), 1)] if a.offset else []
+                args.append(Address(memory.buffer, affine((memory.start, 1), *more)))
+        args += [self.integer(n) for n in text.ints]
+        if called.kernel.past is not None:
+            args.append(self.past if final else Const(0, I8))
+            self.asks |= final
+        self.b.add(Run(called.name, *steps, tuple(args)))
+
+    def finish(self, extent: int, work: int) -> Generated:
+        """The whole; `work` is that of the extent."""
+        kernel = self.b.kernel()
+        asked = (Let(self.past, Call("asked", (), I8)),) if self.asks else ()
+        callees = []
+        for c in self.callees.values():
+            of = [Pointer(a.dtype) if isinstance(a, Buffer) else I8 for a in c.kernel.arguments]
+            callees.append(Callee(c.name, tuple(of)))
+        kernel = kernel._replace(
+            buffers=(*self.pointers, *self.rooms),
+            body=(*asked, *kernel.body),
+            callees=tuple(callees),
+        )
+        out = Generated()
+        out.kernel = kernel
+        out.callees = tuple(self.callees.values())
+        out.source = "\n\n".join([*[c.source for c in out.callees], numba_source(kernel)])
+        out.pointers = [*self.pointers.values(), *self.rooms.values()]
+        out.ints = self.ints
+        tokens = [f"{b.dtype.token}*" for b in kernel.buffers]
+        out.signature = (*tokens, *["i8"] * len(self.ints))
+        out.extent, out.weight = extent, max(1, work // max(1, extent))
+        return out

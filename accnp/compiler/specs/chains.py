@@ -1,0 +1,186 @@
+"""A chain: two maps over the same first axis, of which the second reads what the first makes, at
+some rows before and behind (a stencil of a stencil, a blur along one axis, then along the other).
+
+A band of rows of the one is followed by that of the other, while it is in the second cache; what is
+between them is never a whole array. Where the index space of one of them is cut, each part of its
+rows has kernels of its own, called for what a band has of these rows.
+
+    for t in lo..hi {
+      b = t * task, end = fmin(b + task, rows)    # the rows of a task
+      run kA(b + low .., (b + low + again) .., x, room)     # rows that the next band wants, too
+      for b in b..end step band {
+        e = fmin(b + band, end)
+        run kA((b + low + again) .., (e + low + again) .., x, room)
+        run kB(b .., e .., result, room)
+        move(room, room behind the rows of this band, again)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from math import prod
+from typing import Any
+
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import Address, Const, Do, Expr, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.calls import Calls, Memory
+from accnp.compiler.specs.launches import generated
+from accnp.ir.generated import Generated, Room
+from accnp.ir.kernel import Access, KernelSpec
+
+__all__ = ["generated_chain"]
+
+BAND = 1 << 17  # bytes of a band, a part of the second cache
+MOST = 4 * BAND  # that it may have where rows are long
+TASKS = 16  # into which the rows are cut; each does the rows before its first one again
+FAR = 4  # so many times the rows done again must there be; a roll wants the last with the first
+OVERLAP = 8  # a task has at least as many times the rows that it does again, a band that it moves
+
+
+# The kernels of a run of rows of an index space, one for each cell that these are cut into: the
+# first row, how many they are, the kernels.
+Part = tuple[int, int, Sequence[KernelSpec]]
+
+
+class _Maps:
+    """The kernels of a part, which go over the rows of any band."""
+
+    def __init__(self, part: Part, every: int) -> None:
+        self.first, self.rows, self.specs = part
+        self.whole = self.rows == every
+        self.texts = [generated(spec, told=True) for spec in self.specs]
+
+    def steps(self) -> list[int] | None:
+        """How many steps of each kernel are one row; None where steps are not in the order of
+        rows."""
+        found = []
+        for spec, text in zip(self.specs, self.texts):
+            extent = prod(spec.outer) if spec.outer else prod(spec.inner)
+            if spec.form != "map" or text.tiles or text.extent != extent or extent % self.rows:
+                return None
+            found.append(extent // self.rows)
+        return found
+
+    def places(self, value: Any, width: int) -> list[int] | None:
+        """How many rows before (negative) or behind its own a row reads a value whose rows have
+        `width` elements, for each load; None where a load is not within one row."""
+        found = []
+        for spec in self.specs:
+            for a in spec.accesses:
+                if a.value is not value:
+                    continue
+                way = self.row(spec, a)
+                start = a.offset % width
+                if a.store or way is None or (self.rows > 1 and way[0] != width):
+                    return None
+                if start + way[1] < 0 or start + way[2] >= width:
+                    return None
+                found.append(a.offset // width - self.first)
+        return found
+
+    def row(self, spec: KernelSpec, a: Access) -> tuple[int, int, int] | None:
+        """How far one row is from the next for an access, and from where to where in a row it goes,
+        from its first element; None if a row is not a part of the first loop."""
+        sizes = (*spec.outer, *spec.inner)
+        if a.terms:
+            return None
+        if not sizes:  # one element
+            return (0, 0, 0) if not self.whole else None
+        if sizes[0] % self.rows:
+            return None
+        inside = (sizes[0] // self.rows, *sizes[1:])
+        reach = [(n - 1) * s for n, s in zip(inside, a.strides, strict=True)]
+        return (
+            inside[0] * a.strides[0],
+            sum([min(0, r) for r in reach]),
+            sum([max(0, r) for r in reach]),
+        )
+
+
+def generated_chain(
+    made: Sequence[Part], reader: Sequence[Part], between: Any, rows: int
+) -> Generated | None:
+    """Return the kernel that makes `between` (a value) in bands and reads it; `rows` are those of
+    the reader. None if that is not possible, or would do too much again."""
+    shape, size = between.aval.shape, between.aval.dtype.itemsize
+    width = prod(shape[1:])
+    makers = [_Maps(part, shape[0]) for part in made]
+    readers = [_Maps(part, rows) for part in reader]
+    seen = [maps.places(between, width) for maps in readers]
+    if None in seen or any(maps.steps() is None for maps in (*makers, *readers)):
+        return None
+    starts = [place for places in seen for place in places or ()]
+    if not starts:
+        return None
+    low, again = min(starts), max(starts) - min(starts)
+    most = MOST // (width * size) - again
+    band = max(BAND // (width * size) - again, min(OVERLAP * again, most), again, 1)
+    far = not all([maps.whole for maps in readers]) and FAR * again > rows
+    if far or band > most:
+        return None
+    task = min(rows, max(-(-rows // TASKS), OVERLAP * again, band))
+    return _built(makers, readers, between, rows, (low, again, band, task))
+
+
+def _built(
+    makers: Sequence[_Maps], readers: Sequence[_Maps], between: Any, rows: int,
+    plan: tuple[int, int, int, int],
+) -> Generated:  # fmt: skip
+    low, again, band, task = plan
+    calls = Calls()
+    b, integer = calls.b, calls.integer
+    width = prod(between.aval.shape[1:])
+    tasks = -(-rows // task)
+    room = Room("room", between.aval.dtype, tasks * (band + again) * width)
+    buffer, row, share = calls.room(room), integer(width), integer((band + again) * width)
+    begin, more = integer(low), integer(again)
+    # Cells at an edge of the reader read fewer rows than others: those beyond are not made.
+    cut = not all([part.whole for part in readers])
+
+    def do(parts: Sequence[_Maps], start: Expr, stop: Expr, memory: Memory) -> None:
+        """Those of the rows start..stop that there are."""
+        made = {id(between): memory}
+        for part in parts:
+            first, last, test = start, stop, nullcontext()
+            if not part.whole or cut:
+                one, beyond = integer(part.first), integer(part.first + part.rows)
+                first = b.let("s", call("sub", call("fmax", start, one), one))
+                last = b.let("f", call("sub", call("fmin", stop, beyond), one))
+                test = b.when(call("lt", first, last))
+            with test:
+                for text, n in zip(part.texts, part.steps() or ()):
+                    ends = [x if n == 1 else call("mul", x, integer(n)) for x in (first, last)]
+                    calls.call(text, (ends[0], ends[1]), made, parts is readers)
+
+    def memory_from(first: Var) -> Memory:
+        """The memory of a task, whose first row is one of what is between."""
+        start = call("sub", call("mul", t, share), call("mul", first, row))
+        return Memory(buffer, b.let("start", start))
+
+    with b.loop("t", b.first, b.last) as loop:
+        t = loop.index
+        size, every, length = integer(task), integer(rows), integer(band)
+        start = b.let("b", call("mul", t, size))
+        end = b.let("end", call("fmin", call("add", start, size), every))
+        if again:
+            first = b.let("first", affine((start, 1), (begin, 1)))
+            do(makers, first, affine((first, 1), (more, 1)), memory_from(first))
+        whole = affine((end, 1), (start, -1), (length, 1), constant=-1)
+        with b.loop("k", Const(0, I8), call("floordiv", b.let("n", whole), length)) as bands:
+            here = b.let("b", call("add", start, call("mul", bands.index, length)))
+            stop = b.let("e", call("fmin", call("add", here, length), end))
+            first = b.let("first", affine((here, 1), (begin, 1)))
+            memory = memory_from(first)
+            last = affine((stop, 1), (begin, 1), (more, 1))
+            do(makers, affine((first, 1), (more, 1)), last, memory)
+            do(readers, here, stop, memory)
+            if again:
+                to = b.let("to", call("mul", t, share))
+                rest = call("mul", call("sub", stop, here), row)
+                behind = b.let("behind", call("add", to, rest))
+                moved = call("mul", more, row)
+                b.add(Do("move", (Address(buffer, to), Address(buffer, behind), moved)))
+    work = sum([x.extent * x.weight for part in (*makers, *readers) for x in part.texts])
+    return calls.finish(tasks, work)
