@@ -15,7 +15,7 @@ import numpy as np
 from accnp._native import Form, Node, install_recording, set_pending_limit
 from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
-from accnp.ir.aval import Aval, Cut, make_aval, on_devices, result_devices
+from accnp.ir.aval import Aval, Cut, make_aval, on_devices, result_devices, spans
 from accnp.ir.mesh_axis import communicates
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import (
@@ -126,6 +126,17 @@ def _cut(aval: Any, where: Any) -> Any:
     return on_devices(aval, where)
 
 
+def _refuse_shards(op: Op, params: dict[str, Any]) -> None:
+    """Refuse a loop whose bodies give shards: the loop has memory for what types say."""
+    for program in params.values():
+        for a in getattr(program, "out_avals", ()):
+            if spans(a) and not a.devices.sharding.is_fully_replicated:
+                raise NotImplementedError(
+                    f"{op.name}: its function returns an array over several processes; got "
+                    f"{a.str_short()} over {a.devices.sharding}; use the loop inside shard_map"
+                )
+
+
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
     """Whether an operation, or one in the programs that it holds, has an effect."""
     if op.effect or op.kind not in CALLS:
@@ -174,6 +185,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
+        if op.name in ("scan", "while"):
+            _refuse_shards(op, params)
         aval = op.infer(*avals, **params)
         if op.name not in _PLACES:
             aval = result_devices(op.name, avals, aval)

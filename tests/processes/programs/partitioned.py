@@ -73,6 +73,40 @@ for kind in (jnp.sharding.AxisType.Explicit, jnp.sharding.AxisType.Auto):
         same((value, grads), want)
         assert [g.sharding.spec for g in grads] == [P(None, "x"), P("x")]
 
+
+# Loops over what whole arrays give: a training loop whose data are sharded.
+def trained(w, x):
+    def step(w, _):
+        value, g = jnp.value_and_grad(lambda w: (jnp.sin(x @ w) ** 2).mean())(w)
+        return w - 0.1 * g, value
+
+    return jnp.lax.scan(step, w, None, length=5)
+
+
+mean = jnp.shard_map(
+    lambda w, x: jnp.lax.pmean((jnp.sin(x @ w) ** 2).mean(), "x"),
+    mesh=mesh, in_specs=(P(), P("x")), out_specs=P(),
+)  # fmt: skip
+
+
+def trained_on_shards(w):
+    def step(w, _):
+        value, g = jnp.value_and_grad(mean)(w, a)
+        return w - 0.1 * g, value
+
+    return jnp.lax.scan(step, w, None, length=5)
+
+
+for f in (trained_on_shards, jnp.jit(trained_on_shards)):
+    same(f(jnp.ones(12)), trained(jnp.ones(12), jnp.asarray(A)))
+for f in (
+    lambda: jnp.lax.scan(lambda c, _: (c, a * 2), 0.0, None, length=2),
+    lambda: jnp.lax.fori_loop(0, 2, lambda i, c: c + a, jnp.zeros((8, 12))),
+    lambda: jnp.lax.fori_loop(0, 2, lambda i, c: c * 2, a),
+):
+    refused(NotImplementedError, "inside shard_map", f)
+    refused(NotImplementedError, "inside shard_map", jnp.jit(f))
+
 # What a plan sends is shown.
 total = jnp.jit(lambda a: a.sum(0))
 text = str(jnp.explain(total, a))
