@@ -26,11 +26,12 @@ import threadpoolctl
 
 import accnp
 from accnp._native import COMPILED
+from accnp.compiler import kernel_cache as kernels
+from accnp.compiler import processor as machine
+from accnp.compiler.disk_cache import DiskCache
+from accnp.compiler.library import prebuilt
 from accnp.config import OPTIONS, config
 from accnp.engine.describe import bytes_text
-from accnp.runtime import compile as kernels
-from accnp.runtime import machine, prebuilt
-from accnp.runtime.diskcache import DiskCache
 
 __all__ = ["clear_cache", "documentation", "info", "main"]
 

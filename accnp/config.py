@@ -204,13 +204,13 @@ _OPTIONS = [
     Option("cache_dir", str, None, ours=True),
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
     Option("threads", int, None, ours=True, least=1),
-    Option("background_compilation", bool, True, ours=True),  # see runtime/tiers.py
+    Option("background_compilation", bool, True, ours=True),  # see compiler/background_compile.py
     Option("compiler", str, "llvm", ("llvm", "numba"), ours=True),  # see compiler/__init__.py
     Option("collective_timeout", float, 300.0, ours=True, least=0),  # see runtime/mpi.py
     Option("debug_collectives", bool, False, ours=True),
-    Option("code_symbols", bool, False, ours=True),  # see runtime/code_symbols.py
+    Option("code_symbols", bool, False, ours=True),  # see compiler/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
-    Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # see passes/fuse.py
+    Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # compiler/fusion
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
     Option("user_globals", object, None, traced=True, ours=True),
     Option("kernel_overrides", object, None, traced=True, ours=True),  # api/kernels/override.py

@@ -19,8 +19,8 @@ import numpy as np
 
 import accnp
 import accnp.numpy as anp
+from accnp.compiler import kernel_cache as compiling
 from accnp.config import cache_dir
-from accnp.runtime import compile as compiling
 from benchmarks.harness import Row, Timing, fresh_process, interleave, row
 from benchmarks.rows import OURS, THEIRS, processes
 

@@ -9,9 +9,10 @@ import pytest
 os.environ.setdefault("ACCNP_NUM_CPU_DEVICES", "4")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
+from accnp.compiler import background_compile as tiers
 from accnp.config import config, scoped
 from accnp.engine import watch
-from accnp.runtime import device, tiers
+from accnp.runtime import device
 
 
 def pytest_collection_modifyitems(config, items):

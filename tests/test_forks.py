@@ -109,7 +109,7 @@ thread.join()
 assert sys.modules["logging"]._lock.acquire(timeout=1)
 """,
     "a thread makes the same kernel": """
-from accnp.runtime import objects
+from accnp.compiler.llvm import objects
 made, reached = (objects.build, objects.build_unoptimized), threading.Event()
 
 def slow(*args):
@@ -124,7 +124,7 @@ check(child(compute))
 """,
     "a thread holds every lock": """
 from accnp import forks
-from accnp.runtime.compile import settle
+from accnp.compiler.kernel_cache import settle
 compute()
 settle()  # the parent ends when nobody is in LLVM
 held = threading.Event()

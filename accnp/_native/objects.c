@@ -1,4 +1,4 @@
-/* Looking through many objects, for `runtime/fast_exit.py`. */
+/* Looking through many objects, for `fast_exit.py`. */
 
 #include "native.h"
 

@@ -15,8 +15,8 @@ from typing import Any
 from accnp.api.environment.waiting import block_until_ready, counters
 from accnp.bench.timing import Call, Timing, interleave, middle_half, pace, seconds_text
 from accnp.bench.waiting import waiting
+from accnp.compiler.kernel_cache import settle
 from accnp.errors import api_boundary
-from accnp.runtime.compile import settle
 from accnp.runtime.machine_load import Load, machine_load
 
 __all__ = ["Measurement", "Ratio", "timeit"]

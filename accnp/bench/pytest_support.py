@@ -23,12 +23,12 @@ from accnp.bench.measure import Measurement, timeit
 from accnp.bench.processes import ColdTimes, cold_process
 from accnp.bench.timing import seconds_text
 from accnp.bench.waiting import is_pending, waiting
+from accnp.compiler.kernel_cache import clear_kernels
 from accnp.config import config
 from accnp.error_texts import add_reference
 from accnp.errors import PendingResultWarning
 from accnp.pytree import tree_leaves
 from accnp.runtime.bandwidth import bandwidth
-from accnp.runtime.compile import clear_kernels
 from accnp.runtime.machine_load import machine_load
 
 __all__ = ["Cold", "compare", "lines", "timed"]

@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any
 
 import accnp
-from accnp.runtime.compile import settle
+from accnp.compiler.kernel_cache import settle
 
 __all__ = [
     "Call",

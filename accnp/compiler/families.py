@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from accnp.codegen.grid import generate_grid
-from accnp.codegen.grid_writer import WAVE
 from accnp.compiler.loops.ir import Buffer
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.specs.grid import build_for_grid
+from accnp.compiler.text.grid import generate_grid
+from accnp.compiler.text.grid_writer import WAVE
 from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec

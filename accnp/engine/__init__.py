@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp._native import Record, repeat
+from accnp.compiler.fusion.program import Program, build, from_graph
 from accnp.config import config, epoch
 from accnp.engine import execute, values, watch
 from accnp.engine.execute import brought
@@ -47,7 +48,6 @@ from accnp.forks import imported
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const, has_effect
 from accnp.ir.op import ZERO
-from accnp.passes.program import Program, build, from_graph
 from accnp.primitives.unrolled import differentiated
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
@@ -173,7 +173,7 @@ def _keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
     general = (*found.key, *rest)
     if not found.places or _places.get(general, 0) >= MAX_PLACES:
         return general, None
-    numbers = imported("accnp.passes.places").numbers
+    numbers = imported("accnp.compiler.fusion.places").numbers
     return (general, tuple([numbers(x) for x in found.places])), general
 
 

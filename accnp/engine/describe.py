@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accnp.config import config
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
-from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, Node
-from accnp.ir.trace import Trace
-from accnp.passes.describe import (
+from accnp.compiler.fusion.describe import (
     aval_text,
     bytes_text,
     cluster_lines,
@@ -20,9 +15,14 @@ from accnp.passes.describe import (
     members,
     program_lines,
 )  # fmt: skip
-from accnp.passes.fuse import Cluster
-from accnp.passes.program import Program, Value
-from accnp.runtime.notes import note
+from accnp.compiler.fusion.fuse import Cluster
+from accnp.compiler.fusion.program import Program, Value
+from accnp.config import config
+from accnp.debug_log import note
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.ir.graph import Graph
+from accnp.ir.node import CONST, Node
+from accnp.ir.trace import Trace
 
 __all__ = [
     "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.compiler.fusion.program import Value
 from accnp.engine.device_products import (
     LIMIT,
     Kinds,
@@ -28,7 +29,6 @@ from accnp.engine.device_products import (
 )  # fmt: skip
 from accnp.engine.device_series import Series
 from accnp.ir.kernel import Operand, dtype_code, is_half
-from accnp.passes.program import Value
 from accnp.primitives.block_convolutions import FEATURES
 from accnp.primitives.convolution import windows_of
 from accnp.primitives.convolution_kernels import Case, case_of

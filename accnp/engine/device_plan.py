@@ -11,8 +11,13 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.compiler.families import generated_for_grid
+from accnp.compiler.fusion.fuse import Cluster
+from accnp.compiler.fusion.lower import lower
+from accnp.compiler.fusion.program import Program, Value
+from accnp.compiler.kernel_cache import CompileError
+from accnp.compiler.text.grid_cells import generate_grid_cells
+from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
@@ -29,15 +34,10 @@ from accnp.engine.traffic import spec_bytes
 from accnp.ir.generated import Generated
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
-from accnp.passes.fuse import Cluster
-from accnp.passes.lower import lower
-from accnp.passes.program import Program, Value
 from accnp.primitives.loops import EACH
 from accnp.primitives.nests import Text
-from accnp.runtime.compile import CompileError
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of, move
-from accnp.runtime.helpers import in_parallel
 
 __all__ = ["DevicePlanner"]
 

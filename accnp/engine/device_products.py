@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.compiler.fusion.program import Value
 from accnp.engine.device_steps import AddressStep
 from accnp.ir.kernel import OwnKernel, dtype_code, is_half
-from accnp.passes.program import Value
 from accnp.primitives.dot_kernels import place
 from accnp.primitives.gpu_library import coarse
 from accnp.primitives.nests import Axis, Text, merged, total

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.compiler.kernel_cache import counters
 from accnp.engine import control, execute
 from accnp.engine.device_slots import is_table
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, origin
@@ -20,7 +21,6 @@ from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slo
 from accnp.forks import renewed
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.compile import counters
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import (
     DeviceBuffer,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.compiler.fusion.program import Value
 from accnp.ir.kernel import OwnKernel
-from accnp.passes.program import Value
 
 __all__ = ["Series"]
 

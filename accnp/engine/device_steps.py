@@ -10,13 +10,13 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.compiler.fusion.program import Value
+from accnp.compiler.kernel_cache import Callees
+from accnp.compiler.ptx import Ptx, ptx_of
 from accnp.engine.steps import HostStep, KernelStep
 from accnp.ir.generated import Generated
-from accnp.passes.program import Value
-from accnp.runtime.compile import Callees
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
-from accnp.runtime.ptx import Ptx, ptx_of
 
 __all__ = ["AddressStep", "DeviceStep", "LibraryStep", "named_function", "origin"]
 

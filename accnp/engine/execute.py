@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from accnp._native import SPREAD
+from accnp.blas_threads import follow
+from accnp.compiler.kernel_cache import library_module
+from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import Part, parts_of, walk_of
@@ -23,11 +26,8 @@ from accnp.forks import imported
 from accnp.ir.node import Node, line_of, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
-from accnp.runtime.blas import follow
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.compile import library_module
 from accnp.runtime.device import Device
-from accnp.runtime.helpers import in_parallel
 from accnp.runtime.stream import Stream, default_stream
 from accnp.runtime.threads import call_helpers, parallel_calls, parallel_run
 

@@ -27,8 +27,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accnp.codegen.writer import Writer
 from accnp.compiler.specs.launches import named, with_sizes
+from accnp.compiler.text.writer import Writer
 from accnp.config import config
 from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan

@@ -93,7 +93,7 @@ def collect(roots: Sequence[Node]) -> Pending:
         if takes is not None:
             if ins[takes] < 0:
                 found.taken.add(-1 - ins[takes])
-            found.places += imported("accnp.passes.places").leaves_of_places(node)
+            found.places += imported("accnp.compiler.fusion.places").leaves_of_places(node)
     return found
 
 

@@ -11,6 +11,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from accnp.compiler import machine
+from accnp.compiler.fusion.clusters import chains
+from accnp.compiler.fusion.costs import HEAVY
+from accnp.compiler.fusion.fuse import Cluster, fuse
+from accnp.compiler.fusion.lower import lower, lower_rows
+from accnp.compiler.fusion.program import Program, Value, from_graph
+from accnp.compiler.fusion.spaces import apply_views, strip_views
 from accnp.config import config
 from accnp.engine.steps import (
     END_OF_FOLD,
@@ -39,27 +45,21 @@ from accnp.ir.kernel import (
     dtype_code,
 )  # fmt: skip
 from accnp.ir.node import Node
-from accnp.passes.clusters import chains
-from accnp.passes.costs import HEAVY
-from accnp.passes.fuse import Cluster, fuse
-from accnp.passes.lower import lower, lower_rows
-from accnp.passes.program import Program, Value, from_graph
-from accnp.passes.spaces import apply_views, strip_views
 from accnp.primitives.views import contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
-    from accnp.codegen.computed import Computed
+    from accnp.compiler.fusion.in_place import Home
+    from accnp.compiler.text.computed import Computed
     from accnp.engine.bailout import Bailout
-    from accnp.passes.in_place import Home
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
 
 LEAST = 1 << 20  # bytes of a result that is written over an operand
-machine.permutes = lambda: imported("accnp.runtime.machine").WIDE
+machine.permutes = lambda: imported("accnp.compiler.processor").WIDE
 
 
 def make_plan(
@@ -174,7 +174,7 @@ class Planner:
         before = {reader: c for c, reader in chained.items()}
         if self.fixed and any(c.form == "host" and _is_update(c.roots[0]) for c in clusters):
             apart = {*chained, *before}
-            in_place = imported("accnp.passes.in_place")  # with the first update
+            in_place = imported("accnp.compiler.fusion.in_place")  # with the first update
             self.homes = in_place.place_updates(self.program, clusters, apart)
         if any(c.form == "host" and _is_scatter(c.roots[0]) for c in clusters):
             self.find_inner(clusters, {*chained, *before})
@@ -214,7 +214,7 @@ class Planner:
         """The launches of a scatter that computes its updates, as another kernel would do; none
         where this one is launched before."""
         ((spec,),) = lower(made)
-        computed = imported("accnp.codegen.computed").Computed.of(spec)
+        computed = imported("accnp.compiler.text.computed").Computed.of(spec)
         array = self.slot(strip_views(v.inputs[0], through=True)[0])
         # What it updates it must not read at other places.
         own: list[Any] = []
@@ -272,14 +272,14 @@ class Planner:
         for v in c.roots:
             if v.home is None:
                 continue
-            if imported("accnp.passes.in_place").reads_elsewhere(v.home, every):
+            if imported("accnp.compiler.fusion.in_place").reads_elsewhere(v.home, every):
                 del self.homes[id(v.home.update)]
                 v.home = None
                 self.kernel(c)
                 return
         moved, homes = spec_bytes(every), [v.home for v in c.roots if v.home is not None]
         for spec in every if homes else ():
-            imported("accnp.passes.in_place").read_updates(homes, spec)
+            imported("accnp.compiler.fusion.in_place").read_updates(homes, spec)
         self.check(every)
         single = len(groups) == len(groups[0]) == 1
         if single and not self.body and self.plan.device is None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accnp.compiler.fusion.fuse import Cluster
+from accnp.compiler.fusion.program import Program, Value
+from accnp.compiler.kernel_cache import Kernel, get_kernel, settle
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 from accnp.ir.node import Node
-from accnp.passes.fuse import Cluster
-from accnp.passes.program import Program, Value
-from accnp.runtime.compile import Kernel, get_kernel, settle
 from accnp.runtime.device import Device
 from accnp.runtime.nontemporal import Pieces
 
@@ -47,7 +47,7 @@ BESIDE = 1 << 15  # that of others in such a body that they share as well: then 
 LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;
 # in return its results may bypass the caches
 SHORT = 1 << 19  # below this much (some 0.1 ms; several times that in code of the first tier) a
-# kernel starts in the first of two tiers (runtime/tiers.py)
+# kernel starts in the first of two tiers (compiler/background_compile.py)
 # A loop around other kernels starts there from this many characters of text on, where its work is
 # below this (some 30 ms): it would take a second or more to compile at once.
 LONG_TEXT = 1 << 16

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
+from accnp.compiler.fusion.spaces import is_one_value
 from accnp.ir.kernel import KernelSpec
-from accnp.passes.spaces import is_one_value
 from accnp.primitives.views import contiguous
 from accnp.runtime.nontemporal import Pieces
 

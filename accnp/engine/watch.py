@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from accnp._native import set_pending_limit
+from accnp.compiler.fusion.program import Program, Value
 from accnp.config import config, listeners
+from accnp.debug_log import note
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
 from accnp.ir import graph as graphs
 from accnp.ir import node as nodes
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, site_text
-from accnp.passes.program import Program, Value
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.notes import note
 
 __all__ = ["find_bad", "first_bad_operation", "looking_for", "observe", "run"]
 

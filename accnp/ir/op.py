@@ -97,7 +97,7 @@ class Op:
             as they are (products and convolutions, too, which a GPU's library does from them),
             "float32" where the program converts to that and rounds the result; else the reference
             function is called. Of the other kinds, "map" rounds each result, and folds
-            go on in float32 to their end (`passes/program.py`).
+            go on in float32 to their end (`compiler/fusion/program.py`).
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
         rounds: (out, *arrays, **params) -> rounds that write the one result, each with work (first,

@@ -4,8 +4,8 @@ with a name for policies; `optimization_barrier`.
 A policy says of each operation whether its results may be kept for the backward pass. What the
 backward pass needs beyond that is computed again there, by a call `remat2[differentiated=True]`
 from what was kept. In the compiler's program the operands of such a call stand behind a barrier
-(see `passes/program.py`): what is computed again has an identity of its own, so that it is not
-merged with the first time, and begins only when the cotangents are there.
+(see `compiler/fusion/program.py`): what is computed again has an identity of its own, so that it is
+not merged with the first time, and begins only when the cotangents are there.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _gather_rows(x: np.ndarray, axis_name: Any, groups: Any = None) -> np.ndarra
 
 def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     """Make the reference function of a reduction: programs consist of its parts, see
-    `passes/messages.py`."""
+    `compiler/fusion/messages.py`."""
 
     def run(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
         for axis in sorted(_over_mesh(axis_name), key=lambda a: -a.place):

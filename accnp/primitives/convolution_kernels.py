@@ -4,8 +4,8 @@ In: how operands lie in memory, windows, dimension numbers. Out: the `OwnKernel`
 
 Real convolutions with several output features are products of matrices: rows are examples and
 places, columns are output features, what is summed are input features and taps. The left matrix is
-never made: tables say where its elements lie (`kernels/convolution.py`). Others, and other dtypes,
-are loops over taps around one loop along the contiguous axis of the result.
+never made: tables say where its elements lie (`compiler/library/convolution.py`). Others, and other
+dtypes, are loops over taps around one loop along the contiguous axis of the result.
 """
 
 from __future__ import annotations

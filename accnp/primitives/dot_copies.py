@@ -4,7 +4,7 @@ In: codes of dtypes, the text of a kernel. Out: lines of it. A task converts the
 operands that the next steps need, so that no array is converted as a whole: rows whose steps lie
 side by side stay rows, others become columns. What half precision is multiplied in is float32, and
 the result is rounded once; integers of 8 and 16 bits are laid out in pairs of steps, see
-`kernels/library.py`.
+`compiler/library/library.py`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 In: how operands lie in memory, dimension numbers. Out: the `OwnKernel`.
 
 Axes that strides can say as one are merged. An axis of rows, one of columns and one of contracted
-indices make a product of matrices, done by a kernel of the library (`kernels/library.py`, where the
-order of summation is told); what is left are loops around it. The tasks that threads share are the
-indices of those loops, and tiles of rows and columns. Operands of other dtypes are converted by
-each task as it needs them, some steps at a time (`dot_copies.py`).
+indices make a product of matrices, done by a kernel of the library (`compiler/library/library.py`,
+where the order of summation is told); what is left are loops around it. The tasks that threads
+share are the indices of those loops, and tiles of rows and columns. Operands of other dtypes are
+converted by each task as it needs them, some steps at a time (`dot_copies.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEW = 4096  # the same for integers
 SPELLED = 4  # rows, columns and steps up to which it is written out without loops,
 MANY = 64  # where there are so many products
 VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
-LONG = 4096  # those of kernels/library.py, where the order of summation is told:
+LONG = 4096  # those of compiler/library/library.py, where the order of summation is told:
 CHAINS = 64  # steps of a run, and bytes of the ends of its chains
 ROWS = 256  # rows of a matrix from which their chains may go to memory,
 ROW = 1 << 15  # and bytes of a row that a task reads at once

@@ -1,8 +1,8 @@
 """The discrete Fourier transform: one op for the four kinds, over the last axes.
 
 The library below `scipy.fft` does the work; of several transforms each thread does some
-(`Op.rounds`). Those of real numbers are computed by half (`passes/program.py`): `fft_mirror` is the
-kernel that fills in the other half.
+(`Op.rounds`). Those of real numbers are computed by half (`compiler/fusion/program.py`):
+`fft_mirror` is the kernel that fills in the other half.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Incomplete gamma and beta functions, and their derivatives.
 
-The values are SciPy's, called one by one from fused kernels (`accnp.kernels.special_calls`).
+The values are SciPy's, called one by one from fused kernels
+(`accnp.compiler.library.special_calls`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 det, slogdet, adjugate, adjugate_tangent.
 
 In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch; the
-work is done by kernels of the library (`kernels/factors.py`). There are none for complex matrices,
-nor for matrices of more than LARGE rows, which LAPACK shares among threads.
+work is done by kernels of the library (`compiler/library/factors.py`). There are none for complex
+matrices, nor for matrices of more than LARGE rows, which LAPACK shares among threads.
 """
 
 from __future__ import annotations

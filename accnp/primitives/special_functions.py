@@ -1,7 +1,8 @@
 """Special functions by SciPy, one number at a time within fused kernels; their derivatives.
 
-In: floating numbers. Out: the same dtype, computed in doubles. `accnp.kernels.special_calls` has
-the addresses. Derivatives by orders and parameters that have no closed form are refused.
+In: floating numbers. Out: the same dtype, computed in doubles.
+`accnp.compiler.library.special_calls` has the addresses. Derivatives by orders and parameters that
+have no closed form are refused.
 """
 
 from __future__ import annotations

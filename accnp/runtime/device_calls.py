@@ -31,7 +31,7 @@ The first error of a function is stored, and after it nothing more is launched.
 
 from __future__ import annotations
 
-from accnp.runtime.compile import native_code
+from accnp.compiler.kernel_cache import native_code
 from accnp.runtime.driver import CALLS
 
 __all__ = ["CHOICE", "COPY", "GRAPH", "LAUNCH", "LOOP", "addresses", "call_of"]

@@ -22,11 +22,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+# Imported first: exit handlers run in reverse order, and the handler here may compile.
+from accnp import blas_threads as blas
+from accnp.compiler import worker_threads as helpers
 from accnp.config import config, scope
 from accnp.forks import at_fork, renewed
-
-# Imported first: exit handlers run in reverse order, and the handler here may compile.
-from accnp.runtime import blas, helpers
 
 MAX_QUEUED = 64
 MAX_QUEUED_BYTES = 1 << 30

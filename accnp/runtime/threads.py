@@ -17,9 +17,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from accnp._native import BYPASS, STREAM, Team, launch_released, share
+from accnp.compiler.kernel_cache import Kernel, counters
 from accnp.config import config
 from accnp.forks import at_fork, imported
-from accnp.runtime.compile import Kernel, counters
 from accnp.runtime.nontemporal import RUN, Pieces, block_steps, can_stream, header
 
 _LOOKS = 4096  # polls of an idle helper before it sleeps: some 50 us

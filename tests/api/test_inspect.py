@@ -9,8 +9,8 @@ import pytest
 
 import accnp as jnp
 from accnp import engine
+from accnp.compiler.kernel_cache import clear_kernels, counters
 from accnp.config import cache_dir, config, scope
-from accnp.runtime.compile import clear_kernels, counters
 
 BOTH_TIERS = True  # the disk cache holds optimized code only; see tests/conftest.py
 

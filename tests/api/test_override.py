@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.runtime import compile as compile_module
-from accnp.runtime.compile import counters
+from accnp.compiler import kernel_cache as compile_module
+from accnp.compiler.kernel_cache import counters
 
 X = np.random.default_rng(0).normal(0, 1, (300, 40)).astype(np.float32)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.compiler.kernel_cache import counters
 from accnp.errors import JaxRuntimeError
-from accnp.runtime.compile import counters
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 3

@@ -11,7 +11,7 @@ from passes.support import plan_of
 import accnp as jnp
 from accnp import engine
 from accnp.array import from_numpy, wrap
-from accnp.codegen import folds
+from accnp.compiler.text import folds
 from accnp.ir.graph import build
 
 

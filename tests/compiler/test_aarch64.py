@@ -1,7 +1,7 @@
 """Kernels of the loop IR are lowered for 64-bit Arm, too: to assembly, which no test here runs.
 
 A process of its own does it, because the code of functions depends on what the processor has
-(`kernels/math/cold.py`), which is decided once.
+(`compiler/llvm/scalars/cold.py`), which is decided once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import sys
 import llvmlite.binding as llvm
 
 from accnp.compiler.llvm import processor
-from accnp.kernels.math import cold
+from accnp.compiler.llvm.scalars import cold
 
 cold.permutes = cold.halves = False
 processor.VECTOR_BYTES = cold.vector_bytes = {BYTES}
@@ -34,7 +34,7 @@ processor.VECTOR_BYTES = cold.vector_bytes = {BYTES}
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.pipeline import Target, run_passes
-from accnp.runtime.objects import Passes
+from accnp.compiler.llvm.objects import Passes
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.compiler import kernel_cache as compiling
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.verifier import verify
 from accnp.config import config
 from accnp.engine import steps
-from accnp.runtime import compile as compiling
 
 FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "sum": lambda m, a, b: a + b * 2 - a / b,

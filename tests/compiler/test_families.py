@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.compiler import kernel_cache as compile_module
+from accnp.compiler.kernel_cache import CompileError
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.engine import plan as plans
-from accnp.runtime import compile as compile_module
-from accnp.runtime.compile import CompileError
 
 
 def ptp(x):
@@ -160,7 +160,7 @@ print(jnp.exp(p).mean(0).round(3))
 kernel = jnp.inspect(lambda x: jnp.tanh(x) + x)(jnp.arange(5000.0)).kernels[0]
 print("define" in kernel.llvm(), "ret" in kernel.assembly())
 print([m for m in ("numba", "numba.core") if m in sys.modules])
-print("accnp.runtime.fast_exit" in sys.modules)  # what LLVM leaves is not collected at exit
+print("accnp.fast_exit" in sys.modules)  # what LLVM leaves is not collected at exit
 """
     done = subprocess.run(
         [sys.executable, "-c", code],

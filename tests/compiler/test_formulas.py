@@ -10,10 +10,10 @@ from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.ir import Var, dtype
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import B1, C8, DTYPES, F4, F8, I4, I8
+from accnp.compiler.numba.frontend import tell
 from accnp.compiler.numba.functions import NUMBA_TYPES
+from accnp.compiler.numba.lean import TYPING
 from accnp.compiler.unsupported import Unsupported
-from accnp.runtime.frontend import tell
-from accnp.runtime.lean import TYPING
 
 X, Y = Var("x", F4), Var("y", F4)
 M, N = Var("m", I4), Var("n", I4)

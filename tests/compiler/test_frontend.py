@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 from accnp.api.kernels.texts import scalar_text
+from accnp.compiler import elf_loader as loader
 from accnp.compiler.frontend.functions import result_type
 from accnp.compiler.frontend.program import lower_source, read_source
+from accnp.compiler.library import library, plain
+from accnp.compiler.llvm import objects
 from accnp.compiler.loops import interpreter
 from accnp.compiler.loops.ir import For, Let, Share, Store, While
 from accnp.compiler.loops.parser import parse_kernel
@@ -24,8 +27,6 @@ from accnp.compiler.loops.visiting import statements
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.compiler.unsupported import Unsupported
-from accnp.kernels import library, plain
-from accnp.runtime import loader, objects
 from tests.compiler.running import WIDTH, launched
 
 TOKENS = {np.dtype(t): t for t in ("i4", "i8", "f2", "f4", "f8", "c8", "c16")}

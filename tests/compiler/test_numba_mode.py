@@ -15,7 +15,7 @@ PROGRAMS = """
 import sys
 import numpy as np
 import accnp as jnp
-from accnp.runtime import compile as compile_module
+from accnp.compiler import kernel_cache as compile_module
 
 def lower(source, name, *args):
     print("compiled by LLVM:", name, file=sys.stderr)

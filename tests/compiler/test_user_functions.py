@@ -14,6 +14,7 @@ from numba.core.registry import cpu_target
 
 import accnp as jnp
 from accnp.api.kernels.texts import scalar_text
+from accnp.compiler import kernel_cache as compiling
 from accnp.compiler.frontend.functions import UserFunctions, result_type
 from accnp.compiler.frontend.operators import common_type
 from accnp.compiler.frontend.program import read_source
@@ -24,7 +25,6 @@ from accnp.compiler.loops.types import DTYPES, F8
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.unsupported import Unsupported
-from accnp.runtime import compile as compiling
 from tests.compiler.generated_functions import generated_function
 
 FLOATS = np.array([-4.5, -2.0, -0.75, 0.0, 0.3, 1.0, 2.5, 17.0])

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from accnp.runtime.compile import get_kernel
+from accnp.compiler.kernel_cache import get_kernel
 
 __all__ = ["PTXError", "find"]
 

@@ -9,8 +9,8 @@ from cuda.assembler import ptxas, refused
 from cuda.fake import gpus
 
 import accnp
-from accnp.kernels.math import units
-from accnp.runtime import ptx
+from accnp.compiler import ptx
+from accnp.compiler.llvm.scalars import units
 
 cuda = host_cupy.cuda  # a driver of the real kind over a stand-in for CuPy
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"

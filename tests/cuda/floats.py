@@ -22,8 +22,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 
-from accnp.kernels.math.gpu import GPU
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.llvm.scalars.gpu import GPU
+from accnp.compiler.ptx import ptx_of
 
 __all__ = [
     "BOUNDS", "NAMES", "OF_UNITS", "UNITS", "Worst", "errors", "limit", "mapped",

@@ -7,10 +7,10 @@ from cuda.interpreter import Memory, Module
 from passes.support import plan_of
 
 from accnp.compiler.families import generated_for_grid
+from accnp.compiler.fusion.lower import lower
+from accnp.compiler.kernel_cache import get_kernel
+from accnp.compiler.ptx import ptx_of
 from accnp.ir.kernel import Access
-from accnp.passes.lower import lower
-from accnp.runtime.compile import get_kernel
-from accnp.runtime.ptx import ptx_of
 
 
 def specs_of(f, *arrays):

@@ -17,9 +17,21 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from accnp.kernels import mathlib
-from accnp.kernels.math import exp, gpu, log, units
-from accnp.kernels.math.ir import F32, F64, I32, I64, V, copysign, fabs, floor, fma, sqrt, where
+from accnp.compiler.library import mathlib
+from accnp.compiler.llvm.scalars import exp, gpu, log, units
+from accnp.compiler.llvm.scalars.ir import (
+    F32,
+    F64,
+    I32,
+    I64,
+    V,
+    copysign,
+    fabs,
+    floor,
+    fma,
+    sqrt,
+    where,
+)
 
 __all__ = ["ERRORS", "natives"]
 

@@ -10,13 +10,13 @@ from cuda.interpreter import Memory, Module
 from primitives.cases import CASES
 
 import accnp as jax
+from accnp.compiler.kernel_cache import get_kernel
+from accnp.compiler.ptx import Ptx
 from accnp.dtypes import finfo
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, Access, KernelSpec, Phase, Statement, code_dtype, dtype_code
 from accnp.ir.op import OPS
 from accnp.primitives.kinds import dtype_kind
-from accnp.runtime.compile import get_kernel
-from accnp.runtime.ptx import Ptx
 
 INTEREST = [
     0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3.5, np.pi, np.inf, -np.inf, np.nan, 88.72, -103.9, 709.8,
@@ -84,7 +84,7 @@ def elementwise() -> list[Work]:
 def _work(name: str, op: Any, case: Any, types: list[np.dtype]) -> Work | None:
     from types import SimpleNamespace
 
-    from accnp.passes.lower import scalar_text
+    from accnp.compiler.fusion.lower import scalar_text
 
     avals = [Aval((5,), t) for t in types]
     try:

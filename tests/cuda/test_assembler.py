@@ -6,7 +6,7 @@ import sys
 import pytest
 from cuda.assembler import ptxas, refused
 
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.ptx import ptx_of
 
 SOURCE = "def kernel(lo, hi, x, y):\n    for i in range(lo, hi): y[i] = exp(x[i])\n"
 

@@ -7,8 +7,8 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.codegen.grid import generate_grid
 from accnp.compiler.specs.launches import generated
+from accnp.compiler.text.grid import generate_grid
 
 WAVES = {"H200": 132 * 8, "A100": 108 * 8, "L4": 58 * 6, "RTX 3050": 20 * 6, "T4": 40 * 4}
 

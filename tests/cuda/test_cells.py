@@ -6,8 +6,8 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.compiler.specs.cells import generated_cells
+from accnp.compiler.text.grid_cells import generate_grid_cells
 
 pytestmark = pytest.mark.usefixtures("one_form")
 

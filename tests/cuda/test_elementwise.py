@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from cuda.support import N, elementwise, groups, on_cpu, on_gpu, points, same_bits, spec_of
 
+from accnp.compiler.kernel_cache import CompileError
+from accnp.compiler.library.special_calls import CALLS
+from accnp.compiler.ptx import ptx_of
 from accnp.compiler.specs.launches import generated
 from accnp.ir.kernel import code_dtype
-from accnp.kernels.special_calls import CALLS
-from accnp.runtime.compile import CompileError
-from accnp.runtime.ptx import ptx_of
 
 pytestmark = pytest.mark.usefixtures("one_form")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from cuda.support import on_gpu
 
-from accnp.kernels.math.approximate import FAST, FAST_BINARY
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.llvm.scalars.approximate import FAST, FAST_BINARY
+from accnp.compiler.ptx import ptx_of
 
 X = np.linspace(0.05, 3, 400, dtype=np.float32)
 EXACT = {

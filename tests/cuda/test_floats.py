@@ -10,7 +10,7 @@ from cuda import floats
 from cuda.native import natives
 from cuda.support import on_gpu
 
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.ptx import ptx_of
 
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"
 # Units as far off as is known, less the half that rounding adds: on an H200 powers of two are up to

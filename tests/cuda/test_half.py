@@ -8,9 +8,9 @@ from cuda.test_op_table import of
 from primitives.cases import CASES
 
 import accnp as jnp
+from accnp.compiler.ptx import ptx_of
 from accnp.compiler.specs.launches import generated
 from accnp.ir.kernel import code_dtype
-from accnp.runtime.ptx import ptx_of
 
 PROGRAMS = {
     "chain": lambda x: jnp.tanh(x) * x + 0.5,

@@ -15,11 +15,11 @@ from cuda.support import same_bits
 from cuda.test_maps import PROGRAMS, f4, ints
 
 import accnp as jnp
-from accnp.codegen.grid import generate_grid
 from accnp.compiler.families import generated_for_grid
+from accnp.compiler.ptx import Ptx, ptx_of
 from accnp.compiler.specs.launches import generated
+from accnp.compiler.text.grid import generate_grid
 from accnp.ir.generated import Generated
-from accnp.runtime.ptx import Ptx, ptx_of
 
 FLAT = ["flat", "two results", "long", "double", "mixed", "bools", "choice", "complex", "bytes",
         "random"]  # fmt: skip
@@ -139,7 +139,7 @@ import sys
 import numpy as np
 from cuda.forms import specs_of
 from accnp.compiler.families import generated_for_grid
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.ptx import ptx_of
 import accnp as jnp
 x = np.linspace(0, 1, 999, dtype=np.float32)
 ((spec,),) = specs_of(lambda x: jnp.tanh(x) * 2, x)

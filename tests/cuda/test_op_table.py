@@ -13,10 +13,12 @@ from primitives.cases import CASES, EXCEPTIONS
 import accnp as jax
 import accnp.numpy as jnp
 from accnp.array import wrap
+from accnp.compiler import ptx
+from accnp.compiler.llvm import ptx as ptx_module
+from accnp.compiler.numba import ptx_text
 from accnp.engine import device_steps
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
-from accnp.runtime import ptx, ptx_module, ptx_text
 
 # A fake GPU interprets: the first case of each operation there, all of them on a real one.
 MOST = None if REAL else 1

@@ -8,7 +8,7 @@ import pytest
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.runtime.compile import counters
+from accnp.compiler.kernel_cache import counters
 
 X = np.random.default_rng(0).normal(0, 1, (30, 40)).astype("f4")
 

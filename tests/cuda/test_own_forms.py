@@ -9,8 +9,8 @@ from cuda.support import on_gpu
 from kernels.test_mathlib import REFERENCE, points, worst_ulp
 from mpmath import mp, mpf
 
-from accnp.kernels.math.gpu import GPU
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.llvm.scalars.gpu import GPU
+from accnp.compiler.ptx import ptx_of
 
 NAMES = [*GPU, "exp", "logistic", "silu", "mish", "tanh_law", "sinh", "cosh", "sin", "cos"]
 # Those of exp take 1.5 ulp of the unit to a little more than 2; the rest are functions of nn.

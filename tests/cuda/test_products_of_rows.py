@@ -8,8 +8,8 @@ from cuda.support import same_bits
 
 import accnp as jax
 import accnp.numpy as jnp
-from accnp.codegen import grid_rows
 from accnp.compiler.specs.launches import generated
+from accnp.compiler.text import grid_rows
 from accnp.engine.steps import same_places
 from accnp.ir.kernel import CHUNK
 

@@ -13,10 +13,12 @@ import pytest
 from cuda.interpreter import Memory, Module, PTXError
 from cuda.support import on_gpu
 
+from accnp.compiler import ptx
+from accnp.compiler.kernel_cache import CompileError, counters
+from accnp.compiler.llvm import ptx as ptx_module
+from accnp.compiler.numba import frontend, ptx_text
+from accnp.compiler.ptx import ptx_of
 from accnp.config import cache_dir
-from accnp.runtime import frontend, ptx, ptx_module, ptx_text
-from accnp.runtime.compile import CompileError, counters
-from accnp.runtime.ptx import ptx_of
 
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -122,9 +124,9 @@ def test_the_interpreter_sees_what_a_gpu_does_not():
 
 def test_kernels_of_the_processor_may_come_first():
     program = """
-import accnp.runtime.frontend as frontend
-from accnp.runtime.compile import get_kernel
-from accnp.runtime.ptx import ptx_of
+import accnp.compiler.numba.frontend as frontend
+from accnp.compiler.kernel_cache import get_kernel
+from accnp.compiler.ptx import ptx_of
 get_kernel("def kernel(lo, hi, x):\\n    x[lo] = exp(x[hi])\\n", "kernel", ("f4*",))
 def refuse(*_): raise AssertionError("Numba's own pipeline")
 frontend.by_numba = refuse
@@ -154,8 +156,8 @@ define ptx_kernel void @k(ptr %x) {
 
 CYCLES = """
 import gc
-from accnp.runtime import ptx_module
-from accnp.runtime.ptx import ptx_of
+from accnp.compiler.llvm import ptx as ptx_module
+from accnp.compiler.ptx import ptx_of
 
 text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i]) * %d\\n"
 lowered = ptx_module.lowered

@@ -14,9 +14,9 @@ from fuzz.programs import Seeded, make
 from accnp import engine
 from accnp.array import from_numpy
 from accnp.compiler.families import generated_for_grid
+from accnp.compiler.fusion.lower import lower
 from accnp.compiler.specs.launches import generated
 from accnp.ir.graph import build
-from accnp.passes.lower import lower
 
 pytestmark = pytest.mark.usefixtures("one_form")
 

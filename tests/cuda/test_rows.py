@@ -10,9 +10,9 @@ from cuda.interpreter import Memory, Module
 from cuda.support import same_bits
 
 import accnp as jnp
+from accnp.compiler.ptx import ptx_of
 from accnp.compiler.specs.launches import generated
 from accnp.ir.kernel import CHUNK
-from accnp.runtime.ptx import ptx_of
 
 pytestmark = pytest.mark.usefixtures("one_form")
 

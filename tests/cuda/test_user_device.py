@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.runtime.user_cuda import Argument, ptx_of_user
+from accnp.compiler.numba.user_cuda import Argument, ptx_of_user
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated

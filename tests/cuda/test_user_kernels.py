@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.compiler.numba import user_cuda
+from accnp.compiler.ptx import ptx_of
 from accnp.errors import JaxRuntimeError
-from accnp.runtime import user_cuda
-from accnp.runtime.ptx import ptx_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accnp.compiler.kernel_cache import counters
+from accnp.compiler.numba.user_cuda import Argument, ptx_of_user
+from accnp.compiler.numba.user_key import user_key
 from accnp.config import cache_dir
-from accnp.runtime.compile import counters
-from accnp.runtime.user_cuda import Argument, ptx_of_user
-from accnp.runtime.user_key import user_key
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
@@ -117,7 +117,7 @@ def test_one_process_makes_what_the_next_one_takes(tmp_path):
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from accnp.config import config; config.update('cache_dir', sys.argv[1])\n"
-        "from accnp.runtime.compile import counters\n"
+        "from accnp.compiler.kernel_cache import counters\n"
         "from cuda import test_user_key as t\n"
         "t.ptx_of_user(t.kernel(), [t.F4, t.F4], 32)\n"
         "print(counters.compiles, counters.disk_hits)\n"

@@ -9,8 +9,8 @@ import numpy as np
 import accnp as jnp
 from accnp import engine, lax
 from accnp.api.flow import remembered
+from accnp.compiler.kernel_cache import counters
 from accnp.runtime.buffer import pool_stats
-from accnp.runtime.compile import counters
 from accnp.trace_fn import counters as trace_counters
 
 

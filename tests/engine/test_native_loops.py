@@ -6,8 +6,8 @@ import pytest
 
 import accnp as jnp
 from accnp import engine, lax
+from accnp.compiler.kernel_cache import counters
 from accnp.engine import blocked
-from accnp.runtime.compile import counters
 
 
 def launches(f, *args):

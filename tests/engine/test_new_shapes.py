@@ -5,7 +5,7 @@ import pytest
 
 import accnp as jnp
 from accnp import engine
-from accnp.runtime.compile import counters
+from accnp.compiler.kernel_cache import counters
 
 
 def softmax(x):

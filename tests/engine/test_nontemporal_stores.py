@@ -9,10 +9,10 @@ import accnp
 import accnp.numpy as jnp
 from accnp import engine
 from accnp._native import BYPASS, STREAM, launch_released
+from accnp.compiler.kernel_cache import get_kernel
 from accnp.config import threads
 from accnp.engine import traffic
 from accnp.runtime import nontemporal
-from accnp.runtime.compile import get_kernel
 
 RNG = np.random.default_rng(5)
 

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accnp import engine
+from accnp.compiler.fusion import clusters, costs, fuse, lower, reasons, spaces
 from accnp.compiler.specs import chunks, columns, folds, short_axes, walks
 from accnp.engine import execute, steps, table
-from accnp.passes import clusters, costs, fuse, lower, reasons, spaces
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]

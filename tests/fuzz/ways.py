@@ -11,11 +11,11 @@ import numpy as np
 from accnp import engine
 from accnp.api.compiled.jit import jit
 from accnp.array import from_numpy, wrap
+from accnp.compiler.library import plain
 from accnp.engine.steps import KernelStep
 from accnp.ir.graph import build
 from accnp.ir.node import items, literal, record
 from accnp.ir.op import OPS
-from accnp.kernels import plain
 
 
 def literal_node(leaf):

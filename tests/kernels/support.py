@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.runtime import compile as compiling
+from accnp.compiler import kernel_cache as compiling
 
 NAMES = {
     "bool": "b1",

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from accnp.compiler import kernel_cache as compiling
+from accnp.compiler.llvm import objects
+from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
-from accnp.kernels.math import cold
-from accnp.runtime import compile as compiling
-from accnp.runtime import objects
 
 N = 77
 PICK = """

@@ -14,12 +14,12 @@ from primitives.cases import CASES
 import accnp as jnp
 from accnp import engine
 from accnp.array import from_numpy
+from accnp.compiler.kernel_cache import get_kernel
 from accnp.compiler.llvm import lower
+from accnp.compiler.llvm.scalars import cold
 from accnp.ir.kernel import HALVES, code_dtype
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
-from accnp.kernels.math import cold
-from accnp.runtime.compile import get_kernel
 
 CODES = sorted(HALVES)
 EVERY = {code: np.arange(65536, dtype="u2").view(code_dtype(code)) for code in CODES}

@@ -10,9 +10,9 @@ import pytest
 from jax import lax
 from kernels.support import compiled, mapped, run, token
 
+from accnp.compiler.library import plain
 from accnp.compiler.numba.namespace import NAMESPACE
 from accnp.ir.op import OPS
-from accnp.kernels import plain
 
 INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 FLOATS = [np.float32, np.float64]

@@ -10,11 +10,11 @@ import pytest
 from fuzz import ways
 from kernels.support import token
 
+from accnp.compiler import kernel_cache as compiling
+from accnp.compiler.library import library, plain_gemm
+from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
-from accnp.kernels import library, plain_gemm
-from accnp.kernels.math import cold
 from accnp.primitives import dot_kernels
-from accnp.runtime import compile as compiling
 
 FLOATS = ["f4", "f8", "c8", "c16"]
 RUN = library.RUN
@@ -328,7 +328,7 @@ def pointer(x, real, written=True):
 def test_a_new_process_loads_caller_and_library_from_disk(tmp_path):
     code = (
         "import numpy as np, accnp as jnp\n"
-        "from accnp.runtime.compile import counters\n"
+        "from accnp.compiler.kernel_cache import counters\n"
         "x = np.arange(12, dtype=np.float32).reshape(3, 4)\n"
         "print(float(jnp.sum(jnp.asarray(x) @ x.T)), counters.compiles, counters.disk_hits)\n"
         "import sys; print('numba' in sys.modules, 'scipy' in sys.modules)\n"

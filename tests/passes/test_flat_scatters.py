@@ -8,7 +8,7 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.passes.scatters import FEW
+from accnp.compiler.fusion.scatters import FEW
 
 N = 3 * FEW
 RNG = np.random.default_rng(11)

@@ -5,9 +5,9 @@ import pytest
 from passes.support import plan_of
 
 import accnp as jnp
+from accnp.compiler.fusion.describe import why_stored
+from accnp.compiler.fusion.reasons import UNFUSED
 from accnp.config import scope
-from accnp.passes.describe import why_stored
-from accnp.passes.reasons import UNFUSED
 
 X = np.linspace(0.1, 2, 12, dtype=np.float32).reshape(3, 4)
 

@@ -7,10 +7,10 @@ import numpy as np
 
 import accnp as jnp
 from accnp.array import from_numpy, wrap
+from accnp.compiler.fusion.clusters import Cluster, reaches
+from accnp.compiler.fusion.fuse import fuse
+from accnp.compiler.fusion.program import from_graph
 from accnp.ir.graph import build
-from accnp.passes.clusters import Cluster, reaches
-from accnp.passes.fuse import fuse
-from accnp.passes.program import from_graph
 
 
 def mixed(n):

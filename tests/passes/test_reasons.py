@@ -3,7 +3,7 @@
 import pytest
 
 import accnp as jnp
-from accnp.passes.describe import why_stored
+from accnp.compiler.fusion.describe import why_stored
 
 
 def concatenated(x):

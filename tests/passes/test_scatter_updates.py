@@ -6,7 +6,7 @@ from passes.support import plan_of, steps_of
 
 import accnp as jnp
 from accnp import lax
-from accnp.codegen import computed
+from accnp.compiler.text import computed
 from accnp.engine.steps import KernelStep
 
 RNG = np.random.default_rng(0)

@@ -9,8 +9,8 @@ from passes.support import plan_of
 
 import accnp as jnp
 from accnp import lax
+from accnp.compiler.fusion import updates
 from accnp.engine.steps import KernelStep
-from accnp.passes import updates
 
 SHAPE = (6, 9)
 METHODS = ["set", "set", "set", "add", "multiply", "min", "max"]

@@ -8,11 +8,11 @@ from passes.support import plan_of
 import accnp as jnp
 import accnp.ir.verify as verifying
 from accnp.array import from_numpy, wrap
+from accnp.compiler.fusion.fuse import fuse
+from accnp.compiler.fusion.lower import lower
+from accnp.compiler.fusion.program import from_graph
 from accnp.ir.graph import build
 from accnp.ir.verify import VerifyError, verify_plan, verify_program, verify_spec
-from accnp.passes.fuse import fuse
-from accnp.passes.lower import lower
-from accnp.passes.program import from_graph
 
 X = np.ones((6, 5), np.float32)
 

@@ -16,10 +16,10 @@ from primitives.cases import CASES, EXCEPTIONS, Case
 import accnp
 from accnp import enable_x64, engine
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.compiler.fusion import fuse, spaces
 from accnp.engine import plan
 from accnp.ir.node import items
 from accnp.ir.op import OPS, ZERO
-from accnp.passes import fuse, spaces
 from accnp.test_util import check_grads
 
 INTEGERS = "integers or booleans only"

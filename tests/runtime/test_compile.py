@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accnp.compiler import kernel_cache as compiling
 from accnp.config import cache_dir
-from accnp.runtime import compile as compiling
 
 _spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
 sources = importlib.util.module_from_spec(_spec)

@@ -34,7 +34,7 @@ def test_a_missing_platform(function):
         function("tpu")
     with pytest.raises(RuntimeError, match=r"'abacus' is not available: the platform is unknown"):
         function("abacus")
-    with pytest.raises(ValueError, match="one process"):
+    with pytest.raises(ValueError, match="there are processes 0 to 0; got process_index=3"):
         device.local_devices(3)
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from accnp.runtime import diskcache
-from accnp.runtime.diskcache import DiskCache
+from accnp.compiler import disk_cache as diskcache
+from accnp.compiler.disk_cache import DiskCache
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "0" * 64
 
 PROGRAM = """
 import json, sys
-from accnp.runtime import compile as compiling
+from accnp.compiler import kernel_cache as compiling
 from accnp.runtime import buffer
 import numpy as np
 

@@ -81,7 +81,7 @@ next(me[0])
 
 def test_each_kind_of_finalizer_is_found(tmp_path: Path) -> None:
     code = f"""
-from accnp.runtime.fast_exit import _has_finalizers
+from accnp.fast_exit import _has_finalizers
 for kind, program in {FINALIZED!r}.items():
     before = _has_finalizers()
     space = {{}}

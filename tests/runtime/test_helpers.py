@@ -6,10 +6,10 @@ import weakref
 
 import pytest
 
+from accnp.compiler.llvm.lock import in_order
+from accnp.compiler.worker_threads import in_parallel
 from accnp.config import cache_dir, config, threads
 from accnp.forks import Gate
-from accnp.runtime.helpers import in_parallel
-from accnp.runtime.llvm_lock import in_order
 
 
 class Thing:

@@ -26,10 +26,10 @@ import pytest
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import forks, lax
+from accnp.compiler.worker_threads import at_work
 from accnp.config import config
 from accnp.engine import watch
 from accnp.ir import trace as traces
-from accnp.runtime.helpers import at_work
 
 ROOT = str(Path(jax.__file__).parent)
 CHECKS = ("RESUME", "CALL", "CALL_FUNCTION_EX")  # after which CPython runs handlers

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import accnp.numpy as jnp
-from accnp.compiler.llvm import lower
+from accnp.compiler import kernel_cache as compiling
+from accnp.compiler.llvm import lower, objects
+from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
 from accnp.ir.kernel import STRIDES
-from accnp.kernels.math import cold
-from accnp.runtime import compile as compiling
-from accnp.runtime import objects
 
 LENGTHS = (0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 100, 1000, 1037)
 

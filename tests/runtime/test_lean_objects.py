@@ -12,7 +12,7 @@ import gc
 import numba
 before = len(gc.get_objects())
 import accnp.numpy as jnp
-from accnp.runtime.compile import settle
+from accnp.compiler.kernel_cache import settle
 float(jnp.tanh(jnp.arange(10.0)).sum())
 settle()
 print(len(gc.get_objects()) - before)

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import llvmlite.binding.ffi as ffi
 import pytest
 
-from accnp.runtime.llvm_lock import apart, in_order
+from accnp.compiler.llvm.lock import apart, in_order
 
 TEXT = "define i32 @f() {\n  ret i32 1\n}\n"
 
@@ -73,7 +73,7 @@ import gc, os, threading
 import accnp as jnp
 import llvmlite.binding.ffi as ffi
 from numba.core.compiler_lock import global_compiler_lock
-from accnp.runtime.frontend import alone
+from accnp.compiler.numba.frontend import alone
 
 jnp.jit(lambda x: x + 1)(jnp.ones(3)).block_until_ready()  # loads the compiler
 entered, leave = threading.Event(), threading.Event()

@@ -4,8 +4,9 @@ import ctypes
 
 import pytest
 
-from accnp.runtime import compile as compiling
-from accnp.runtime import loader, objects
+from accnp.compiler import elf_loader as loader
+from accnp.compiler import kernel_cache as compiling
+from accnp.compiler.llvm import objects
 
 TEXT = """
 @table = internal constant [4 x i64] [i64 5, i64 7, i64 11, i64 13]

@@ -10,11 +10,12 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.compiler import background_compile as tiers
+from accnp.compiler import kernel_cache as compiling
 from accnp.compiler.frontend import program
+from accnp.compiler.llvm import objects
 from accnp.compiler.llvm.entry import DRIVER
 from accnp.config import cache_dir
-from accnp.runtime import compile as compiling
-from accnp.runtime import objects, tiers
 
 BOTH_TIERS = True
 

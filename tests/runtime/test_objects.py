@@ -11,10 +11,11 @@ import pytest
 
 import accnp.numpy as jnp
 from accnp import counters, jit
+from accnp.compiler import kernel_cache as compiling
+from accnp.compiler.library import addresses as library
+from accnp.compiler.llvm import objects
 from accnp.config import cache_dir
 from accnp.engine import execute
-from accnp.runtime import compile as compiling
-from accnp.runtime import library, objects
 
 TEXT = """
 define double @f{0}(ptr %p, i64 %n) {{

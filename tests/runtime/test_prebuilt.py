@@ -6,14 +6,16 @@ import sys
 
 import pytest
 
-from accnp.runtime import machine, prebuilt
+from accnp.compiler import processor as machine
+from accnp.compiler.library import prebuilt
 
 LEVELS = {level.name: level for level in machine.LEVELS}
 PROGRAM = """
 import hashlib, sys
 import numpy as np
 import accnp as jnp
-from accnp.runtime import compile, prebuilt
+from accnp.compiler import kernel_cache as compile
+from accnp.compiler.library import prebuilt
 prebuilt.FOLDER = sys.argv[1]
 r = np.random.default_rng(3)
 digest = hashlib.sha256()
@@ -56,7 +58,7 @@ def built(tmp_path_factory):
     if not machine.LEVEL:
         pytest.skip("this processor has no level")
     folder = tmp_path_factory.mktemp("prebuilt")
-    command = [sys.executable, "-m", "accnp.runtime.build_library", machine.LEVEL, str(folder)]
+    command = [sys.executable, "-m", "accnp.compiler.library.build", machine.LEVEL, str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from accnp.runtime import diskcache, machine, private_folders
-from accnp.runtime.diskcache import DiskCache
-from accnp.runtime.private_folders import private_folder
+from accnp.compiler import disk_cache as diskcache
+from accnp.compiler import private_folders
+from accnp.compiler import processor as machine
+from accnp.compiler.disk_cache import DiskCache
+from accnp.compiler.private_folders import private_folder
 
 KEY = "0" * 64
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accnp._native import COMPILED
+from accnp.compiler import kernel_cache as compiling
 from accnp.config import threads as use_threads
-from accnp.runtime import compile as compiling
 from accnp.runtime import stream as streams
 from accnp.runtime import threads
 from accnp.runtime.stream import Stream

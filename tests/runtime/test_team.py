@@ -13,9 +13,9 @@ import pytest
 
 import accnp as jnp
 from accnp._native import COMPILED
+from accnp.compiler import kernel_cache as compiling
 from accnp.config import threads as use_threads
 from accnp.engine.steps import PARALLEL, ROUSE
-from accnp.runtime import compile as compiling
 from accnp.runtime import threads
 from accnp.runtime.threads import parallel_run
 from tests.runtime import sources

@@ -9,9 +9,10 @@ import pytest
 import threadpoolctl
 
 import accnp as jnp
+from accnp import blas_threads as blas
 from accnp import engine
 from accnp.config import config, default_threads
-from accnp.runtime import blas, stream, threads
+from accnp.runtime import stream, threads
 from accnp.runtime.threads import parallel_calls
 from benchmarks.harness import fresh_process
 

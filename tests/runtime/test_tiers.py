@@ -12,9 +12,10 @@ import pytest
 
 import accnp
 import accnp.numpy as jnp
+from accnp.compiler import background_compile as tiers
+from accnp.compiler import kernel_cache as compiling
+from accnp.compiler.llvm import objects
 from accnp.config import cache_dir, scope
-from accnp.runtime import compile as compiling
-from accnp.runtime import objects, tiers
 
 BOTH_TIERS = True
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.inf, np.nan]

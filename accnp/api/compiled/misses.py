@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from accnp.compiler.kernel_cache import counters
 from accnp.config import OPTIONS, config
+from accnp.debug_log import note
 from accnp.errors import user_line
 from accnp.forks import imported
 from accnp.ir.graph import Graph
-from accnp.runtime.compile import counters
-from accnp.runtime.notes import note
 from accnp.trace_fn import function_place
 
 __all__ = ["compiling", "explain", "log", "tell", "traced"]
@@ -79,7 +79,7 @@ def compiling(graph: Graph, n_closed: int) -> Iterator[bool]:
 
 
 def _text() -> Any:
-    return imported("accnp.passes.describe").aval_text
+    return imported("accnp.compiler.fusion.describe").aval_text
 
 
 def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 
 from accnp import engine, pytree
 from accnp.array import Array, is_traced
+from accnp.compiler.kernel_cache import counters as kernels
 from accnp.errors import api_boundary, hide_frames
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTree, tree_leaves
-from accnp.runtime.compile import counters as kernels
 from accnp.runtime.stream import default_stream
 from accnp.trace_fn import counters as traces
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from accnp.compiler.fusion.describe import aval_text, home, leaf_text, members, params_text
+from accnp.compiler.fusion.fuse import Cluster
+from accnp.compiler.fusion.program import Program, Value
 from accnp.ir.node import site_text
 from accnp.ir.svg import Box, Group, picture
-from accnp.passes.describe import aval_text, home, leaf_text, members, params_text
-from accnp.passes.fuse import Cluster
-from accnp.passes.program import Program, Value
 
 __all__ = ["draw"]
 

@@ -8,14 +8,14 @@ from accnp import engine
 from accnp.api.inspect.drawing import draw
 from accnp.api.inspect.kernels import InspectedKernel, KernelOnGpu, kernels_of
 from accnp.compiler.frontend.definitions import with_definitions
+from accnp.compiler.fusion.describe import cluster_lines, program_lines
+from accnp.compiler.fusion.program import Program
 from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.steps import KernelStep, Plan
 from accnp.engine.table import groups_of
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.graph import Graph
 from accnp.ir.svg import escape
-from accnp.passes.describe import cluster_lines, program_lines
-from accnp.passes.program import Program
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.api.kernels.files import kernel_file, memory_of
+from accnp.compiler.fusion.program import Program
+from accnp.compiler.kernel_cache import Callees, Kernel, find_kernel, get_kernel, show_kernel
 from accnp.config import config
 from accnp.engine.describe import (
     body_operations,
@@ -17,8 +19,6 @@ from accnp.engine.describe import (
     step_members,
 )
 from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan
-from accnp.passes.program import Program
-from accnp.runtime.compile import Callees, Kernel, find_kernel, get_kernel, show_kernel
 
 __all__ = ["InspectedKernel", "kernels_of"]
 

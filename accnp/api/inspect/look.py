@@ -10,14 +10,14 @@ from accnp.api.compiled.jit import JitFunction, jit
 from accnp.api.inspect.inspection import Inspection
 from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced
+from accnp.compiler.fusion.describe import aval_text
+from accnp.compiler.fusion.program import from_graph
 from accnp.config import config
 from accnp.engine.describe import bytes_text, graph_of
 from accnp.engine.plan import make_plan
 from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
-from accnp.passes.describe import aval_text
-from accnp.passes.program import from_graph
 from accnp.runtime import device as devices
 from accnp.runtime.stream import Task
 from accnp.trace_fn import function_place

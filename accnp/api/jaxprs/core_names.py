@@ -19,6 +19,7 @@ from accnp.docstrings import Sentinel
 from accnp.errors import ConcretizationTypeError, api_boundary
 from accnp.ir.aval import AbstractValue, Aval
 from accnp.ir.equations import Jaxpr, TypedComplex, TypedFloat, TypedInt, jaxprs_in_params
+from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.trace import Trace, innermost, state
 from accnp.transforms.axes import bound
 
@@ -535,7 +536,7 @@ class _Context:
         return innermost()
 
     @property
-    def axis_env(self) -> dict[Any, int]:
+    def axis_env(self) -> dict[Any, int | MeshAxis]:
         """The names of mapped axes, and their sizes."""
         return dict(bound())
 

@@ -120,7 +120,7 @@ class ArrayFunction:
                     f"kernel: {self.of}: Numba has no arithmetic for the dtype of {what}; got "
                     f"{a.dtype.name}; convert it to float32 with astype"
                 )
-        module = importlib.import_module("accnp.runtime.user_functions")
+        module = importlib.import_module("accnp.compiler.numba.user_functions")
         if self.compiled is None:
             self.compiled = module.released(self.function)
         given = [] if not fills else outs

@@ -153,7 +153,7 @@ class CudaFunction:
         shared: int,
     ) -> None:  # fmt: skip
         """Launch a kernel of `numba.cuda`; it is compiled for the types of its arguments."""
-        user = importlib.import_module("accnp.runtime.user_cuda")
+        user = importlib.import_module("accnp.compiler.numba.user_cuda")
         results = {id(x) for x in outs}
         kinds = tuple([
             user.Argument(x.dtype, x.ndim, id(x) not in results)
@@ -168,7 +168,7 @@ class CudaFunction:
             try:
                 made = user.ptx_of_user(self.function, kinds, width, driver.cc)
             except Exception as error:
-                short = importlib.import_module("accnp.runtime.user_functions").short
+                short = importlib.import_module("accnp.compiler.numba.user_functions").short
                 raise JaxRuntimeError(short(error, self.of, self.python, arguments)) from None
             function = self.loaded[key] = driver.load(made.text, made.name)
         words: list[int] = []

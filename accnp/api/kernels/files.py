@@ -13,8 +13,8 @@ from typing import Any
 
 from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.syntax import functions_of, parsed
+from accnp.compiler.fusion.program import Program
 from accnp.engine.steps import HostStep, KernelStep, Plan
-from accnp.passes.program import Program
 
 __all__ = ["kernel_file", "kernel_text", "memory_of"]
 

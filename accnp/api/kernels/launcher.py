@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from accnp.api.kernels.files import kernel_text
+from accnp.compiler.kernel_cache import get_kernel
+from accnp.compiler.ptx import ptx_of
 from accnp.engine.steps import PARALLEL
 from accnp.ir.kernel import code_dtype
 from accnp.runtime import buffer as pool
-from accnp.runtime.compile import get_kernel
 from accnp.runtime.driver import drivers
-from accnp.runtime.ptx import ptx_of
 from accnp.runtime.threads import parallel_run
 
 __all__ = ["main"]

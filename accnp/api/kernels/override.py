@@ -20,12 +20,12 @@ from accnp import engine
 from accnp.api.compiled.jit import JitFunction, jit
 from accnp.api.inspect.kernels import InspectedKernel
 from accnp.api.kernels.files import defined, kernel_text
+from accnp.compiler.kernel_cache import CompileError, settle
 from accnp.compiler.unsupported import Unsupported
 from accnp.config import config, scope
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
 from accnp.errors import api_boundary
-from accnp.runtime.compile import CompileError, settle
 
 __all__ = ["Override", "Report", "override"]
 
@@ -256,7 +256,7 @@ def _complaint(error: BaseException, source: str) -> str:
         if error.line is None:
             return str(error)
         return f"{error}, at line {error.line}: {source.splitlines()[error.line - 1].strip()!r}"
-    user: Any = importlib.import_module("accnp.runtime.user_functions")
+    user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
     said = f"{type(error).__name__}: {user.gist(error)}"
     line = user.line_in(error, "<accnp kernel kernel>")
     lines = source.split("\n")

@@ -60,7 +60,7 @@ class ScalarFunction:
             frontend = importlib.import_module("accnp.compiler.frontend.functions")
             said = frontend.result_type(self.mark, given)
             if said is None:
-                compiled = importlib.import_module("accnp.runtime.user_functions")
+                compiled = importlib.import_module("accnp.compiler.numba.user_functions")
                 said = compiled.scalar_result(self.python, self.of, given)
             found = self.declared or dtypes.canonicalize_dtype(said)
             self.found[key] = found
@@ -71,7 +71,7 @@ class ScalarFunction:
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
         if 0 in shape:
             return np.empty(shape, out)
-        compiled = importlib.import_module("accnp.runtime.user_functions")
+        compiled = importlib.import_module("accnp.compiler.numba.user_functions")
         ins = [x.astype(computed(x.dtype), copy=False) for x in arrays]
         with np.errstate(all="ignore"):
             return np.asarray(compiled.vectorised(self.python)(*ins)).astype(out)

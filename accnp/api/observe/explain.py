@@ -21,12 +21,12 @@ from accnp.api.observe.limits import limit_text
 from accnp.api.observe.page import page
 from accnp.api.observe.pictures import Picture
 from accnp.api.observe.session import Event, Session
+from accnp.compiler.fusion.program import Program
+from accnp.compiler.kernel_cache import counters as kernels
+from accnp.compiler.kernel_cache import settle
 from accnp.engine.steps import Plan
 from accnp.errors import api_boundary
 from accnp.forks import aside
-from accnp.passes.program import Program
-from accnp.runtime.compile import counters as kernels
-from accnp.runtime.compile import settle
 from accnp.runtime.machine_load import Load, machine_load
 from accnp.trace_fn import function_place
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api.inspect.drawing import draw
+from accnp.compiler.fusion.describe import cluster_parts, why_stored
+from accnp.compiler.fusion.program import Program, Value
+from accnp.compiler.fusion.reasons import OUTPUT
 from accnp.config import config
 from accnp.engine.describe import clusters_of
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.traffic import LARGE
 from accnp.ir.node import site_text
-from accnp.passes.describe import cluster_parts, why_stored
-from accnp.passes.program import Program, Value
-from accnp.passes.reasons import OUTPUT
 from accnp.runtime.bandwidth import bandwidth, limit_load
 
 __all__ = ["Boundary", "Picture", "StepFacts"]

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.scalars.deal import deal, pick
+from accnp.compiler.llvm.scalars.permute import permute
 from accnp.compiler.loops.types import I4, I8, Pointer, Type
-from accnp.kernels.math.deal import deal, pick
-from accnp.kernels.math.permute import permute
 
 _WORDS = Pointer(I8)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import join_parts, split_parts
+from accnp.compiler.llvm.scalars.ir import I64, V
+from accnp.compiler.llvm.scalars.products import apart, is_odd, raised, whole
 from accnp.compiler.loops.types import B1, I8, Type
-from accnp.kernels.math.ir import I64, V
-from accnp.kernels.math.products import apart, is_odd, raised, whole
 
 
 def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any]) -> None:

@@ -14,8 +14,8 @@ from llvmlite import ir
 
 from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import from_memory, memory_type, split_parts
+from accnp.compiler.llvm.scalars.ir import I8, I32
 from accnp.compiler.loops.types import DType, Type
-from accnp.kernels.math.ir import I8, I32
 
 __all__ = ["LinkedFunction", "define_linked", "linked_modules"]
 

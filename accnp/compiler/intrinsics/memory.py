@@ -10,11 +10,11 @@ from llvmlite import ir
 
 from accnp.compiler.intrinsics.table import Resolved, define, widest
 from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, register_type
+from accnp.compiler.llvm.scalars import across, block
+from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
+from accnp.compiler.llvm.scalars.ir import I8, I64, V, fetch
+from accnp.compiler.llvm.scalars.transpose import transpose
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type, part_of
-from accnp.kernels.math import across, block
-from accnp.kernels.math.heap import free_aligned, malloc_aligned
-from accnp.kernels.math.ir import I8, I64, V, fetch
-from accnp.kernels.math.transpose import transpose
 
 __all__ = ["stack_memory", "write_fold", "write_fold_rows"]
 

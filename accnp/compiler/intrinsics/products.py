@@ -9,12 +9,12 @@ from llvmlite import ir
 
 from accnp.compiler.intrinsics.memory import stack_memory
 from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.library.library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
 from accnp.compiler.llvm.processor import VECTOR_BYTES
+from accnp.compiler.llvm.scalars import gemm
+from accnp.compiler.llvm.scalars.heap import external
+from accnp.compiler.llvm.scalars.ir import I8, I32, I64
 from accnp.compiler.loops.types import DTYPES, I4, DType, Pointer, Type
-from accnp.kernels.library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
-from accnp.kernels.math import gemm
-from accnp.kernels.math.heap import external
-from accnp.kernels.math.ir import I8, I32, I64
 
 _Build = Callable[[Any, Sequence[Any]], None]
 _TILE = "ipiipipiiii"  # kinds of the arguments of math.gemm.multiply

@@ -11,9 +11,7 @@ from typing import Any
 from llvmlite import binding, ir
 
 from accnp.compiler.intrinsics.table import Resolved, define
-from accnp.compiler.loops.types import DTYPES, I4, Pointer, Type
-from accnp.kernels.math.ir import I8, I32, I64
-from accnp.kernels.routines import (
+from accnp.compiler.library.routines import (
     ALONE,
     CODES,
     PREFIX,
@@ -26,6 +24,8 @@ from accnp.kernels.routines import (
     sort_symbol,
     symbol,
 )
+from accnp.compiler.llvm.scalars.ir import I8, I32, I64
+from accnp.compiler.loops.types import DTYPES, I4, Pointer, Type
 
 _INT = DTYPES["i8"]
 

@@ -14,6 +14,8 @@ from accnp.compiler.intrinsics.table import (
     simple,
     widest,
 )
+from accnp.compiler.library import mathlib, special_calls
+from accnp.compiler.library.routines import special_symbol
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.registers import (
     from_memory,
@@ -22,13 +24,11 @@ from accnp.compiler.llvm.registers import (
     split_parts,
     to_memory,
 )
+from accnp.compiler.llvm.scalars import basic, cplx, half, integer, units
+from accnp.compiler.llvm.scalars.approximate import FAST, FAST_BINARY, fast
+from accnp.compiler.llvm.scalars.gpu import GPU
+from accnp.compiler.llvm.scalars.ir import F32, F64, I32, V, fma, where
 from accnp.compiler.loops.types import B1, C8, C16, DTYPES, F4, U4, DType, Type, part_of
-from accnp.kernels import mathlib, special_calls
-from accnp.kernels.math import basic, cplx, half, integer, units
-from accnp.kernels.math.approximate import FAST, FAST_BINARY, fast
-from accnp.kernels.math.gpu import GPU
-from accnp.kernels.math.ir import F32, F64, I32, V, fma, where
-from accnp.kernels.routines import special_symbol
 
 _WHOLE = ("int", "uint")
 

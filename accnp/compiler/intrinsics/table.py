@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from accnp.compiler.llvm.registers import join_parts, split_parts
+from accnp.compiler.llvm.scalars.ir import F32, F64, V
 from accnp.compiler.loops.functions import KEEPS
 from accnp.compiler.loops.types import C8, F4, DType, Type
-from accnp.kernels.math.ir import F32, F64, V
 
 __all__ = [
     "TABLE", "Emit", "Intrinsic", "Resolved", "Rule", "complex_emit", "define", "resolve", "simple",

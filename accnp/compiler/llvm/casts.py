@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.compiler.llvm.registers import join_parts, register_type, split_parts
+from accnp.compiler.llvm.scalars import basic, half
+from accnp.compiler.llvm.scalars.ir import V
 from accnp.compiler.loops.types import F4, DType, part_of
-from accnp.kernels.math import basic, half
-from accnp.kernels.math.ir import V
 
 __all__ = ["write_cast"]
 

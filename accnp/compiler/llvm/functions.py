@@ -12,17 +12,17 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.intrinsics.all import resolve
+from accnp.compiler.library.library import PREFIX
 from accnp.compiler.llvm.registers import (
     join_parts,
     register_type,
     split_parts,
 )
+from accnp.compiler.llvm.scalars import basic, block, integer
+from accnp.compiler.llvm.scalars.heap import external
+from accnp.compiler.llvm.scalars.ir import I64, V, fma, where
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.types import I8, DType, Type
-from accnp.kernels.library import PREFIX
-from accnp.kernels.math import basic, block, integer
-from accnp.kernels.math.heap import external
-from accnp.kernels.math.ir import I64, V, fma, where
 
 __all__ = ["write_call", "write_library_call"]
 

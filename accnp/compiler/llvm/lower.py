@@ -22,6 +22,9 @@ from accnp.compiler.llvm.fast import allow_fast
 from accnp.compiler.llvm.functions import write_call, write_library_call
 from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
+from accnp.compiler.llvm.scalars import block
+from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
+from accnp.compiler.llvm.scalars.ir import fetch
 from accnp.compiler.llvm.spreading import (
     first_of,
     load_elements,
@@ -72,9 +75,6 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.types import I4, I8, DType, Pointer, Type
 from accnp.compiler.loops.visiting import expressions, replace_loops, statements, subexpressions
 from accnp.ir.kernel import STRIDES
-from accnp.kernels.math import block
-from accnp.kernels.math.heap import free_aligned, malloc_aligned
-from accnp.kernels.math.ir import fetch
 
 __all__ = [
     "SHARED", "Function", "Platform", "argument_types", "lower", "take_apart", "write_function",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llvmlite import binding
 
-from accnp.kernels.math import cold
+from accnp.compiler.llvm.scalars import cold
 
 __all__ = ["VECTOR_BYTES", "set_vector_bytes"]
 

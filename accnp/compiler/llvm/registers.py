@@ -10,9 +10,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from accnp.compiler.llvm.scalars import half
+from accnp.compiler.llvm.scalars.ir import I8, I16, V
 from accnp.compiler.loops.types import DType, Pointer, Type, part_of
-from accnp.kernels.math import half
-from accnp.kernels.math.ir import I8, I16, V
 
 __all__ = ["from_memory", "join_parts", "memory_type", "register_type", "split_parts", "to_memory"]
 

@@ -11,9 +11,9 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.registers import from_memory, memory_type, to_memory
+from accnp.compiler.llvm.scalars.ir import I32, I64
 from accnp.compiler.loops.ir import Spread
 from accnp.compiler.loops.types import DType
-from accnp.kernels.math.ir import I32, I64
 
 __all__ = [
     "first_of", "load_elements", "register", "step_of", "store_elements", "thread", "threads",

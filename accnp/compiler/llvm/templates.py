@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 from llvmlite.ir import instructions as ins
 
-from accnp.kernels.math.forms import Lanes, vector_call
+from accnp.compiler.llvm.scalars.forms import Lanes, vector_call
 
 __all__ = [
     "INLINED_ATTRIBUTES",

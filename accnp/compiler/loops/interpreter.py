@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.compiler.library import plain
 from accnp.compiler.loops.functions import FUNCTIONS, identity
 from accnp.compiler.loops.ir import (
     Address,
@@ -45,7 +46,6 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
-from accnp.kernels import plain
 
 _LEFT = Var("values of a loop that is left")  # no name of a variable
 

@@ -21,6 +21,9 @@ from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.registers import from_memory, memory_type
+from accnp.compiler.llvm.scalars import block
+from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
+from accnp.compiler.llvm.scalars.ir import fetch
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
 from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
@@ -28,9 +31,6 @@ from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.outside import address_of
-from accnp.kernels.math import block
-from accnp.kernels.math.heap import free_aligned, malloc_aligned
-from accnp.kernels.math.ir import fetch
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 

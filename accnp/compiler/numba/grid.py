@@ -27,11 +27,11 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
+from accnp.compiler.llvm.scalars.ir import I1, I8, I32, I64
 from accnp.compiler.llvm.spreading import register, thread, threads
 from accnp.compiler.numba import namespace
 from accnp.compiler.numba.halves import Half, loaded, register_type, stored
 from accnp.compiler.numba.namespace import SCALARS
-from accnp.kernels.math.ir import I1, I8, I32, I64
 
 __all__ = ["NAMESPACE"]
 

@@ -11,9 +11,9 @@ from llvmlite import ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import lower_builtin, lower_cast, models, register_model, type_callable
 
+from accnp.compiler.llvm.scalars import half
+from accnp.compiler.llvm.scalars.ir import F32, I16, V
 from accnp.compiler.numba.private import Conversion
-from accnp.kernels.math import half
-from accnp.kernels.math.ir import F32, I16, V
 
 __all__ = ["E2", "F2", "Half", "loaded", "register_type", "stored"]
 

@@ -17,9 +17,9 @@ from numba.core.imputils import builtin_registry, lower_builtin
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 
 from accnp.compiler.intrinsics.all import TABLE, resolve
+from accnp.compiler.llvm.scalars.ir import I8
 from accnp.compiler.loops.types import DTYPES, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
-from accnp.kernels.math.ir import I8
 
 __all__ = ["NAMESPACE", "OWN", "SCALARS", "Emit", "Rule", "define"]
 

@@ -17,9 +17,9 @@ from llvmlite import ir
 from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.llvm.registers import register_type
+from accnp.compiler.llvm.scalars.cold import keep
 from accnp.compiler.llvm.templates import INLINED_ATTRIBUTES, Template, make_template, vector
 from accnp.compiler.loops.types import DType
-from accnp.kernels.math.cold import keep
 
 __all__ = ["vectorized_function"]
 

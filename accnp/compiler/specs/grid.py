@@ -6,13 +6,13 @@ maps along one axis, and folds of short rows, of which a thread does one at a ti
 
 from __future__ import annotations
 
-from accnp.codegen.grid_maps import WIDE, blocks_of, side_by_side
-from accnp.codegen.grid_writer import THREADS, beside
 from accnp.compiler.frontend.users import users_functions
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.specs import build
 from accnp.compiler.specs.short_axes import is_short
+from accnp.compiler.text.grid_maps import WIDE, blocks_of, side_by_side
+from accnp.compiler.text.grid_writer import THREADS, beside
 from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec

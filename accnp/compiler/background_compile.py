@@ -1,0 +1,223 @@
+"""Compile kernels with short first calls in two tiers.
+
+A kernel starts with code that LLVM generates without optimization. A background thread generates
+optimized code from the same module and replaces the first code by it. Both versions do the
+operations of the module in the same order, so their results are bit-identical.
+
+In: a kernel in its first tier, its modules as bitcode, and the address of the word that holds the
+address of its optimized code. Out: that word and the kernel's address are set, and the disk cache
+has the optimized code. Addresses of the first tier stay valid, because tables of plans hold them:
+the first code passes each call on to the second.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import math
+import os
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any, NamedTuple
+
+from accnp.compiler import elf_loader as loader
+from accnp.compiler import kernel_cache as compile
+from accnp.compiler.llvm import objects
+from accnp.compiler.worker_threads import at_work
+from accnp.debug_log import note
+from accnp.forks import at_fork
+
+__all__ = ["compile_first", "finish", "has_room", "optimize_later"]
+
+FIRST, SLOT = "accnp_first", "accnp_next"
+PATIENCE = 5.0  # seconds for which a fork or an exit waits for the kernel that is being compiled
+MANY = 64  # kernels that may wait: an exit waits for all of them, which takes up to a second
+_PAUSE = 1e-3  # seconds between checks whether a thread is waiting for a kernel
+_NICE = 5  # priority of the thread; if lower, a fork would wait long for it on a busy machine
+# The word before an entry says whether it can use non-temporal stores (`nontemporal.py`).
+_TEXT = """
+@{slot} = global i64 0
+declare void @{entry}(i64*, i64*, i64, i64)
+define void @{first}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) prefix i64 {past} {{
+  %next = load atomic i64, i64* @{slot} monotonic, align 8
+  %none = icmp eq i64 %next, 0
+  br i1 %none, label %own, label %other
+own:
+  call void @{entry}(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
+  ret void
+other:
+  %whole = inttoptr i64 %next to void (i64*, i64*, i64, i64)*
+  call void %whole(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
+  ret void
+}}
+"""
+
+
+class _Upgrade(NamedTuple):
+    """A kernel in its first tier, and the modules of its optimized code."""
+
+    kernel: Any
+    slot: int
+    parts: list[objects.Part]
+    disk: Any
+    key: str
+
+    def make(self) -> None:
+        begin = time.perf_counter()
+        data = objects.build_optimized(self.parts)
+        (address,), code = loader.load(data, compile.ENTRY, kernel=self.kernel.name)
+        self.kernel.place(address, code)
+        ctypes.c_int64.from_address(self.slot).value = address
+        if self.disk is not None:
+            self.disk.put(self.key, data)
+        seconds = time.perf_counter() - begin
+        note(f"{self.kernel.name}: optimized in the background in {seconds * 1e3:.1f} ms")
+
+
+_waiting: deque[_Upgrade] = deque()
+_under_way: list[_Upgrade] = []
+_thread: threading.Thread | None = None
+_held = False  # while the process forks
+
+
+def compile_first(
+    text: str, linked: list[str], separate: list[str], kernel: str
+) -> tuple[list[int], Any, list[objects.Part]]:
+    """Compile the code of the first tier.
+
+    Returns the addresses of the entry and of the word for the address of the optimized code, an
+    object that keeps the code loaded, and the modules from which `later` makes the optimized code.
+    """
+    past = int("prefix i64 1 {" in text)
+    around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
+    data, parts = objects.build_unoptimized(text, linked, separate, around)
+    return *loader.load(data, FIRST, SLOT, kernel=kernel), parts
+
+
+def has_room() -> bool:
+    """Return whether another kernel may start in the first tier. A program that compiles kernels
+    without a pause leaves no time to optimize those that wait."""
+    return len(_waiting) < MANY
+
+
+def optimize_later(kernel: Any, *upgrade: Any) -> None:
+    """Optimize a kernel as soon as no thread is waiting for a kernel."""
+    _waiting.append(_Upgrade(kernel, *upgrade))
+    if _thread is None and not at_work.closed:
+        _start()
+
+
+def finish(kernel: Any = None) -> None:
+    """Return when all kernels, or one, have their optimized code."""
+    while _optimize_next(kernel):
+        pass
+    _wait(math.inf, kernel)
+
+
+def _wait(seconds: float, kernel: Any = None) -> None:
+    """Wait for the kernels that other threads are optimizing."""
+    end = time.monotonic() + seconds
+    while any(kernel in (None, u.kernel) for u in [*_under_way]) and time.monotonic() < end:
+        time.sleep(_PAUSE / 2)
+
+
+def _start() -> None:
+    global _thread
+    _thread = threading.Thread(target=_work, name="accnp-tiers", daemon=True)
+    try:
+        _thread.start()
+    except BaseException as error:
+        _thread = None
+        if not isinstance(error, RuntimeError):  # at shutdown, `_at_exit` does the work
+            raise
+
+
+def _optimize_next(kernel: Any = None) -> bool:
+    """Optimize the kernel that has waited longest, or a given one. Returns False if none waits, or
+    if a fork is pending."""
+    for upgrade in _waiting.copy():
+        if kernel in (None, upgrade.kernel):
+            return _optimize(upgrade)
+    return False
+
+
+def _optimize(upgrade: _Upgrade) -> bool:
+    _under_way.append(upgrade)  # first: a fork sets `_held`, then reads this list
+    try:
+        if _held:
+            return False
+        try:
+            _waiting.remove(upgrade)
+        except ValueError:  # another thread was faster
+            return True
+        try:
+            upgrade.make()
+        except Exception as error:  # the kernel keeps the code of its first tier
+            note(f"{upgrade.kernel.name}: not optimized: {type(error).__name__}: {error}")
+        except BaseException:  # an interrupt of a thread that waits for the kernel
+            _waiting.append(upgrade)
+            raise
+        return True
+    finally:
+        _under_way.remove(upgrade)
+
+
+def _work() -> None:
+    global _thread
+    me = threading.current_thread()
+    if sys.platform == "linux":  # on other systems, the number may be that of another process
+        with contextlib.suppress(OSError):
+            nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+    while True:
+        while _held or (compile.busy() and has_room()):
+            time.sleep(_PAUSE)
+        if not _optimize_next():
+            _thread = None
+            if not _waiting:  # `later` starts no thread while it sees one
+                return
+            _thread = me
+
+
+def _at_exit() -> None:
+    """Optimize the waiting kernels for the disk cache, where the next process finds them."""
+    for upgrade in list(_waiting):
+        if upgrade.disk is None:
+            with contextlib.suppress(ValueError):
+                _waiting.remove(upgrade)
+    while _optimize_next():
+        pass
+    _wait(PATIENCE)
+
+
+def _before_fork() -> None:
+    """Wait up to PATIENCE seconds until the background thread has optimized all kernels, since a
+    child process does not have that thread. Then begin no other kernel: its locks of LLVM would
+    never be released in the child. This thread does not help: it would wait for these locks for as
+    long as other threads hold them."""
+    global _held
+    end = time.monotonic() + PATIENCE
+    while _thread is not None and _waiting and time.monotonic() < end:
+        time.sleep(_PAUSE / 2)
+    _held = True
+    _wait(PATIENCE)
+
+
+def _in_parent() -> None:
+    global _held
+    _held = False
+
+
+def _in_child() -> None:
+    """Keep the waiting kernels: the next kernel that is compiled starts a thread for all."""
+    global _held, _thread
+    _waiting.extendleft([u for u in _under_way if u not in _waiting])
+    _under_way.clear()
+    _held, _thread = False, None
+
+
+atexit.register(_at_exit)
+at_fork(_in_child, before=_before_fork, parent=_in_parent)

@@ -1,0 +1,494 @@
+"""Fusion: which values share a kernel. In: a Program. Out: `Cluster`s, and on every Value whether
+it is stored.
+
+Values are visited from the outputs toward the leaves, so every consumer has its place before its
+producer is looked at. A
+consumer that stands in a cluster *demands* its operands there, each through the views between them:
+
+    same   the operand has the cluster's own index space and no view in between: it can be computed
+           in the loop body;
+    row    it is broadcast over the trailing axes: it can be computed once for each row (and may be
+           a fold over the row);
+    view   anything else: it can be computed in place under the view, if it has no other consumer.
+
+A value that its consumers want in several ways is stored, and they load it. Why is noted on the
+value (`Value.why`) by the rule that decided so.
+
+A program of more operations than `config.fusion_limit` is not fused: then the number of different
+kernels, and with it compile time, depends on the kinds of its operations, not on its length.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from operator import attrgetter
+from typing import Any
+
+from accnp.compiler.fusion.clusters import (
+    Chain,
+    Cluster,
+    Demand,
+    how,
+    in_order,
+    reaches,
+    write_last,
+)
+from accnp.compiler.fusion.costs import cheap, distinct, worth_again
+from accnp.compiler.fusion.gathers import Coordinate, is_gather
+from accnp.compiler.fusion.merging import merge, merge_siblings
+from accnp.compiler.fusion.picking import assembled, gathered
+from accnp.compiler.fusion.program import Program, Value
+from accnp.compiler.fusion.reasons import (
+    LONG_FOLD,
+    MAX_FOLDS,
+    MAX_MEMBERS,
+    OUTPUT,
+    TOO_LONG,
+    TOO_MANY_FOLDS,
+    TURNED,
+    UNFUSED,
+    apart,
+    form_of,
+    other_fold,
+    other_space,
+    store,
+)
+from accnp.compiler.fusion.regions import Placed, placed
+from accnp.compiler.fusion.spaces import (
+    apply_views,
+    expressible,
+    fold_form,
+    in_kernel,
+    index_strides,
+    is_one_value,
+    is_turned,
+    is_walkable,
+    long_axes,
+    row_axes,
+    strided,
+    strip_views,
+)  # fmt: skip
+from accnp.config import config
+from accnp.primitives.views import contiguous
+
+__all__ = ["Cluster", "fuse"]
+
+
+def fuse(program: Program) -> list[Cluster]:
+    """Place every value; returns the clusters (host values included) in an order in which they can
+    run."""
+    return _Fusion(program).run()
+
+
+def is_computed(v: Value) -> bool:
+    """Whether a value can be the result of a generated kernel, and is more than a way to read."""
+    return is_gather(v) or (in_kernel(v) and v.op.kind not in ("view", "iota"))
+
+
+class _Fusion:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.clusters: list[Cluster] = []
+        self.apart = len(program.values) > config.fusion_limit
+        self.effects = Chain(program.effects)
+        self.refusal = ""  # why the last question was answered with no
+        self.folded: dict[int, list[Cluster]] = {}  # by id of a value: kernels that fold it
+
+    def run(self) -> list[Cluster]:
+        for v in self.program.values:
+            v.stored, v.cluster, v.role, v.demands, v.why = False, None, "", [], ()
+        for v in self.program.outputs:
+            store(v, OUTPUT)
+        for v in reversed(self.program.values):
+            self.place(v)
+        if not self.apart:
+            merge_siblings(self.clusters)
+        return in_order(write_last([c for c in self.clusters if c.merged is None]))
+
+    def open(self, shape: tuple[int, ...], form: str = "map") -> Cluster:
+        """Begin a new cluster."""
+        c = Cluster(len(self.clusters), shape, form)
+        self.clusters.append(c)
+        return c
+
+    def no(self, why: str) -> bool:
+        """Refuse, and remember why."""
+        self.refusal = why
+        return False
+
+    # --- placing ---
+
+    def place(self, v: Value) -> None:
+        kind = v.op.kind
+        if kind == "barrier":
+            self.barrier(v)
+        elif self.apart and (v.demands or v.stored) and is_computed(v):
+            store(v, UNFUSED)
+            assembled(self, v) if kind == "assemble" else self.root(v)
+        elif is_gather(v):
+            gathered(self, v)
+        elif not in_kernel(v):
+            self.host(v)
+        elif kind == "view":
+            if v.stored and not self.alias(v):
+                self.root_view(v)
+        elif kind == "assemble":
+            assembled(self, v)
+        elif kind == "iota":
+            if v.stored:
+                self.root(v)
+        elif not v.demands and not v.stored:
+            pass  # it is not used any more
+        elif kind == "reduce":
+            self.place_reduce(v)
+        elif v.aval.ndim == 0:
+            self.place_scalar(v)
+        else:
+            self.place_map(v)
+
+    def host(self, v: Value) -> None:
+        """A library call or an op's own kernel; operands come as strided views where they can."""
+        v.stored = True
+        if v.parent is not None:  # one of several results: the whole is the step
+            v.parent.demands += v.demands
+            return
+        c = self.open((), "host")
+        v.why += (c,)
+        c.roots.append(v)
+        self.provide(v, c)
+        v.cluster = c
+        self.effects.place(v, c)
+        updated = None if v.op.takes is None else strip_views(v.inputs[v.op.takes])[0]
+        for i, x in enumerate(v.inputs):
+            base, chain = strip_views(x)
+            taken = i == v.op.takes and not is_one_value(x)
+            # A part of what is updated: copied before, so that the whole need not be.
+            part = base is updated and 2 * x.aval.size <= base.aval.size
+            if chain and (v.op.kind == "loop" or taken or part):  # they want whole buffers
+                store(x, c)
+                base, chain = x, ()
+            if (
+                chain
+                and apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0) is None
+            ):
+                store(x, c)
+                base, chain = x, ()
+            store(base, c)
+            self.look_through(chain, c)
+            self.wish(base, Demand(c, "load", "host", chain))
+
+    def barrier(self, v: Value) -> None:
+        """Each result is its operand, under another name for those that come after all of them."""
+        for i, x in enumerate(v.inputs if v.parent is not None else ()):
+            store(x, f"{v.op.name} keeps apart what comes before it and after it")
+            if i == v.index:
+                v.stored, v.role, v.cluster = True, "alias", x
+            for d in v.demands:
+                if i == v.index:
+                    self.wish(x, Demand(d.cluster, "load", d.context, d.chain))
+                elif not x.is_leaf:
+                    x.demands.append(Demand(d.cluster, "load", "", ()))
+
+    def alias(self, v: Value) -> bool:
+        """A stored view of all of a value in its own order needs no copy: it shares the buffer."""
+        base, below = strip_views(v.inputs[0])
+        chain = (v, *below)
+        if strided(base, chain) is None:  # show a view below it, which is a copy itself
+            base, chain = chain[keep := expressible(base, chain)], chain[:keep]
+        seen = strided(base, chain)
+        if seen is None or base.aval.size != v.aval.size:
+            return False
+        shape, strides, offset = seen
+        if offset or any(
+            n != 1 and s != w for n, s, w in zip(shape, strides, contiguous(shape), strict=True)
+        ):
+            return False
+        store(base, f"{v.op.name} of it is stored, too, and shares its memory")
+        v.role = "alias"
+        v.cluster = base
+        for d in v.demands:
+            self.wish(base, Demand(d.cluster, "load", d.context, d.chain))
+        return True
+
+    def place_scalar(self, v: Value) -> None:
+        """Rank 0: computed in the prologue of each consumer; stored as well if it is an
+        output."""
+        v.role = "scalar"
+        wanting = {d.cluster for d in v.demands if d.how != "load"}
+        if any(c.size >= MAX_MEMBERS for c in wanting):
+            # Too long for one prologue: the rest of the chain is a kernel of its own.
+            store(v, TOO_LONG)
+            c = self.open(())
+            return self.join(v, c, "full")
+        if v.stored:
+            c = self.open(())
+            c.roots.append(v)
+            for d in v.demands:
+                if d.how == "load":
+                    d.cluster.need(c)
+            self.demand_inputs(v, c, "scalar", ())
+        for c in wanting:
+            c.size += 1
+            self.demand_inputs(v, c, "scalar", ())
+
+    def place_map(self, v: Value) -> None:
+        demands = v.demands
+        self.refusal = ""
+        if not v.stored and self.try_inline(v):
+            return
+        homes = {d.cluster for d in demands}
+        if len(homes) > 1 and all(d.how == "same" and d.context == "full" for d in demands):
+            self.refusal = merge(homes)
+            homes = {d.cluster for d in demands}
+        hows = {(d.how, d.context) for d in demands}
+        why = apart(homes, self.refusal)
+        if len(homes) == 1:
+            home = next(iter(homes))
+            if home.takes() and hows == {("same", "full")} and v.aval.shape == home.shape:
+                return self.join(v, home, "full")
+            if home.takes() and self.accept_row(home, v):
+                return self.join(v, home, "row")
+            why = self.refusal if home.takes() else TOO_LONG
+        host = self.row_host(v, homes) if len(homes) > 1 else None
+        if host is not None:
+            store(v, why)
+            return self.join(v, host, "row")
+        # Computed inside one consumer of the same index space, stored there for the others.
+        for d in demands:
+            home = d.cluster
+            if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
+                others = homes - {home}
+                good = home.takes() and home.form in ("map", "row")
+                # A kernel cannot load at other places what it is only about to store.
+                good = good and all(
+                    e.how == "same" and e.context == "full" for e in demands if e.cluster is home
+                )
+                if good and not any(reaches(home, other) for other in others):
+                    store(v, why)
+                    return self.join(v, home, "full")
+        store(v, why)
+        return self.root(v)
+
+    def try_inline(self, v: Value) -> bool:
+        """Compute a value in place, under views, for its one consumer, or for all where that costs
+        less than memory would."""
+        viewed = any(d.how == "view" for d in v.demands)
+        if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (viewed and worth_again(v)):
+            return False
+        for d in v.demands:
+            if d.how == "load" or not d.cluster.takes():
+                return False
+            for x in v.inputs:
+                base, chain = strip_views(x)
+                if x.aval.ndim and strided(base, (*d.chain, *chain)) is None:
+                    return False
+        v.role = "inline"
+        for d in distinct(v.demands):
+            d.cluster.size += 1
+            self.demand_inputs(v, d.cluster, d.context, d.chain)
+        return True
+
+    def row_host(self, v: Value, homes: set[Cluster]) -> Cluster | None:
+        """One of several readers that can compute a value once for each row, and store it for the
+        others, none of which it needs."""
+        for home in sorted(homes, key=attrgetter("number")) if v.aval.ndim else ():
+            mine = [d for d in v.demands if d.cluster is home]
+            rows = home.form == "row" or any(d.how == "row" for d in mine)
+            if v.op.kind == "reduce":
+                source, axes = v.inputs[0].aval.shape, v.params["axes"]
+                rows = rows and home.shape == source and home.folds < MAX_FOLDS
+                rows = rows and long_axes(source, axes) == long_axes(source, home.axes)
+            if not rows or not home.takes() or any(reaches(home, c) for c in homes - {home}):
+                continue
+            if self.accept_row(home, v, mine):
+                return home
+        return None
+
+    def accept_row(self, home: Cluster, v: Value, demands: list[Demand] | None = None) -> bool:
+        """Whether a value that is one for each row fits a cluster: its rows must be the cluster's
+        rows."""
+        wanted: set[int] | None = None
+        for d in v.demands if demands is None else demands:
+            if d.how == "same" and d.context == "row":
+                continue
+            if d.how != "row" or d.context != "full":
+                return self.no(other_space(home, v, d))
+            seen = strided(v, d.chain)
+            axes = row_axes(*seen[:2]) if seen else None
+            if axes is None:
+                return self.no(other_space(home, v, d))
+            mine = {a for a in axes if home.shape[a] != 1}
+            if wanted not in (None, mine):
+                return self.no("its reader broadcasts it along different axes")
+            wanted = mine
+        if home.form == "map" and not home.cuts and wanted:
+            home.form, home.axes = "row", tuple(sorted(wanted))
+            return True
+        if home.form == "row" and wanted in (None, long_axes(home.shape, home.axes)):
+            return True
+        return self.no(f"its reader is {form_of(home)}, whose rows are other ones")
+
+    def place_reduce(self, v: Value) -> None:
+        source = v.inputs[0].aval.shape
+        axes = tuple(v.params["axes"])
+        form = fold_form(source, axes)
+        homes = {d.cluster for d in v.demands}
+        if form == "row" and len(homes) > 1 and all(c.shape == source for c in homes):
+            self.refusal = merge(homes)
+            homes = {d.cluster for d in v.demands}
+        self.refusal = LONG_FOLD if form == "split" and homes else ""
+        home = next(iter(homes)) if len(homes) == 1 else None
+        if home is not None and v.aval.ndim and home.size < MAX_MEMBERS and home.folds < MAX_FOLDS:
+            fits = form == "row" and home.shape == source
+            if (
+                fits
+                and self.accept_row(home, v)
+                and long_axes(source, home.axes) == long_axes(source, axes)
+            ):
+                return self.join(v, home, "row")
+            if form != "split" and self.absorb(home, v, source, axes, form):
+                return self.join(v, home, "row")
+        elif home is not None and v.aval.ndim:
+            self.refusal = TOO_LONG if home.size >= MAX_MEMBERS else TOO_MANY_FOLDS
+        host = self.row_host(v, homes) if form == "row" and len(homes) > 1 else None
+        store(v, apart(homes, self.refusal) or self.refusal)
+        if host is not None:
+            return self.join(v, host, "row")
+        base = strip_views(v.inputs[0])[0]
+        alike = {c.current() for c in self.folded.get(base.id, ())}
+        for c in sorted(alike, key=attrgetter("number")):
+            # Folds of the same values over the same axes share a pass.
+            if (
+                c.form == form
+                and c.shape == source
+                and c.size < MAX_MEMBERS
+                and c.folds < MAX_FOLDS
+                and long_axes(source, c.axes) == long_axes(source, axes)
+                and not any(h is c or reaches(c, h) for h in homes)
+            ):
+                return self.join(v, c, "row")
+        return self.root(v)
+
+    def absorb(self, home: Cluster, v: Value, source: Any, axes: Any, form: str) -> bool:
+        """Turn a map cluster over the folded value into the epilogue of the fold."""
+        alike = all(d.how == "same" and d.context == "full" for d in v.demands)
+        if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:
+            return self.no(other_fold(home, v))
+        if prod(home.shape) == 1:
+            return self.no("a reduction to one element is complete only at the end of its kernel")
+        home.shape, home.axes, home.form = source, axes, form
+        for w in home.members:
+            w.role = "row"
+        for d in home.wishes:
+            if d.context == "full":
+                d.context = "row"
+                d.how = "same" if d.how == "row" and not d.chain else d.how
+        return True
+
+    def root(self, v: Value) -> None:
+        """Start a new cluster whose result is `v`."""
+        if v.op.kind == "reduce":
+            c = self.open(v.inputs[0].aval.shape)
+            c.axes = tuple(v.params["axes"])
+            c.form = fold_form(c.shape, c.axes)
+        else:
+            c = self.open(v.aval.shape)
+        self.join(v, c, "row" if v.op.kind == "reduce" else "full")
+
+    def root_view(self, v: Value) -> None:
+        """A stored view is a copy kernel."""
+        c = self.open(v.aval.shape)
+        c.roots.append(v)
+        self.provide(v, c)
+        v.cluster = c
+        base, chain = strip_views(v.inputs[0])
+        self.demand_through(base, c, "full", (v, *chain))
+
+    # --- demanding ---
+
+    def demand_places(self, v: Value, c: Cluster, outer: tuple[Any, ...]) -> None:
+        x, starts = v.inputs
+        for k in range(starts.aval.shape[-1]):
+            self.demand(starts, c, "full", (*outer, Coordinate(v, k)))
+        base, chain = strip_views(x)
+        if strided(base, chain) is None:
+            base, chain = x, ()
+        store(base, "gather reads it at computed places")
+        self.look_through(chain, c)
+        self.wish(base, Demand(c, "load", "full", chain))
+
+    def join(self, v: Value, c: Cluster, role: str) -> None:
+        v.cluster, v.role = c, role
+        c.members.append(v)
+        c.size += 1
+        c.folds += v.op.kind == "reduce"
+        if v.stored:
+            c.roots.append(v)
+            self.provide(v, c)
+        if v.op.kind == "reduce":
+            x = v.inputs[0]
+            if v.stored:
+                self.folded.setdefault(strip_views(x)[0].id, []).append(c)
+            if x.op.kind == "view" and in_kernel(x) and is_turned(x, v.params["axes"]):
+                walk = c.form == "row" and c.folds == 1 and is_walkable(x, v.params["axes"])
+                if not walk or any(w.role == "full" for w in c.members):
+                    store(x, TURNED)
+            self.demand(x, c, "full", ())
+        elif v.op.kind == "assemble":
+            self.demand_parts(v, placed(v) or (), c, ())
+        elif v.op.name == "gather":
+            self.demand_places(v, c, ())
+        else:
+            self.demand_inputs(v, c, role, ())
+
+    def demand_parts(
+        self, v: Value, parts: tuple[Placed, ...], c: Cluster, outer: tuple[Any, ...]
+    ) -> None:
+        for p in parts:
+            self.demand(p.inputs[0], c, "full", (*outer, p))
+
+    def provide(self, v: Value, c: Cluster) -> None:
+        for d in v.demands:
+            if d.cluster is not c:
+                d.cluster.need(c)
+
+    def demand_inputs(self, v: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
+        for x in v.inputs:
+            self.demand(x, c, context, outer)
+
+    def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
+        base, chain = strip_views(x)
+        if x.aval.ndim == 0:  # goes into the prologue, where the consumer's views mean nothing
+            context, outer = "scalar", ()
+        self.demand_through(base, c, context, (*outer, *chain))
+
+    def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Any, ...]) -> None:
+        if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
+            # no affine function of the loop indices: it is looked up
+            store(base, "no strides can say this view of an index")
+        held = False
+        while base.aval.ndim and strided(base, chain) is None:
+            # Views that strides cannot say: store what lies below the first of them, and go on from
+            # there.
+            keep = expressible(base, chain)
+            lower = base.aval.shape
+            base, chain, held = chain[keep], chain[:keep], True
+            store(base, f"no strides can say {base.op.name} of {list(lower)}, read through views")
+        self.look_through(chain, c)
+        way = "view" if held else how(c, base, chain, context)
+        self.wish(base, Demand(c, way, context, chain))
+
+    def look_through(self, chain: tuple[Any, ...], c: Cluster) -> None:
+        """Another consumer may yet want one of these views stored; then this one loads it, too, and
+        must come later."""
+        for view in chain:
+            view.demands.append(Demand(c, "load", "", ()))
+
+    def wish(self, v: Value, d: Demand) -> None:
+        if v.is_leaf or v.stored:
+            d.cluster.loads.add(v.id)
+        if not v.is_leaf:
+            d.cluster.wishes.append(d)
+            v.demands.append(d)
+            if v.parent is not None:
+                v.parent.demands.append(d)

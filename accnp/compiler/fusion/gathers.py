@@ -1,0 +1,177 @@
+"""Gathers inside of kernels: an element at a computed place is a load whose position has terms that
+are values of the kernel. So indices are made, and elements used, where they are read.
+
+In: a gather. Out: what it demands of its operands, and its statements. What belongs to an index and
+not to an element of its window is computed outside of the innermost loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.fusion.spaces import NATIVE, apply_views, strided, strip_views
+from accnp.forks import imported
+from accnp.ir.kernel import Access, Statement, dtype_code
+from accnp.primitives.kinds import dtype_kind
+
+__all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
+
+COST = 12  # of one element, beside its indices
+_STARTS = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+class Coordinate:
+    """A view that shows one coordinate of the starts in the index space of the gathered array."""
+
+    __slots__ = (
+        "aval", "axes", "demands", "inputs", "k", "name", "op", "params", "stored",
+    )  # fmt: skip
+
+    def __init__(self, v: Any, k: int) -> None:
+        self.inputs, self.aval, self.k = (v.inputs[1],), v.aval, k
+        self.axes = batch_axes(v)
+        self.op, self.name = self, "gather"
+        self.params: dict[str, Any] = {}
+        self.demands: list[Any] = []
+        self.stored = False
+
+    def strides(self, shape: Any, strides: Any, offset: int) -> Any:
+        """The rule of a view op."""
+        out = [0] * self.aval.ndim
+        for axis, step in zip(self.axes, strides, strict=False):
+            out[axis] = step
+        return self.aval.shape, tuple(out), offset + self.k * strides[-1]
+
+    @property
+    def outside(self) -> bool:
+        """Whether loops over windows are inside of those over indices."""
+        return self.axes == list(range(len(self.axes)))
+
+
+def batch_axes(v: Any) -> list[int]:
+    """The axes of a gathered array that are those of the starts."""
+    inside = v.params["dimension_numbers"].offset_dims
+    return [d for d in range(v.aval.ndim) if d not in inside]
+
+
+def moving(v: Any, steps: tuple[int, ...]) -> tuple[int, ...]:
+    """How far the place of an element moves along each axis, beside what the starts say; `steps`
+    are the strides of what it is taken from."""
+    dims = v.params["dimension_numbers"]
+    moved = [0] * v.aval.ndim
+    axes = batch_axes(v)
+    gone = (*dims.collapsed_slice_dims, *dims.operand_batching_dims)
+    kept = [d for d in range(len(steps)) if d not in gone]
+    for axis, d in zip(dims.offset_dims, kept, strict=True):
+        moved[axis] = steps[d]
+    for d, axis in zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True):
+        moved[axes[axis]] = steps[d]
+    return tuple(moved)
+
+
+def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
+    """Whether strides can say a reader's views on the gathered elements."""
+    x = v.inputs[0]
+    base, below = strip_views(x)
+    seen = strided(base, below) or strided(x, ())
+    return apply_views(chain, v.aval.shape, moving(v, seen[1]), seen[2]) is not None
+
+
+def is_gather(v: Any) -> bool:
+    """Whether a value is a gather that kernels can hold."""
+    if v.op.name != "gather" or v.parent is not None:
+        return False
+    x, starts = v.inputs
+    return (
+        bool(v.aval.size and v.aval.ndim and x.aval.size and x.aval.ndim)
+        and starts.aval.dtype in _STARTS
+        and x.aval.dtype in NATIVE
+        and x.aval.dtype.kind != "c"
+    )
+
+
+class _Writer:
+    """Writes the statements of one gather into a kernel that is being lowered."""
+
+    def __init__(self, lowering: Any, v: Any, context: str) -> None:
+        self.l, self.v, self.context = lowering, v, context
+
+    def whole(self, key: Any, value: int, dtype: np.dtype) -> str:
+        """A number that the kernel's text does not show: an argument."""
+        key = (id(self.v), key)
+        if key not in self.l.names:
+            name = self.l.names[key] = self.l.fresh("k")
+            place = Access(self.v, dtype, (0,) * len(self.l.shape), value)
+            self.l.indices.append(place)
+            self.l.scalars.append(Statement(name, dtype, index=place))
+        return self.l.names[key]
+
+    def add(self, dtype: np.dtype, text: str, *args: str) -> str:
+        name = self.l.fresh("t")
+        section = self.l.row_section if self.context == "row" else self.l.section
+        section.append(Statement(name, dtype, text, args))
+        return name
+
+    def fill(self) -> str:
+        """What elements outside are, as a value that all have in common."""
+        dtype = self.v.aval.dtype
+        fill = imported("accnp.primitives.index").fill_value_of
+        value = np.asarray(fill(dtype, self.v.params["fill_value"])).astype(dtype)
+        key = (id(self.v), "fill value")
+        if key in self.l.names:
+            return self.l.names[key]
+        text, args = str(bool(value)), ()
+        if dtype.kind != "b":
+            real = dtype_kind(dtype) == "f"
+            bits = np.dtype(f"i{dtype.itemsize}") if real else dtype
+            number = int(value.view(bits)) if real else int(value.astype(np.int64))
+            text = f"bitcast_{dtype_code(dtype)}({{0}})" if real else "{0}"
+            args = (self.whole("fill", number, bits),)
+        name = self.l.names[key] = self.l.fresh("k")
+        self.l.scalars.append(Statement(name, dtype, text, args))
+        return name
+
+    def write(self, chain: tuple[Any, ...]) -> str:
+        v, low = self.v, self.l
+        x, starts = v.inputs
+        dims, mode = v.params["dimension_numbers"], v.params["mode"]
+        modes = imported("accnp.primitives.index").GatherScatterMode
+        base, below = strip_views(x)
+        seen = strided(base, below)
+        assert seen is not None
+        shape, steps, offset = seen
+        kind = starts.aval.dtype
+        zero = f"{dtype_code(kind)}(0)"
+        names, terms, tests = [], [], []
+        for k, d in enumerate(dims.start_index_map):
+            view = low.parts.setdefault((id(v), k), Coordinate(v, k))
+            place = low.emit(starts, (*chain, view), self.context)
+            last = shape[d] - v.params["slice_sizes"][d]
+            top = self.whole(k, last, kind)
+            names.append(self.add(kind, f"fmin(fmax({{0}}, {zero}), {{1}})", place, top))
+            terms.append((steps[d], last))
+            if mode is modes.FILL_OR_DROP:
+                tests.append(self.add(np.dtype(bool), f"{{0}} >= {zero}", place))
+                tests.append(self.add(np.dtype(bool), "{0} <= {1}", place, top))
+        found = apply_views(chain, v.aval.shape, moving(v, steps), offset)
+        assert found is not None
+        strides = low.spread(found[0], found[1]) if self.context == "row" else found[1]
+        element = low.load(base, strides, found[2], self.context, tuple(names), tuple(terms))
+        if not tests:
+            return element
+        inside = tests[0]
+        for test in tests[1:]:
+            inside = self.add(np.dtype(bool), "{0} & {1}", inside, test)
+        return self.add(v.aval.dtype, "select({0}, {1}, {2})", inside, element, self.fill())
+
+
+def write_gather(lowering: Any, v: Any, chain: tuple[Any, ...], context: str) -> str:
+    """Write the statements of a gather, read through views; the name of its element."""
+    names = lowering.names if context == "row" else lowering.full_names
+    key = (id(v), tuple(map(id, chain)), context)
+    found = names.get(key)
+    if found is None:
+        found = names[key] = _Writer(lowering, v, context).write(chain)
+    return found

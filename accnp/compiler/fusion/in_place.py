@@ -1,0 +1,180 @@
+"""Updates in place: what is written to a static slice of an array is stored there by the kernel
+that computes it.
+
+In: a fused program, whose literals are the places of updates in each run, and its clusters. Out:
+the updates that need no step of their own, whose values know where they go (`Value.home`). The
+planner takes the array's memory over, or copies it, before the kernel; whether the kernel reads the
+array at other places than it writes, lowering shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from accnp.compiler.fusion.clusters import Cluster
+from accnp.compiler.fusion.places import region_of
+from accnp.compiler.fusion.program import Program, Value
+from accnp.compiler.fusion.spaces import NATIVE, is_one_value, keeps_order, strip_views
+from accnp.ir.kernel import Access, KernelSpec
+
+__all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]
+
+
+class Home(NamedTuple):
+    """Where a value is stored: in the result of an update of `array`, under these strides."""
+
+    update: Value
+    array: Value
+    strides: tuple[int, ...]
+    offset: int
+
+
+def place_updates(
+    program: Program, clusters: list[Cluster], apart: Collection[Cluster] = ()
+) -> dict[int, Home]:
+    """Give values a home in the arrays that they are written to; returns the homes by the id of the
+    update. Clusters that are `apart` are left alone; others may change places."""
+    updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
+    updates = [u for u in updates if u.op.name in ("dynamic_update_slice", "update_slice")]
+    if not updates:
+        return {}
+    clusters[:] = _delayed(clusters, updates)
+    uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
+    uses.update([id(v) for v in (*program.outputs, *program.effects)])
+    order = {c: k for k, c in enumerate(clusters)}
+    found: dict[int, Home] = {}
+    for u in updates:
+        v = u.inputs[1]
+        while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
+            v = v.inputs[0]
+        c = _cluster_of(v)
+        if c not in order or c in apart or uses[id(v)] != 1 or not _is_stored_once(c, v):
+            continue
+        array, views = strip_views(u.inputs[0], through=True)
+        at = _place(u, v)
+        if views or at is None or is_one_value(u.inputs[0]) or array.aval.dtype not in NATIVE:
+            continue
+        if _is_known(array, c, order) and not _is_read(array, u, c, order, clusters):
+            v.home = found[id(u)] = Home(u, array, *at)
+    return found
+
+
+def _delayed(clusters: list[Cluster], updates: Sequence[Value]) -> list[Cluster]:
+    """Clusters in an order in which kernels that compute what one update writes come after the
+    step that makes its array, as in a chain of updates."""
+    for u in updates:
+        c, at = _cluster_of(strip_views(u.inputs[1], through=True)[0]), u.cluster.current()
+        array = strip_views(u.inputs[0], through=True)[0]
+        made = None if array.is_leaf else _cluster_of(array.parent or array)
+        if made is None or c is None:
+            continue
+        if c.form != "map" or len(c.roots) != 1 or c.readers != {at}:
+            continue
+        order = {x: k for k, x in enumerate(clusters)}
+        if made not in order or c not in order or order[made] < order[c]:
+            continue
+        between = clusters[order[c] + 1 : order[at]]
+        if not any(_overwrites(x, c.loads) for x in between):
+            clusters = [x for x in clusters if x is not c]
+            clusters.insert(clusters.index(at), c)
+    return clusters
+
+
+def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
+    """Whether a step may write to an array of these."""
+    v = c.roots[0] if c.form == "host" and c.roots else None
+    if v is None or v.op.takes is None:
+        return False
+    return strip_views(v.inputs[v.op.takes], through=True)[0].id in loads
+
+
+def _is_stored_once(c: Cluster, v: Value) -> bool:
+    """Whether a kernel stores a value element by element, as the result of a map or of reductions
+    that are complete in it."""
+    ways = {"map": ("full",), "row": ("row",), "column": ("row",)}
+    stores = not c.cuts and v in c.roots and v.role in ways.get(c.form, ())
+    return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
+
+
+def _cluster_of(v: Value) -> Cluster | None:
+    """The cluster that stores a value; None for one that shares the memory of another."""
+    return None if v.cluster is None or v.role == "alias" else v.cluster.current()
+
+
+def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
+    """The strides and the offset of a value in the result of an update; None if they are not known
+    before it runs."""
+    region = region_of(u)
+    if region is None:
+        return None
+    sizes, whole = u.inputs[1].aval.shape, u.aval.shape
+    long = [s for s, n in zip(region.strides(whole), sizes, strict=True) if n != 1]
+    mine = [n for n in v.aval.shape if n != 1]
+    if mine != [n for n in sizes if n != 1]:
+        return None
+    given = iter(long)
+    strides = tuple([next(given) if n != 1 else 0 for n in v.aval.shape])
+    return strides, region.offset(whole)
+
+
+def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
+    """Whether an array is there before a kernel runs."""
+    if array.is_leaf:
+        return True
+    made = _cluster_of(array.parent or array)
+    return made in order and made is not c and order[made] < order[c]
+
+
+def _is_read(
+    array: Value, u: Value, c: Cluster, order: dict[Cluster, int], clusters: Sequence[Cluster]
+) -> bool:
+    """Whether a step between a kernel and an update reads the array."""
+    between = clusters[order[c] + 1 : order[u.cluster.current()]]
+    for other in between:
+        if id(array) in other.loads:
+            return True
+        if other.form == "host":
+            whole = other.roots[0].parent or other.roots[0]
+            if any(strip_views(x, through=True)[0] is array for x in whole.inputs):
+                return True
+    return False
+
+
+def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
+    """Return whether kernels read an array at other places than they write its update."""
+    loads = [(spec, a) for spec in specs for a in spec.accesses if a.value is home.array]
+    return any(not a.store and _written_at(spec, home, a) is None for spec, a in loads)
+
+
+def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
+    """Let a kernel read arrays through the pointers to their updates, which start with their
+    values. Compilers are told that pointers never meet, so two of them for memory that is taken
+    over would let a loop around the kernel read old values."""
+    found: dict[int, Access] = {}
+    for home in homes:
+        for a in spec.accesses:
+            if a.value is home.array and not a.store and id(a) not in found:
+                there = _written_at(spec, home, a)
+                assert there is not None, "a kernel reads an array beside its update"
+                found[id(a)] = there
+    for s in (
+        *spec.scalars,
+        *spec.row_head,
+        *[s for phase in spec.phases for s in (*phase.full, *phase.row)],
+    ):
+        if s.access is not None:
+            s.access = found.get(id(s.access), s.access)
+    spec.accesses = [a for a in spec.accesses if id(a) not in found]
+    for k, a in enumerate(spec.accesses):
+        a.number = k
+
+
+def _written_at(spec: KernelSpec, home: Home, load: Access) -> Access | None:
+    """The store of an update at the places of a load; None if there is none."""
+    for a in spec.accesses:
+        same = (a.strides, a.offset, a.dtype) == (load.strides, load.offset, load.dtype)
+        if a.store and a.value is home.update and same and not load.terms:
+            return a
+    return None

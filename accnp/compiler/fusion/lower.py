@@ -1,0 +1,509 @@
+"""One cluster to a `KernelSpec`: statements in sections, operands as strided accesses, axes
+coalesced.
+
+In: a Cluster of `fuse`. Out: the KernelSpec, and the values whose buffers it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.fusion.fuse import Cluster
+from accnp.compiler.fusion.gathers import write_gather
+from accnp.compiler.fusion.program import Value
+from accnp.compiler.fusion.regions import Cell, cells_of, operand, placed
+from accnp.compiler.fusion.spaces import apply_views, index_strides, long_axes, strided, strip_views
+from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
+from accnp.primitives.views import contiguous
+
+__all__ = ["lower", "lower_rows", "scalar_text"]
+
+HEAVY = 10  # a value of this cost is kept between the passes over a row, if there is room
+
+
+def scalar_text(v: Value) -> str:
+    """Return the scalar expression of a map value, with `{0}`, `{1}`... for its operands."""
+    text = v.op.scalar
+    kind = v.inputs[0].aval.dtype if v.inputs else v.aval.dtype
+    if isinstance(text, dict):
+        text = next((t for k, t in text.items() if k and kind.kind in k), text.get(""))
+    if callable(text):
+        count = text.__code__.co_argcount
+        dtypes = [x.aval.dtype for x in v.inputs]
+        text = text(*(v.params, kind, len(dtypes), dtypes)[:count])
+    assert isinstance(text, str), v.op
+    return text
+
+
+def lower(c: Cluster) -> list[list[KernelSpec]]:
+    """Make the kernels of the cells of a cluster; those of one list go over the same rows."""
+    return [[_Lowering(c, cell).run() for cell in row] for row in cells_of(c.shape, c.cuts)]
+
+
+def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
+    """The same, each list behind the first of its rows along the first axis, and their number."""
+    cells = [row[0] for row in cells_of(c.shape, c.cuts)]
+    return [(cell.origin[0], cell.shape[0], row) for cell, row in zip(cells, lower(c), strict=True)]
+
+
+class _Lowering:
+    def __init__(self, c: Cluster, cell: Cell) -> None:
+        self.c = c
+        self.shape = c.shape
+        self.cell = cell
+        self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
+        self.folded = long_axes(c.shape, c.axes) if c.form != "map" else set()
+        self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.folded]
+        self.accesses: dict[Any, Access] = {}
+        self.indices: list[Access] = []
+        self.scalars: list[Statement] = []
+        self.names: dict[Any, str] = {}  # scalars and row values, alive throughout
+        self.levels: dict[int, int] = {}
+        self.count = 0
+        self.cost = 1
+        self.kept_in: dict[int, Access] = {}  # heavy values kept in an output's row between passes
+        self.written: list[Access] = []
+
+    # --- the whole ---
+
+    def run(self) -> KernelSpec:
+        c = self.c
+        fulls, rows = self.roots()
+        members = [v for v in rows if v.op.kind != "reduce"]
+        folds = self.find_folds(fulls + rows)
+        passes = (
+            max([self.level(v) for v in fulls] + [self.level(f.inputs[0]) for f in folds] + [0]) + 1
+        )
+        if not fulls and folds:
+            passes = max(self.level(f.inputs[0]) for f in folds) + 1
+        if not fulls and not folds:
+            passes = 0
+        head: list[Statement] = []
+        phases: list[Phase] = []
+        if len(c.roots) and c.form == "row":
+            self.keep_heavy(fulls, folds, passes)
+        for p in range(passes):
+            phase = Phase()
+            phases.append(phase)
+            self.row_section = head if p == 0 else phases[p - 1].row
+            self.full_names: dict[Any, str] = {}
+            self.section, self.phase = phase.full, phase
+            for f in folds:
+                if self.level(f.inputs[0]) == p:
+                    source = self.emit(f.inputs[0], (), "full")
+                    name = self.fresh("r")
+                    phase.folds.append(Fold(name, source, f.op.combine or "", f.aval.dtype))
+                    self.names[(id(f), (), "row")] = name
+            for v in fulls:
+                if self.level(v) == p:
+                    phase.stores.append((self.store_access(v), self.emit_root(v)))
+        last = phases[-1].row if phases else head
+        self.row_section = last
+        for v in rows:
+            name = self.emit(v, (), "row") if v in members else self.names[(id(v), (), "row")]
+            (phases[-1] if phases else Phase()).row_stores.append((self.store_access(v), name))
+        self.mark_direct(phases)
+        return self.finish(head, phases)
+
+    def roots(self) -> tuple[list[Value], list[Value]]:
+        fulls = [v for v in self.c.roots if v.role != "row"]
+        return fulls, [v for v in self.c.roots if v.role == "row"]
+
+    def emit_root(self, v: Value) -> str:
+        if v.op.kind == "iota":
+            return self.index(v, index_strides(v, ()), "full")
+        if v.op.kind == "view":  # a stored view: copy what lies below
+            base, chain = strip_views(v.inputs[0])
+            return self.emit_base(base, (v, *chain), "full")
+        if v.op.kind == "assemble":
+            return self.assembled(v, ())
+        if v.op.name == "gather":
+            return write_gather(self, v, (), "full")
+        return self.compute(v, (), "full")
+
+    def assembled(self, v: Value, chain: tuple[Any, ...]) -> str:
+        """The operand that an assembled value is in this cell."""
+        if id(v) not in self.parts:
+            self.parts[id(v)] = placed(v) or ()
+        p = operand(v, self.parts[id(v)], chain, self.cell.origin)
+        return self.emit(p.inputs[0], (*chain, p), "full")
+
+    def store_access(self, v: Value) -> Access:
+        to, strides, offset = v, contiguous(v.aval.shape), 0
+        if v.home is not None:
+            to, strides, offset = v.home.update, v.home.strides, v.home.offset
+        if v.role == "row":
+            strides = self.spread(v.aval.shape, strides)
+        return self.access(to, strides, offset, True)
+
+    def find_folds(self, roots: Sequence[Value]) -> list[Value]:
+        """Folds that belong to this kernel, inner ones first."""
+        found: list[Value] = []
+        seen: set[int] = set()
+
+        def visit(v: Value) -> None:
+            stack: list[tuple[Value, bool]] = [(v, False)]
+            while stack:
+                x, done = stack.pop()
+                if done:
+                    if x.op.kind == "reduce" and x not in found:
+                        found.append(x)
+                    continue
+                if id(x) in seen or not self.ours(x):
+                    continue
+                seen.add(id(x))
+                stack.append((x, True))
+                for y in x.inputs:
+                    stack.append((strip_views(y)[0], False))
+
+        for v in roots:
+            visit(v if v.op.kind != "view" else strip_views(v.inputs[0])[0])
+        return found
+
+    def ours(self, v: Value) -> bool:
+        """Whether this kernel computes a value (rather than loading it)."""
+        if v.is_leaf or v.parent is not None:
+            return False
+        if v.role == "scalar" or v.role == "inline" or v.op.kind == "iota":
+            return True
+        if v.cluster is None or v.role == "alias":
+            return False
+        return v.cluster.current() is self.c and v.role in ("full", "row")
+
+    def level(self, v: Value) -> int:
+        """Return the number of passes over the row that must be over before a value can be
+        computed."""
+        stack = [v]
+        while stack:
+            x = stack[-1]
+            base = strip_views(x)[0] if x.op.kind == "view" and not x.stored else x
+            if id(x) in self.levels:
+                stack.pop()
+                continue
+            if base is not x:
+                if id(base) in self.levels:
+                    self.levels[id(x)] = self.levels[id(base)]
+                    stack.pop()
+                else:
+                    stack.append(base)
+                continue
+            if x.op.kind == "view" and x in self.c.roots:
+                below = [x.inputs[0]]
+            else:
+                below = list(x.inputs) if self.ours(x) else []
+            todo = [y for y in below if id(y) not in self.levels]
+            if todo:
+                stack.extend(todo)
+                continue
+            top = max([self.levels[id(y)] for y in below], default=0)
+            self.levels[id(x)] = top + 1 if x.op.kind == "reduce" and below else top
+            stack.pop()
+        return self.levels[id(v)]
+
+    def keep_heavy(self, fulls: list[Value], folds: list[Value], passes: int) -> None:
+        """Choose heavy values needed in several passes and an output row of the same dtype to keep
+        them in meanwhile."""
+        uses: dict[int, tuple[Value, set[int]]] = {}
+        for p in range(passes):
+            starts = [f.inputs[0] for f in folds if self.level(f.inputs[0]) == p]
+            starts += [v for v in fulls if self.level(v) == p and v.op.kind != "view"]
+            stack = [strip_views(x)[0] for x in starts if not strip_views(x)[1]]
+            seen: set[int] = set()
+            while stack:
+                x = stack.pop()
+                if id(x) in seen or not self.ours(x) or x.role != "full":
+                    continue
+                seen.add(id(x))
+                uses.setdefault(id(x), (x, set()))[1].add(p)
+                stack += [y for y in x.inputs if y.op.kind != "view"]
+        free = [v for v in fulls if v.role == "full" and self.level(v) == passes - 1]
+        for x, when in sorted(uses.values(), key=lambda u: -self.level(u[0])):
+            if len(when) < 2 or x.op.cost < HEAVY or x in fulls:
+                continue
+            room = next((v for v in free if v.aval.dtype == x.aval.dtype), None)
+            if room is not None:
+                free.remove(room)
+                self.kept_in[id(x)] = self.store_access(room)
+
+    # --- statements ---
+
+    def fresh(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def emit(self, x: Value, outer: tuple[Any, ...], context: str) -> str:
+        if x.aval.ndim == 0:
+            return self.scalar(x)
+        base, chain = strip_views(x)
+        return self.emit_base(base, (*outer, *chain), context)
+
+    def emit_base(self, base: Value, chain: tuple[Any, ...], context: str) -> str:
+        if base.aval.ndim == 0:
+            return self.scalar(base)
+        if self.ours(base) and base.role == "row":
+            return self.compute(base, (), "row")
+        if base.op.kind == "iota" and (found := index_strides(base, chain)) is not None:
+            return self.index(base, found, context)
+        if base.op.kind == "assemble" and self.ours(base):
+            return self.assembled(base, chain)
+        if base.op.name == "gather" and self.ours(base):
+            return write_gather(self, base, chain, context)
+        if self.ours(base) and (base.role == "inline" or not chain):
+            return self.compute(base, chain, context)
+        shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]
+        if context == "row":
+            strides = self.spread(shape, strides)
+        return self.load(base, strides, offset, context)
+
+    def compute(self, v: Value, chain: tuple[Any, ...], context: str) -> str:
+        key = (id(v), tuple(map(id, chain)), context)
+        names = self.names if context == "row" else self.full_names
+        found = names.get(key)
+        if found is not None:
+            return found
+        kept = self.kept_in.get(id(v)) if context == "full" and not chain else None
+        if kept is not None and kept in self.written:  # by an earlier pass
+            name = self.fresh("t")
+            self.section.append(Statement(name, v.aval.dtype, access=kept))
+            names[key] = name
+            return name
+        # Iterative over the chain of operands: graphs are deep.
+        stack: list[tuple[Value, tuple[Value, ...]]] = [(v, chain)]
+        while stack:
+            w, outer = stack[-1]
+            k = (id(w), tuple(map(id, outer)), context)
+            if k in names:
+                stack.pop()
+                continue
+            missing = []
+            for x in w.inputs:
+                if x.aval.ndim == 0:
+                    continue
+                base, below = strip_views(x)
+                total = (*outer, *below)
+                same = (
+                    base.aval.ndim
+                    and self.ours(base)
+                    and base.op.kind == "map"
+                    and id(base) not in self.kept_in
+                )
+                if same and (
+                    base.role == "inline"
+                    or (base.role == "full" and not total)
+                    or (context == "row" and base.role == "row")
+                ):
+                    use = () if base.role == "row" else total
+                    if (id(base), tuple(map(id, use)), context) not in names:
+                        missing.append((base, use))
+            if missing:
+                stack.extend(missing)
+                continue
+            args = tuple([self.emit(x, outer, context) for x in w.inputs])
+            name = self.fresh("t")
+            section = self.row_section if context == "row" else self.section
+            section.append(Statement(name, w.aval.dtype, scalar_text(w), args))
+            self.cost += w.op.cost
+            names[k] = name
+            stack.pop()
+        name = names[key]
+        if kept is not None:
+            self.written.append(kept)
+            self.phase.stores.append((kept, name))
+        return name
+
+    def scalar(self, v: Value) -> str:
+        """A rank-0 value, in the prologue."""
+        found = self.names.get(id(v))
+        if found is not None:
+            return found
+        stack = [v]
+        while stack:
+            x = stack[-1]
+            w, chain = strip_views(x)
+            if id(w) in self.names and w.aval.ndim == 0:
+                self.names[id(stack.pop())] = self.names[id(w)]
+                continue
+            if (
+                w.aval.ndim
+                or w.is_leaf
+                or w.op.kind != "map"
+                or w.parent is not None
+                or w.role != "scalar"
+            ):
+                self.names[id(x)] = self.fixed(w, chain)
+                stack.pop()
+                continue
+            missing = [x for x in w.inputs if id(x) not in self.names]
+            if missing:
+                stack.extend(missing)
+                continue
+            name = self.fresh("k")
+            args = tuple([self.names[id(x)] for x in w.inputs])
+            self.scalars.append(Statement(name, w.aval.dtype, scalar_text(w), args))
+            self.names[id(w)] = name
+        return self.names[id(v)]
+
+    def fixed(self, v: Value, chain: tuple[Any, ...]) -> str:
+        """One element of a stored value, or of an iota, selected by views that end at rank 0."""
+        name = self.fresh("k")
+        nowhere = (0,) * len(self.shape)
+        place = index_strides(v, chain) if v.op.kind == "iota" else None
+        if place is not None:
+            acc = Access(v, v.aval.dtype, nowhere, place[2])
+            self.indices.append(acc)
+            self.scalars.append(Statement(name, v.aval.dtype, index=acc))
+        else:
+            place = strided(v, chain)
+            assert place is not None
+            acc = self.access(v, nowhere, place[2], False)
+            self.scalars.append(Statement(name, v.aval.dtype, access=acc))
+        return name
+
+    def load(
+        self,
+        v: Value,
+        strides: tuple[int, ...],
+        offset: int,
+        context: str,
+        places: tuple[str, ...] = (),
+        terms: tuple[tuple[int, int], ...] = (),
+    ) -> str:
+        """A load; `places` are computed indices, `terms` their strides and bounds."""
+        acc = self.access(v, strides, offset, False, terms)
+        key = ("load", id(acc), *places)
+        names = self.names if context == "row" else self.full_names
+        if key not in names:
+            names[key] = self.fresh("t")
+            section = self.row_section if context == "row" else self.section
+            section.append(Statement(names[key], v.aval.dtype, args=places, access=acc))
+        return names[key]
+
+    def index(self, v: Value, seen: Any, context: str) -> str:
+        """An iota under views: an affine function of the loop indices."""
+        shape, strides, offset = seen
+        if context == "row":
+            strides = self.spread(shape, strides)
+        offset += self.start(strides)
+        key = ("index", strides, offset, v.aval.dtype)
+        names = self.names if context == "row" else self.full_names
+        if key not in names:
+            acc = Access(v, v.aval.dtype, strides, offset)
+            self.indices.append(acc)
+            names[key] = self.fresh("t")
+            section = self.row_section if context == "row" else self.section
+            section.append(Statement(names[key], v.aval.dtype, index=acc))
+        return names[key]
+
+    def spread(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+        """Strides over the kept axes of the index space, from strides over a row value's own
+        axes."""
+        long = [s for n, s in zip(shape, strides, strict=True) if n != 1]
+        out = [0] * len(self.shape)
+        for d, s in zip(self.kept, long, strict=True):
+            out[d] = s
+        return tuple(out)
+
+    def access(
+        self,
+        v: Value,
+        strides: tuple[int, ...],
+        offset: int,
+        store: bool,
+        terms: tuple[tuple[int, int], ...] = (),
+    ) -> Access:
+        strides = tuple(0 if n == 1 else s for n, s in zip(self.shape, strides, strict=True))
+        offset += self.start(strides)
+        key = (id(v), strides, offset, store, terms)
+        if key not in self.accesses:
+            self.accesses[key] = Access(v, v.aval.dtype, strides, offset, store, terms=terms)
+        return self.accesses[key]
+
+    def start(self, strides: tuple[int, ...]) -> int:
+        """How far the first index of the cell is from that of the whole."""
+        return sum([i * s for i, s in zip(self.cell.origin, strides, strict=True)])
+
+    # --- finishing ---
+
+    def mark_direct(self, phases: list[Phase]) -> None:
+        """A fold of plain contiguous loads needs no scratch; codegen checks the strides."""
+        for phase in phases:
+            loads = {s.name: s.access for s in phase.full if s.access is not None and not s.args}
+            widened = {
+                s.name: loads[s.args[0]]
+                for s in phase.full
+                if s.text == "{0}" and s.dtype == np.float64 and s.args[0] in loads
+            }
+            for f in phase.folds:
+                f.direct = loads.get(f.source)
+                wide = widened.get(f.source)
+                if wide is not None and f.combine == "sum" and wide.dtype == np.float32:
+                    f.direct = wide
+
+    def finish(self, head: list[Statement], phases: list[Phase]) -> KernelSpec:
+        # Axes of length 1 in the whole are left out, and those where each cell has the length 1 (a
+        # stack); others in a cell stay: cells share a text.
+        cuts, size = self.c.cuts or ((),) * len(self.shape), self.cell.shape
+        dims = [d for d, n in enumerate(self.shape) if n != len(cuts[d]) + 1]
+        if self.c.form == "map":
+            groups = [dims, [], []]
+        elif self.c.form == "column":
+            first = min(self.folded)
+            groups = [
+                [d for d in self.kept if d < first],
+                sorted(self.folded),
+                [d for d in self.kept if d > first],
+            ]
+        else:
+            groups = [self.kept, sorted(self.folded), []]
+        everything = list(self.accesses.values()) + self.indices
+        sizes: list[list[int]] = []
+        columns: list[list[list[int]]] = []  # for each group, each axis: one stride for each access
+        for group in groups:
+            n_out: list[int] = []
+            s_out: list[list[int]] = []
+            for d in group:
+                mine = [a.strides[d] for a in everything]
+                if n_out and all(p == s * size[d] for p, s in zip(s_out[-1], mine, strict=True)):
+                    n_out[-1] *= size[d]
+                    s_out[-1] = mine
+                else:
+                    n_out.append(size[d])
+                    s_out.append(mine)
+            sizes.append(n_out)
+            columns.append(s_out)
+        if self.c.form == "map" and sizes[0]:
+            sizes[2], columns[2] = [sizes[0].pop()], [columns[0].pop()]
+        if self.c.form == "column" and len(sizes[2]) > 1:
+            # Only the last inner axis is tiled; the others are loops outside.
+            sizes[0] += sizes[2][:-1]
+            columns[0] += columns[2][:-1]
+            sizes[2], columns[2] = sizes[2][-1:], columns[2][-1:]
+        if self.c.form == "column":
+            _along_memory(sizes, columns, [a.store for a in everything])
+        flat = [axis for group in columns for axis in group]
+        for i, a in enumerate(everything):
+            a.strides = tuple(axis[i] for axis in flat)
+        accesses = list(self.accesses.values())
+        for i, a in enumerate(accesses):
+            a.number = i
+        axes, cost = (tuple(sizes[0]), tuple(sizes[1]), tuple(sizes[2])), self.cost + len(accesses)
+        return KernelSpec(self.c.form, *axes, self.scalars, head, phases, accesses, cost=cost)
+
+
+def _along_memory(sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]) -> None:
+    """Make that kept axis the inner one of a column fold along which most loads are contiguous, or
+    else move least."""
+
+    def score(axis: list[int]) -> tuple[int, int]:
+        steps = [abs(s) for s, store in zip(axis, stores, strict=True) if not store]
+        return sum(s == 1 for s in steps), -sum(steps)
+
+    last = columns[2][0]
+    fits = [k for k in range(len(sizes[0])) if sizes[0][k] >= 16]
+    best = max(fits, key=lambda k: score(columns[0][k]), default=None)
+    if best is not None and score(columns[0][best]) > score(last):
+        sizes[0][best], sizes[2][0] = sizes[2][0], sizes[0][best]
+        columns[0][best], columns[2][0] = last, columns[0][best]

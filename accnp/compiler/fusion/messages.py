@@ -1,0 +1,153 @@
+"""Collectives between processes as what they consist of: messages, and sums that kernels do.
+
+In: a reduction over axes of a mesh, and its operand. Out: the value of its result. The shards are
+gathered in the order of the processes and then reduced in this order, by the kernel that reduces
+the batched program of one process: the bits do not depend on MPI, and are those of one process.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from accnp.ir.aval import make_aval
+from accnp.ir.mesh_axis import MeshAxis
+from accnp.ir.node import Node
+from accnp.ir.op import OPS
+from accnp.primitives.kinds import full
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value, _Builder
+
+__all__ = ["lowered"]
+
+_KERNELS = {
+    "psum": "reduce_sum", "psum_invariant": "reduce_sum", "pmax": "reduce_max",
+    "pmin": "reduce_min",
+}  # fmt: skip
+# From this many bytes each process reduces a part, and the parts are gathered: all processes
+# together then send 2 (n - 1) times the array in place of n (n - 1) times.
+LARGE = 1 << 16
+
+
+def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
+    """The value of a collective as messages and reductions; None for one that is a message."""
+    name, params = node.op.name, node.params
+    if name == "pvary":
+        return x
+    if name in _KERNELS:
+        # The last axis of the mesh first, as the program of one process has it.
+        for axis in sorted(params["axis_name"], key=lambda a: -a.place):
+            x = _reduced(builder, node, x, axis, OPS[_KERNELS[name]])
+        return x
+    if name == "reduce_scatter":
+        return _scattered(builder, node, x)
+    if name in ("all_gather", "all_gather_invariant"):
+        return _gathered(builder, node, x)
+    return _exchanged(builder, node, x) if name == "all_to_all" else None
+
+
+def _gathered(builder: _Builder, node: Node, x: Value) -> Value:
+    p = node.params
+    shape = (p["axis_size"], *x.aval.shape)
+    rows = _made(builder, node, "mesh_gather", _who(node), x, shape)
+    rows = _moved(builder, node, rows, 0, p["all_gather_dimension"])
+    return _view(builder, node, rows, node.aval.shape)
+
+
+def _exchanged(builder: _Builder, node: Node, x: Value) -> Value:
+    p = node.params
+    n, at = p["axis_size"], p["split_axis"]
+    if p["tiled"]:
+        s = x.aval.shape
+        x = _view(builder, node, x, (*s[:at], n, s[at] // n, *s[at + 1 :]))
+    x = _moved(builder, node, x, at, 0)
+    rows = _made(builder, node, "mesh_exchange", _who(node), x, x.aval.shape)
+    rows = _moved(builder, node, rows, 0, p["concat_axis"])
+    return _view(builder, node, rows, node.aval.shape)
+
+
+def _who(node: Node) -> dict[str, Any]:
+    """Who takes part in a message, and what it is part of, for messages to users."""
+    found = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
+    return {**found, "of": node.op.name.removesuffix("_invariant")}
+
+
+def _moved(builder: _Builder, node: Node, x: Value, source: int, target: int) -> Value:
+    if source == target:
+        return x
+    order = [d for d in range(x.aval.ndim) if d != source]
+    order.insert(target, source)
+    return builder.inferred(node, "transpose", {"permutation": tuple(order)}, (x,))
+
+
+def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: Any) -> Value:
+    groups = node.params["axis_index_groups"]
+    n = axis.size
+    uneven = groups is not None and len({len(g) for g in groups}) > 1
+    if groups is not None and not uneven:
+        n = len(groups[0])
+    params = {**_who(node), "axis_name": (axis,)}
+    if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
+        shape = (n, *x.aval.shape)
+        if uneven:  # the length is that of the group of this process
+            shape = (_own_group_length(axis, groups), *x.aval.shape)
+        rows = _made(builder, node, "mesh_gather", params, x, shape)
+        return _fold(builder, node, reduce, rows)
+    shape, size = x.aval.shape, x.aval.size
+    part = -(-size // n)
+    flat = _view(builder, node, x, (size,))
+    if part * n != size:
+        zero = builder.leaf(full((), 0, x.aval.dtype))
+        builder.extra.append(zero)
+        pads = {"padding_config": ((0, part * n - size, 0),)}
+        flat = builder.inferred(node, "pad", pads, (flat, zero))
+    rows = _view(builder, node, flat, (n, part))
+    rows = _made(builder, node, "mesh_exchange", params, rows, (n, part))
+    total = _fold(builder, node, reduce, rows)
+    rows = _made(builder, node, "mesh_gather", params, total, (n, part))
+    flat = _view(builder, node, rows, (n * part,))
+    if part * n != size:
+        cut = {"start_indices": (0,), "limit_indices": (size,), "strides": None}
+        flat = builder.inferred(node, "slice", cut, (flat,))
+    return _view(builder, node, flat, shape)
+
+
+def _own_group_length(axis: MeshAxis, groups: Any) -> int:
+    (length,) = {len(g) for g in groups if axis.here in g}
+    return length
+
+
+def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
+    p = node.params
+    n, at = p["axis_size"], p["scatter_dimension"]
+    shape = x.aval.shape
+    split = (*shape[:at], n, shape[at] // n, *shape[at + 1 :])
+    x = _view(builder, node, x, split)
+    x = _moved(builder, node, x, at, 0)
+    rows = _made(builder, node, "mesh_exchange", _who(node), x, x.aval.shape)
+    return _view(builder, node, _fold(builder, node, OPS["reduce_sum"], rows), node.aval.shape)
+
+
+def _fold(builder: _Builder, node: Node, reduce: Any, rows: Value) -> Value:
+    """Reduce the rows, as a node of this op would be."""
+    a = rows.aval
+    aval = make_aval(a.shape[1:], a.dtype, a.weak_type)
+    stand_in = Node(reduce, (), {"axes": (0,)}, aval, None, None, 0, node.site)
+    if a.shape[0] == 1:
+        return _view(builder, node, rows, a.shape[1:])
+    return builder.fold(stand_in, rows, (0,))
+
+
+def _view(builder: _Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Value:
+    if x.aval.shape == shape:
+        return x
+    assert prod(shape) == x.aval.size
+    return builder.inferred(node, "reshape", {"new_sizes": shape, "dimensions": None}, (x,))
+
+
+def _made(
+    builder: _Builder, node: Node, name: str, params: dict, x: Value, shape: tuple[int, ...]
+) -> Value:
+    aval = make_aval(shape, x.aval.dtype, x.aval.weak_type)
+    return builder.make(OPS[name], params, (x,), aval, node)

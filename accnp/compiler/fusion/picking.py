@@ -1,0 +1,91 @@
+"""How fusion treats values whose elements are picked from others: assembled ones and gathers.
+
+In: the fusion under way, a value whose readers have their places. Out: the value computed where it
+is read, or the root of a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.compiler.fusion.clusters import MAX_CELLS
+from accnp.compiler.fusion.costs import AGAIN, distinct, not_expanding, times, work
+from accnp.compiler.fusion.gathers import COST, Coordinate, reaches
+from accnp.compiler.fusion.program import Value
+from accnp.compiler.fusion.reasons import form_of, store
+from accnp.compiler.fusion.regions import Placed, count_cells, cuts_of, joined, placed
+from accnp.compiler.fusion.spaces import strided, strip_views
+
+__all__ = ["assembled", "gathered"]
+
+
+def assembled(f: Any, v: Value) -> None:
+    """A value put together from regions: part of the kernels that read it, or stored by one
+    whose index space is cut along the regions."""
+    parts = placed(v)
+    if parts is None or (not v.stored and _placed(f, v, parts)):
+        return None if parts is not None else f.host(v)
+    cuts = cuts_of(v, parts, (), v.aval.shape)
+    if cuts is None or count_cells(cuts) > MAX_CELLS:
+        return f.host(v)
+    store(v, f.refusal)
+    c = f.open(v.aval.shape)
+    c.cuts = cuts
+    f.join(v, c, "full")
+    return None
+
+
+def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
+    """Let each reader take what it needs from the operands."""
+    demands, name = distinct(v.demands), v.op.name
+    if any(d.context != "full" or d.how not in ("same", "view") for d in demands):
+        return f.no(f"a reader does not read {name} element by element")
+    if not all(not_expanding(d, v) for d in demands):
+        return f.no(f"a reader takes each element of {name} more than once")
+    if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
+        return f.no(f"{len(demands)} readers of {name}, which is dear to compute again")
+    found = []
+    for d in demands:
+        c = d.cluster
+        cuts = cuts_of(v, parts, d.chain, c.shape)
+        if c.form != "map":
+            return f.no(f"{name} is read by {form_of(c)}, whose index space cannot be cut")
+        if cuts is None:
+            return f.no(f"the regions of {name} lie across the axes of its reader")
+        if not c.takes(1, cuts):
+            return f.no(f"{name} would cut its reader into too many cells")
+        for p in parts:
+            base, chain = strip_views(p.inputs[0])
+            if base.aval.ndim and strided(base, (*d.chain, p, *chain)) is None:
+                return f.no(f"no strides can say the views of {name} on its operands")
+        found.append(cuts)
+    v.role = "inline"
+    for d, cuts in zip(demands, found, strict=True):
+        c = d.cluster
+        c.cuts = joined(c.cuts, cuts)
+        c.size += 1
+        f.demand_parts(v, parts, c, d.chain)
+    return True
+
+
+def gathered(f: Any, v: Value) -> None:
+    """Elements at computed places: loads of those who read them, if that is done once."""
+    f.refusal = "its elements are read in several ways, or more than once"
+    alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
+    free = alike and all(not_expanding(d, v) and d.cluster.takes(COST) for d in v.demands)
+    said = free and all(reaches(v, d.chain) for d in v.demands) and _reaches_starts(v)
+    if not v.stored and said and times(v) == 1:
+        v.role = "inline"
+        for d in distinct(v.demands):
+            d.cluster.size += COST // 2
+            f.demand_places(v, d.cluster, d.chain)
+    elif v.demands or v.stored:
+        store(v, f.refusal)
+        f.root(v)
+
+
+def _reaches_starts(v: Value) -> bool:
+    """Whether strides can say every reader's views on the indices."""
+    base, chain = strip_views(v.inputs[1])
+    views = [(*d.chain, Coordinate(v, 0), *chain) for d in v.demands]
+    return base.aval.ndim == 0 or all(strided(base, view) is not None for view in views)

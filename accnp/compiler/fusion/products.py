@@ -1,0 +1,121 @@
+"""Matrix products in the form that suits who computes them.
+
+In: the operands of a `dot_general` and how to make values. Out: a value: an elementwise product of
+broadcast operands where nothing is summed, a fold of one where nothing is multiplied twice, else
+a product over one axis. `turn` lets products be computed the way round in which they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import islice
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.fusion.spaces import in_kernel
+from accnp.ir.kernel import is_half
+
+__all__ = ["Make", "as_dtype", "product", "reshaped", "turn"]
+
+Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
+
+
+def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> Any | None:
+    """The value that stands for a product of these operands, or None if it is what it should be."""
+    (ac, bc), (ab, bb) = params["dimension_numbers"]
+    af, bf = _rest(a, ac, ab), _rest(b, bc, bb)
+    groups = [(a, ab), (a, af), (b, bf), (a, ac)]
+    batch, m, n, k = [[x.aval.shape[d] for d in dims] for x, dims in groups]
+    if dtype.kind == "b" or not prod(k):
+        return None
+    converted = a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype
+    if converted or (prod(k) != 1 and (prod(m) != 1 or prod(n) != 1)):
+        return _over_one_axis(make, params, a, b, (af, bf)) if len(k) > 1 else None
+    # The axes of the product: batch, free ones of a, free ones of b, those that are summed.
+    shape = (*batch, *m, *n, *k)
+    places = iter(range(len(shape)))
+    of_batch, of_m, of_n, of_k = (tuple(islice(places, len(x))) for x in (batch, m, n, k))
+    x = _spread(make, a, (*ab, *af, *ac), (*of_batch, *of_m, *of_k), shape)
+    y = _spread(make, b, (*bb, *bf, *bc), (*of_batch, *of_n, *of_k), shape)
+    half = prod(k) != 1 and is_half(dtype)
+    if half:  # products are not rounded before they are summed
+        x, y = (as_dtype(make, each, np.dtype(np.float32)) for each in (x, y))
+    z = make("mul", {}, (x, y))
+    if not in_kernel(z):
+        return None
+    if prod(k) != 1:
+        z = make("reduce_sum", {"axes": of_k}, (z,))
+        return as_dtype(make, z, dtype) if half else z
+    return reshaped(make, z, (*batch, *m, *n))
+
+
+def as_dtype(make: Make, x: Any, dtype: np.dtype) -> Any:
+    if x.aval.dtype == dtype:
+        return x
+    return make("convert_element_type", {"new_dtype": dtype, "weak_type": False}, (x,))
+
+
+def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any) -> Any:
+    """Several contracted axes become one, the last one: where strides cannot say it, a copy."""
+    contract, batch = params["dimension_numbers"]
+    merged = []
+    for x, group, kept, summed in zip((a, b), batch, free, contract, strict=True):
+        x = _turned(make, x, (*group, *kept, *summed))
+        kept_sizes = x.aval.shape[: x.aval.ndim - len(summed)]
+        whole = prod(x.aval.shape[len(kept_sizes) :])
+        merged.append(reshaped(make, x, (*kept_sizes, whole)))
+    n = len(batch[0])
+    dims = (tuple((n + len(kept),) for kept in free), (tuple(range(n)), tuple(range(n))))
+    return make("dot_general", {**params, "dimension_numbers": dims}, tuple(merged))
+
+
+def _rest(x: Any, *used: Sequence[int]) -> list[int]:
+    return [d for d in range(x.aval.ndim) if not any(d in group for group in used)]
+
+
+def _turned(make: Make, x: Any, order: tuple[int, ...]) -> Any:
+    if order == tuple(range(x.aval.ndim)):
+        return x
+    return make("transpose", {"permutation": order}, (x,))
+
+
+def reshaped(make: Make, x: Any, shape: tuple[int, ...]) -> Any:
+    if x.aval.shape == shape:
+        return x
+    return make("reshape", {"new_sizes": shape, "dimensions": None}, (x,))
+
+
+def _spread(make: Make, x: Any, order: tuple[int, ...], dims: tuple[int, ...], shape: Any) -> Any:
+    """Show axes of x, in this order, as those dimensions of a shape."""
+    x = _turned(make, x, order)
+    if x.aval.shape == shape:
+        return x
+    return make("broadcast_in_dim", {"shape": shape, "broadcast_dimensions": dims}, (x,))
+
+
+def turn(values: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    """Let a product whose transpose alone is wanted be computed transposed; whether there was one.
+
+    Gradients with respect to weights are recorded as the transpose of a product. Real ones have the
+    same bits either way round.
+    """
+    uses = Counter(id(x) for x in outputs)
+    uses.update(id(x) for v in values for x in v.inputs)
+    turned = False
+    for v in values:
+        if v.op.name != "transpose" or v.inputs[0].op.name != "dot_general":
+            continue
+        of = v.inputs[0]
+        if uses[id(of)] > 1 or of.aval.dtype.kind == "c":
+            continue
+        contract, batch = of.params["dimension_numbers"]
+        n, m, rank = len(batch[0]), of.inputs[0].aval.ndim - len(contract[0]), of.aval.ndim
+        if tuple(v.params["permutation"]) == (*range(n), *range(m, rank), *range(n, m)):
+            swapped = (contract[::-1], batch[::-1])
+            v.op, v.inputs, v.node = of.op, of.inputs[::-1], of.node
+            v.params = {**of.params, "dimension_numbers": swapped}
+            turned = True
+    return turned

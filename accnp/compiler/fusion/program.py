@@ -1,0 +1,438 @@
+"""Pending nodes to a `Program`: calls inlined, marks and items resolved, common subexpressions
+merged, dead code dropped.
+
+In: the nodes to compute and their leaves. Out: `Value`s in order; leaves first. Everything after
+this pass works on Values, which
+carry the marks that fusion leaves on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.fusion.products import product, turn
+from accnp.compiler.fusion.spaces import in_turns, keeps_order
+from accnp.forks import imported
+from accnp.ir.aval import Aval, spans
+from accnp.ir.graph import Graph, graphs_in
+from accnp.ir.kernel import is_half
+from accnp.ir.mesh_axis import communicates, is_over_mesh
+from accnp.ir.node import Node, has_effect
+from accnp.ir.op import OPS
+from accnp.primitives.kinds import full
+
+__all__ = ["Program", "Value", "build", "from_graph"]
+
+_SINGLE = np.dtype(np.float32)
+
+
+class Value:
+    """One value of a program: a leaf (op kind "leaf") or the result of an operation."""
+
+    __slots__ = (
+        "aval", "cluster", "demands", "home", "id", "index", "inputs", "node", "op", "params",
+        "parent", "role", "stored", "why",
+    )  # fmt: skip
+
+    def __init__(
+        self, op: Any, params: dict, inputs: tuple[Value, ...], aval: Any, node: Node | None
+    ) -> None:
+        self.op = op
+        self.params = params
+        self.inputs = inputs
+        self.aval = aval
+        self.node = node
+        self.id = -1
+        self.index = -1  # which result of `parent`, for ops with several
+        self.parent: Value | None = None
+        # Set by fusion:
+        self.stored = False
+        self.cluster: Any = None
+        self.role = ""  # "full", "row", "inline", "scalar"
+        self.demands: list[Any] = []
+        self.home: Any = None  # where it is stored (`in_place.Home`); None: in memory of its own
+        # Why it goes through memory: texts, and clusters that share no kernel (its own, readers).
+        self.why: tuple[Any, ...] = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.op.kind == "leaf"
+
+    def __repr__(self) -> str:
+        return f"v{self.id}:{self.op.name}{self.aval}"
+
+
+class Program:
+    """Values in an order in which they can be computed, and which of them are wanted."""
+
+    def __init__(
+        self,
+        leaves: list[Value],
+        values: list[Value],
+        outputs: list[Value],
+        effects: Sequence[Value] = (),
+    ) -> None:
+        self.leaves = leaves
+        self.values = values
+        self.outputs = outputs
+        self.effects = effects  # those of the values that are done in this order, wanted or not
+        self.known = False  # whether it depends on the numbers of leaves
+
+
+def build(
+    order: Sequence[Node],
+    leaves: Sequence[Node],
+    outputs: Sequence[Node],
+    fixed: Collection[int] | None = (),
+) -> Program:
+    """Make a program of nodes in order; `leaves` become its first values, in that order.
+
+    `fixed` are the ids of leaves whose numbers are the same in each run; None stands for all that
+    are literals.
+    """
+    builder = _Builder(fixed)
+    leaf_values = [builder.leaf(node) for node in leaves]
+    env = _Env(None)
+    for node in order:
+        builder.add(node, env)
+    outs: list[Value] = []
+    for x in outputs:
+        v = builder.get(x, env)
+        outs += v if isinstance(v, list) else [v]
+    wanted = [*builder.effects, *outs]
+    values = _live(builder.made, wanted)
+    if turn(values, wanted):
+        values = _live(builder.made, wanted)
+    known = False
+    if (fixed is None or fixed) and any(v.op.takes is not None for v in values):
+        rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
+        values, known = rewrite(values, wanted, Value)
+    if any(v.op.name == "dynamic_slice" for v in values):
+        values = imported("accnp.compiler.fusion.slices").hold_slices(values, wanted, Value)
+    every = leaf_values + builder.extra
+    for i, v in enumerate(every + values):
+        v.id = i
+    program = Program(every, values, outs, builder.effects)
+    program.known = known
+    return program
+
+
+class _Env:
+    """The values of one body's nodes, and those of the bodies around it."""
+
+    __slots__ = ("around", "own")
+
+    def __init__(self, around: _Env | None) -> None:
+        self.around = around
+        self.own: dict[int, Any] = {}
+
+    def get(self, key: int) -> Any:
+        env: _Env | None = self
+        while env is not None:
+            found = env.own.get(key)
+            if found is not None:
+                return found
+            env = env.around
+        return None
+
+
+class _Builder:
+    """Nodes to values; values that mean the same are one value."""
+
+    def __init__(self, fixed: Collection[int] | None) -> None:
+        self.fixed = fixed
+        self.leaves: dict[int, Value] = {}
+        self.extra: list[Value] = []  # constants and literals inside inlined bodies: further leaves
+        self.table: dict[Any, Any] = {}
+        self.made: list[Value] = []  # in order
+        self.effects: list[Value] = []  # in order
+
+    def leaf(self, node: Node) -> Value:
+        op = node.op if node.op.kind == "leaf" else OPS["const"]
+        known = op is node.op and (self.fixed is None or id(node) in self.fixed)
+        params = node.params if known else {}
+        # Of an array over processes there is the shard of this one.
+        aval = OPS["to_local"].infer(node.aval) if spans(node.aval) else node.aval
+        v = self.leaves[id(node)] = Value(op, params, (), aval, node)
+        return v
+
+    def get(self, x: Node, env: _Env) -> Any:
+        v = self.leaves.get(id(x)) or env.get(id(x))
+        if v is None:
+            v = self.leaf(x)
+            self.extra.append(v)
+        return v
+
+    def add(self, node: Node, env: _Env) -> None:
+        if env.get(id(node)) is None:
+            env.own[id(node)] = self.value_of(node, env)
+
+    def value_of(self, node: Node, env: _Env) -> Any:
+        op = node.op
+        ins = tuple([self.get(x, env) for x in node.inputs])
+        if op.kind == "mark" or op.name == "stop_gradient":
+            return ins[0]
+        if op.name == "item":
+            return ins[0][node.params["index"]]
+        if op.kind == "call":
+            return self.inlined(node, ins, env)
+        if op.kind == "opaque" and node.params and is_over_mesh(node.params):
+            small = (
+                imported("accnp.compiler.fusion.messages").lowered(self, node, ins[0])
+                if ins
+                else None
+            )
+            if small is not None:
+                return small
+        if op.name == "check":
+            return imported("accnp.primitives.check").no_check(node.params["debug"])
+        if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
+            return ins[0]
+        if op.kind == "reduce":
+            x = ins[0]
+            if all(
+                x.aval.shape[a] == 1 for a in node.params["axes"]
+            ):  # each fold is over one element
+                if x.aval.shape == node.aval.shape:
+                    return x
+                params = {"new_sizes": node.aval.shape, "dimensions": None}
+                return self.make(OPS["reshape"], params, (x,), node.aval, node)
+            return self.fold(node, x, tuple(node.params["axes"]))
+        if op.name == "convert_element_type" and ins[0].aval.dtype == node.aval.dtype:
+            return ins[0]  # only what is weak differs, which no value shows
+        if op.kind == "map":
+            ins = self.stretched(node, ins)
+            small = self.without_ones(node, ins)
+            if small is not None:
+                return small
+        if op.name == "dot_general":
+            make = partial(self.inferred, node)
+            fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
+            if fused is not None:
+                return fused
+        if op.name.startswith("scatter"):
+            make, const = partial(self.inferred, node), partial(self.constant, env)
+            rule = imported("accnp.compiler.fusion.scatters").flat_scatter
+            flat = rule(make, const, op.name, node.params, ins)
+            if flat is not None:
+                return flat
+        if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
+            return self.widened(node, ins)
+        if op.name == "fft" and node.params["fft_type"].name == "FFT":
+            half = self.half_of_transform(node, ins[0])
+            if half is not None:
+                lengths = {"fft_lengths": node.params["fft_lengths"]}
+                return self.make(OPS["fft_mirror"], lengths, (half,), node.aval, node)
+        return self.make(op, node.params, ins, node.aval, node)
+
+    def constant(self, env: _Env, value: int, dtype: np.dtype) -> Value:
+        """A number that a rewriting brings."""
+        return self.get(full((), value, dtype), env)
+
+    def half_of_transform(self, node: Node, x: Value) -> Value | None:
+        """Of a Fourier transform of real numbers the frequencies that say what the others are."""
+        if x.aval.dtype.kind == "c" or not node.aval.size:
+            return None
+        kinds: Any = type(node.params["fft_type"])
+        params = {**node.params, "fft_type": kinds.RFFT}
+        return self.inferred(node, "fft", params, (x,))
+
+    def stretched(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Broadcast the operands of a map along axes of length 1."""
+        shape = node.aval.shape
+        if all(v.aval.shape in ((), shape) for v in ins):
+            return ins
+        params = {"shape": shape, "broadcast_dimensions": tuple(range(len(shape)))}
+        return tuple(
+            v
+            if v.aval.shape in ((), shape)
+            else self.inferred(node, "broadcast_in_dim", params, (v,))
+            for v in ins
+        )
+
+    def converted(self, node: Node, x: Value, dtype: np.dtype, weak: bool = False) -> Value:
+        """A value in another dtype."""
+        params = {"new_dtype": dtype, "weak_type": weak}
+        return self.inferred(node, "convert_element_type", params, (x,))
+
+    def widened(self, node: Node, ins: tuple[Value, ...]) -> Any:
+        """An operation on numbers of half precision, in float32."""
+        wide = tuple(
+            [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
+        )
+        avals = node.op.infer(*[x.aval for x in wide], **node.params)
+        made = self.make(node.op, node.params, wide, avals, node)
+
+        def back(y: Value, a: Aval) -> Value:
+            return y if y.aval.dtype == a.dtype else self.converted(node, y, a.dtype, a.weak_type)
+
+        if not isinstance(node.aval, tuple):
+            return back(made, node.aval)
+        return [back(y, a) for y, a in zip(made, node.aval, strict=True)]
+
+    def inferred(self, node: Node, name: str, params: dict, ins: tuple[Value, ...]) -> Any:
+        """A value of another op that stands for a node."""
+        op = OPS[name]
+        return self.make(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
+
+    def make(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Node) -> Any:
+        """A value, or the one that was made of the same op and operands before."""
+        if op.kind == "callback" or has_effect(op, params):
+            return self.new(op, params, ins, aval, node)
+        try:
+            key = (op, tuple([id(v) for v in ins]), tuple(params.items()))
+            found = self.table.get(key)
+        except TypeError:  # parameters that cannot be hashed
+            key, found = None, None
+        if found is None:
+            found = self.new(op, params, ins, aval, node)
+            if key is not None:
+                self.table[key] = found
+        return found
+
+    def new(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Any) -> Any:
+        """A value, or the list of them for an operation with several results."""
+        whole = Value(op, params, ins, aval, node)
+        self.made.append(whole)
+        if has_effect(op, params) or communicates(op, params):
+            self.effects.append(whole)  # messages, too, have an order: that of all processes
+        if not isinstance(aval, tuple):
+            return whole
+        parts = _several(whole)
+        self.made += parts
+        return parts
+
+    def inlined(self, node: Node, ins: tuple[Any, ...], env: _Env) -> Any:
+        graphs = graphs_in(node.params)
+        if not graphs:  # it means something in reverse mode only, and says so
+            node.op.numpy()  # type: ignore[misc]
+        graph = graphs[0]
+        if node.op.name == "remat2" and node.params["differentiated"]:
+            ins = self.behind_barrier(ins, node)
+        inner = _Env(env)
+        inner.own = {id(a): v for a, v in zip(graph.inputs, ins, strict=True)}
+        for n in graph.nodes:
+            # By the body's own names: an outer call of the same body has values for them, too.
+            inner.own[id(n)] = self.value_of(n, inner)
+        outs = [self.get(x, inner) for x in graph.outputs]
+        return outs if isinstance(node.aval, tuple) else outs[0]
+
+    def behind_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+        """Give the operands of what is computed again (see `primitives/checkpoint.py`) another
+        identity, so that it is not merged with the first time, and comes when all are there.
+
+        Views of them are made again behind the barrier, so that nothing is stored for it.
+        """
+        flags = node.params["prevent_cse"]
+        which = flags if isinstance(flags, tuple) else (flags,) * len(ins)
+        bases: dict[int, Value] = {}
+        for x, held in zip(ins, which, strict=True):
+            while x.op.kind == "view":
+                x = x.inputs[0]
+            if held and x.op.kind != "iota" and x.op.name != "literal":
+                bases[id(x)] = x
+        if not bases:
+            return ins
+        wanted = tuple(bases.values())
+        op = OPS["optimization_barrier"]
+        parts = self.new(op, {}, wanted, tuple([x.aval for x in wanted]), node)
+        behind = dict(zip(bases, parts, strict=True))
+
+        def moved(x: Value) -> Value:
+            if id(x) in behind or x.op.kind != "view":
+                return behind.get(id(x), x)
+            return self.make(x.op, x.params, (moved(x.inputs[0]),), x.aval, x.node)  # type: ignore[arg-type]
+
+        return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
+
+    def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
+        """A fold; over several axes it is one fold after the other where `in_turns` says so."""
+        if is_half(x.aval.dtype):
+            y = self.fold(node, self.converted(node, x, _SINGLE), axes)
+            return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
+        first = in_turns(x.aval.shape, axes)
+        if first:
+            x = self.fold(node, x, first)
+            axes = tuple([d - sum(k < d for k in first) for d in axes if d not in first])
+        params = {**node.params, "axes": axes}
+        return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)
+
+    def without_ones(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
+        """Compute on the arrays below views that only add or drop axes of length 1, and show the
+        result so.
+
+        `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and a map on it finds its way
+        into the fold's kernel.
+        """
+        bases = []
+        shape = None
+        for x in ins:
+            if x.aval.ndim:
+                while x.op.kind == "view" and keeps_order(x):
+                    x = x.inputs[0]
+                if x.aval.shape == node.aval.shape or shape not in (None, x.aval.shape):
+                    return None
+                shape = x.aval.shape
+            bases.append(x)
+        if shape is None:
+            return None
+        aval = node.op.infer(*[x.aval for x in bases], **node.params)
+        below = self.make(node.op, node.params, tuple(bases), aval, node)
+        params = {"new_sizes": node.aval.shape, "dimensions": None}
+        return self.make(OPS["reshape"], params, (below,), node.aval, node)
+
+
+def _is_identity(node: Node) -> bool:
+    if node.op.name in ("reshape", "broadcast_in_dim"):
+        return node.inputs[0].aval.dtype == node.aval.dtype
+    if node.op.name == "transpose":
+        return node.params["permutation"] == tuple(range(node.aval.ndim))
+    return node.op.name == "slice" and not any(k != 1 for k in node.params.get("strides") or ())
+
+
+def _several(whole: Value) -> list[Value]:
+    parts = []
+    for i, aval in enumerate(whole.aval):
+        part = Value(whole.op, whole.params, whole.inputs, aval, whole.node)
+        part.parent, part.index = whole, i
+        parts.append(part)
+    return parts
+
+
+def _live(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
+    """Those of the values made that the outputs need, leaves excluded.
+
+    They stay in the order of the program, which keeps what was recorded together together: a
+    result that frees its operands (the gradient of a layer's weights) does not wait for the others.
+    """
+    seen: set[int] = set()
+    stack = list(outputs)
+    while stack:
+        v = stack.pop()
+        if id(v) not in seen and not v.is_leaf:
+            seen.add(id(v))
+            stack.extend((v.parent,) if v.parent is not None else v.inputs)
+    return [v for v in made if id(v) in seen]
+
+
+def from_graph(graph: Graph, fixed: Collection[int] | None = None) -> tuple[Program, list[Node]]:
+    """Make a program of a traced graph; returns it and its leaves (the inputs first). `fixed` as of
+    `build`."""
+    order = graph.nodes
+    leaves = list(graph.inputs)
+    seen = {id(x) for x in leaves} | {id(x) for x in order}
+    for node in order:
+        for x in node.inputs:
+            if id(x) not in seen:
+                seen.add(id(x))
+                leaves.append(x)
+    for x in graph.outputs:
+        if id(x) not in seen:
+            seen.add(id(x))
+            leaves.append(x)
+    program = build(order, leaves, graph.outputs, fixed)
+    return program, [v.node for v in program.leaves]  # type: ignore[misc]

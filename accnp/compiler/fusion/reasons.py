@@ -1,0 +1,96 @@
+"""Why a value goes through memory between two kernels: the limits that fusion keeps to, and the
+texts with which its rules refuse.
+
+In: what a rule looked at. Out: a text, noted on the value by `store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from accnp.compiler.fusion.clusters import MAX_MEMBERS, Cluster, Demand, reaches
+from accnp.compiler.fusion.program import Value
+from accnp.compiler.fusion.spaces import long_axes
+
+__all__ = [
+    "LONG_FOLD", "MAX_FOLDS", "MAX_MEMBERS", "MAX_STORES", "OUTPUT", "TOO_LONG", "TOO_MANY_FOLDS",
+    "TURNED", "UNFUSED", "apart", "form_of", "other_fold", "other_space", "store", "why_two",
+]  # fmt: skip
+
+# folds of one kernel: each may need a pass of its own, and passes compute again what they share
+MAX_FOLDS = 8
+# outputs of kernels that are merged: more streams of stores than this slow each other down
+MAX_STORES = 16
+OUTPUT = "an output"
+TOO_LONG = f"size limit: a kernel computes at most {MAX_MEMBERS} operations"
+UNFUSED = "the program has more operations than config.fusion_limit: each is a separate kernel"
+TOO_MANY_FOLDS = f"size limit: a kernel computes at most {MAX_FOLDS} reductions"
+TURNED = "its reduced axes lie in memory in another order than that of the reduction"
+LONG_FOLD = (
+    "a long reduction is computed in chunks: its result is complete only at the end of the kernel"
+)
+
+
+def form_of(c: Cluster) -> str:
+    """A kernel of this loop form, in words."""
+    if c.form in ("host", "own"):
+        return "a separate step"
+    return f"a {c.form} kernel"
+
+
+def other_space(home: Cluster, v: Value, d: Demand) -> str:
+    """Why a value is not computed where it is demanded: the reader's indices are not its own."""
+    if home.form in ("host", "own"):
+        return ""  # said already
+    if d.how == "load":
+        return f"its reader, {form_of(home)}, loads it from memory"
+    through = f" through {d.chain[0].op.name}" if d.chain else ""
+    return (
+        f"other index space: {form_of(home)} over {list(home.shape)} reads it{through}, "
+        f"it is {list(v.aval.shape)}"
+    )
+
+
+def other_fold(home: Cluster, v: Value) -> str:
+    """Why the one reader of a fold is not computed in the fold's kernel."""
+    source = list(v.inputs[0].aval.shape)
+    if home.shape != v.aval.shape:
+        return (
+            f"other index space: {form_of(home)} over {list(home.shape)} reads a "
+            f"reduction of {source}"
+        )
+    return f"its reader is {form_of(home)}, and does not read it element by element"
+
+
+def store(v: Value, why: str | Cluster) -> None:
+    """Let a value go through memory; `why` is a text, or the step without fusion that reads it."""
+    if not v.is_leaf:
+        v.stored = True
+        if why and why not in v.why:
+            v.why += (why,)
+
+
+def apart(homes: Collection[Cluster], refusal: str) -> str:
+    """Why what several kernels want is not computed in them."""
+    if len(homes) < 2:
+        return ""
+    return f"{len(homes)} kernels read it: {refusal or 'not all of them element by element'}"
+
+
+def why_two(a: Cluster, b: Cluster) -> str:
+    """Why two clusters cannot be one kernel; "" if they can."""
+    if a.shape != b.shape or a.shape == ():
+        return "they run over different index spaces"
+    if a.form not in ("map", "row") or b.form not in ("map", "row"):
+        return f"one is {form_of(a)}, another {form_of(b)}"
+    if a.axes and b.axes and long_axes(a.shape, a.axes) != long_axes(b.shape, b.axes):
+        return "their rows are not the same axes"
+    if len(a.roots) + len(b.roots) > MAX_STORES:
+        return f"together they would write more than {MAX_STORES} arrays"
+    if a.folds + b.folds > MAX_FOLDS:
+        return TOO_MANY_FOLDS
+    if (a.cuts and b.form != "map") or (b.cuts and a.form != "map"):
+        return "only one of them can be cut into cells"
+    if not a.takes(b.size, b.cuts):
+        return TOO_LONG
+    return "one needs what another computes" if reaches(a, b) or reaches(b, a) else ""

@@ -1,0 +1,84 @@
+"""Dynamic slices that one reduction reads are made gathers, which its kernel can hold.
+
+In: the values of a program in order. Out: the same values, where `dot(a[i], x)` or `a[i].max()`
+reads its row by a gather of one window instead of a slice. A slice has a kernel of its own, which
+copies it: in a loop over the rows of a matrix that costs as much as the reduction does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.compiler.fusion.gathers import is_gather
+from accnp.compiler.fusion.spaces import fold_form, in_kernel
+from accnp.ir.op import OPS
+from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
+
+__all__ = ["hold_slices"]
+
+_OUTPUT = -1  # the reader of an output
+
+
+def hold_slices(values: list[Any], outputs: Sequence[Any], new: Callable[..., Any]) -> list[Any]:
+    """Return the values with such slices made gathers; `new` makes a value."""
+    readers: dict[int, set[int]] = {id(v): {_OUTPUT} for v in outputs}
+    for v in values:
+        for x in v.inputs:
+            readers.setdefault(id(x), set()).add(id(v))
+    made: dict[int, Any] = {}  # by id of a gather: the view of its start, which comes before it
+    for fold in values:
+        if fold.op.kind == "reduce":
+            source = fold.inputs[0]
+            if fold_form(source.aval.shape, tuple(fold.params["axes"])) == "split":
+                for v in _slices_below(source, readers):
+                    start = _gather(v, new)
+                    if start is not None:
+                        made[id(v)] = start
+    if not made:
+        return values
+    return [x for v in values for x in ((made[id(v)], v) if id(v) in made else (v,))]
+
+
+def _slices_below(source: Any, readers: dict[int, set[int]]) -> list[Any]:
+    """The slices each element of which becomes one element of this value, and is nothing else."""
+    found, stack = [], [source]
+    seen: set[int] = set()
+    while stack:
+        v = stack.pop()
+        if id(v) in seen or v.aval.size != source.aval.size or len(readers[id(v)]) != 1:
+            continue
+        seen.add(id(v))
+        if v.op.name == "dynamic_slice":
+            found.append(v)
+        elif in_kernel(v) and v.op.kind in ("view", "map"):
+            stack += [x for x in v.inputs if not x.is_leaf]
+    return found
+
+
+def _gather(v: Any, new: Callable[..., Any]) -> Any | None:
+    """Make a slice that moves along one axis a gather; the view of its start, or None."""
+    x, *starts = v.inputs
+    sizes = v.params["slice_sizes"]
+    moving = [d for d, size in enumerate(sizes) if size != x.aval.shape[d]]
+    if len(moving) != 1:
+        return None
+    (axis,) = moving
+    params = {"new_sizes": (1,), "dimensions": None}
+    reshape = OPS["reshape"]
+    aval = reshape.infer(starts[axis].aval, **params)
+    start = new(reshape, params, (starts[axis],), aval, v.node)
+    numbers = GatherDimensionNumbers(tuple(range(v.aval.ndim)), (), (axis,))
+    params = {
+        "dimension_numbers": numbers,
+        "slice_sizes": tuple(sizes),
+        "indices_are_sorted": False,
+        "unique_indices": False,
+        "mode": GatherScatterMode.CLIP,
+        "fill_value": None,
+    }
+    gather = new(OPS["gather"], params, (x, start), v.aval, v.node)
+    if not is_gather(gather):
+        return None
+    v.op, v.params, v.inputs = gather.op, gather.params, gather.inputs
+    return start

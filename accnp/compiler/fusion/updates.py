@@ -1,0 +1,174 @@
+"""Updates of known places, made what fusion can hold.
+
+In: the values of a program in order. Out: the same values, where
+- an update that combines (`x.at[1:-1].add(f(y))`) computes what it stores from the old elements, in
+  the kernel of `f`;
+- a scatter whose windows lie apart in a grid is an update of this region, without indices;
+- updates of an array that is only there to be updated are one assembled value: a kernel writes
+  each of its elements once.
+
+`in_place.py` then lets kernels store into the arrays that are updated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.compiler.fusion.clusters import MAX_CELLS, MAX_STATEMENTS
+from accnp.compiler.fusion.costs import AGAIN, work
+from accnp.compiler.fusion.places import region_of
+from accnp.compiler.fusion.regions import count_cells, cuts_of, placed
+from accnp.compiler.fusion.spaces import NATIVE, in_kernel, is_one_value, strip_views
+from accnp.config import config
+from accnp.ir.aval import make_aval
+from accnp.ir.op import OPS
+from accnp.primitives.index import UPDATES
+from accnp.primitives.updates import OVERLAY, UPDATE, Region
+
+__all__ = ["rewrite_updates"]
+
+# Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may be a nest of
+# loops of its own: a chain of 100 elements took 220 ms more to compile with 16 of them.
+MAX_UPDATES = 9
+_COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_min": "min", "scatter_max": "max"}
+
+
+def rewrite_updates(
+    values: Sequence[Any], outputs: Sequence[Any], new: Callable[..., Any]
+) -> tuple[list[Any], bool]:
+    """Return the values, and whether known places made a difference; `new` makes a value."""
+    if len(values) > config.fusion_limit:  # kernels are those of single operations then
+        return list(values), False
+    rewriting = _Rewriting(values, outputs, new)
+    for v in values:
+        if v.op.name in UPDATES and v.aval.ndim and v.inputs[0].aval.dtype in NATIVE:
+            rewriting.update(v)
+        rewriting.values.append(v)
+    return rewriting.values, rewriting.changed
+
+
+class _Rewriting:
+    def __init__(
+        self, values: Sequence[Any], outputs: Sequence[Any], new: Callable[..., Any]
+    ) -> None:
+        self.new = new
+        self.values: list[Any] = []
+        self.changed = False
+        self.uses = Counter([id(x) for v in values if v.parent is None for x in v.inputs])
+        self.uses.update([id(v) for v in outputs])
+
+    def made(self, name: str, params: dict[str, Any], x: Any, *others: Any) -> Any:
+        """A value of another op, which comes before the update under way."""
+        op = OPS[name]
+        aval = op.infer(x.aval, *[y.aval for y in others], **params)
+        self.values.append(self.new(op, params, (x, *others), aval, self.node))
+        return self.values[-1]
+
+    def reshaped(self, x: Any, shape: tuple[int, ...]) -> Any:
+        if x.aval.shape == shape:
+            return x
+        return self.made("reshape", {"new_sizes": shape, "dimensions": None}, x)
+
+    def update(self, v: Any) -> None:
+        region, self.node = region_of(v), v.node
+        if region is None:
+            return
+        x, u = v.inputs[0], v.inputs[1 if v.op.name == "dynamic_update_slice" else 2]
+        count = self.count_new(x)
+        if v.op.name in _COMBINE:
+            if count is not None and work(x) > AGAIN:
+                count = None  # its elements are read twice, so they are stored
+            known = region.in_order and (count is not None or not strip_views(x)[1])
+            if not (known and _is_computed(u) and v.aval.dtype.kind != "b"):
+                return
+            u = self.made(_COMBINE[v.op.name], {}, self.window(x, region, u.aval.shape), u)
+        if v.op.name != "dynamic_update_slice":
+            v.op, v.params, v.inputs = UPDATE, {"region": region}, (x, u)
+            self.changed = True
+        if count is not None and region.in_order and all(step in (0, 1) for _, step in region.axes):
+            self.overlay(v, region, count)
+
+    def window(self, x: Any, region: Region, shape: tuple[int, ...]) -> Any:
+        """The elements of an array that an update of this shape replaces."""
+        sizes = region.sizes(shape, x.aval.ndim)
+        steps = [1] * x.aval.ndim
+        for d, step in region.axes:
+            if d >= 0:
+                steps[d] = step
+        ends = [i + (n - 1) * s for i, n, s in zip(region.starts, sizes, steps, strict=True)]
+        first = tuple(map(min, region.starts, ends))
+        last = map(max, region.starts, ends)
+        strides = tuple(map(abs, steps)) if any(abs(s) != 1 for s in steps) else None
+        params = {
+            "start_indices": first,
+            "limit_indices": tuple([i + 1 for i in last]),
+            "strides": strides,
+        }
+        part = self.made("slice", params, x)
+        turned = tuple([d for d, s in enumerate(steps) if s < 0])
+        if turned:
+            part = self.made("rev", {"dimensions": turned}, part)
+        return self.reshaped(part, shape)
+
+    def overlay(self, v: Any, region: Region, count: int) -> None:
+        """Make an update of an array that is new an assembled value, joined with those before."""
+        x, u = v.inputs[:2]
+        u = self.reshaped(u, region.sizes(u.aval.shape, x.aval.ndim))
+        inputs, starts = (x,), ()
+        if x.op is OVERLAY:
+            inputs, starts = x.inputs, x.params["starts"]
+            if len(starts) >= MAX_UPDATES:
+                return
+        params = {"starts": (*starts, region.starts)}
+        aval = make_aval(v.aval.shape, v.aval.dtype, v.aval.weak_type)
+        whole = self.new(OVERLAY, params, (*inputs, u), aval, v.node)
+        parts = placed(whole)
+        cuts = (
+            None if parts is None or not in_kernel(whole) else cuts_of(whole, parts, (), aval.shape)
+        )
+        if cuts is None or count_cells(cuts) > MAX_CELLS:
+            return
+        if count_cells(cuts) * (count + self.count_inside(u)) > MAX_STATEMENTS // 2:
+            return
+        v.op, v.params, v.inputs = OVERLAY, params, whole.inputs
+        self.changed = True
+
+    def count_new(self, x: Any) -> int | None:
+        """The number of operations that compute an array which a kernel can make, and which is
+        only there for its update; None for another one."""
+        if x.is_leaf or self.uses[id(x)] != 1 or x.aval.ndim == 0:
+            return None
+        if x.op.kind == "view" and not is_one_value(x):
+            return None
+        count, stack = 0, [x]
+        while stack:
+            y = stack.pop()
+            if y.is_leaf or y.aval.ndim == 0 or y.op.kind == "iota":
+                continue
+            if not in_kernel(y) or (self.uses[id(y)] != 1 and y.op.kind != "view"):
+                return None
+            if y.op.kind not in ("map", "view") and y.op is not OVERLAY:
+                return None
+            count += y.op.kind == "map"
+            stack += y.inputs
+        return count
+
+    def count_inside(self, u: Any) -> int:
+        """The number of operations that a kernel may compute for an update."""
+        count, stack, seen = 0, [u], set()
+        while stack and count <= MAX_STATEMENTS:
+            y = stack.pop()
+            if id(y) in seen or y.is_leaf or not in_kernel(y) or y.op.kind == "reduce":
+                continue
+            seen.add(id(y))
+            count += y.op.kind == "map"
+            stack += y.inputs
+        return count
+
+
+def _is_computed(u: Any) -> bool:
+    """Whether the elements of an update are results of a map."""
+    base = strip_views(u)[0]
+    return base.op.kind == "map" and base.aval.ndim > 0 and in_kernel(base)

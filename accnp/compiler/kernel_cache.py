@@ -1,0 +1,544 @@
+"""Get machine code for kernels, from this process, the disk, the package or the compiler.
+
+In: the source of a kernel and its signature, or a kernel of the loop IR. Out: a `Kernel`, which can
+be called. llvmlite is imported by name when it is first needed, and so is Numba, which compiles
+only users' functions that the front end does not accept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accnp._native import launch_held, launch_released, launches
+from accnp.compiler import outside
+from accnp.config import config
+from accnp.debug_log import note
+from accnp.forks import aside, at_fork, collection_paused, imported, renewed
+
+ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
+Callees = tuple[tuple[str, tuple[str, ...]], ...]
+Programs = Mapping[str, "LoopKernel"]
+_NONE: Programs = {}
+_Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class CompileError(RuntimeError):
+    """The source of a kernel cannot be compiled; the message contains it."""
+
+
+class Counters:
+    """Counts of compiled, found and launched kernels; debug mode fills `events`."""
+
+    __slots__ = (
+        "_before", "_launches", "compiles", "disk_hits", "events", "memory_hits", "seconds",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Set all counts to zero."""
+        self.compiles = 0
+        self.disk_hits = 0
+        self.memory_hits = 0
+        self.seconds = 0.0  # spent on compiling and loading kernels
+        self._launches, self._before = 0, launches()
+        self.events: list[tuple[str, str]] = []
+
+    @property
+    def launches(self) -> int:
+        """The number of kernel launches; a launch on several threads counts once."""
+        return self._launches + launches() - self._before
+
+    def launched(self, count: int = 1) -> None:
+        """Count launches that do not use `Kernel.call`; -1 for a launch that was not a kernel's."""
+        self._launches += count
+
+    def event(self, what: str, kernel: str, text: str) -> None:
+        """Record and log an event of a kernel, in debug mode."""
+        self.events.append((what, kernel))
+        note(f"{kernel}: {text}")
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts, to compare them before and after."""
+        return {
+            "compiles": self.compiles,
+            "disk_hits": self.disk_hits,
+            "memory_hits": self.memory_hits,
+            "launches": self.launches,
+        }
+
+
+counters = Counters()
+
+
+class Kernel:
+    """Machine code of one kernel. `origin` is "compiled", "disk", or "prebuilt" (in the package).
+
+    `call(n, chunk, *arguments)` runs 0..n on this thread; the arguments are integers, one for each
+    token of the signature. `call_brief` does the same without releasing the interpreter lock.
+    """
+
+    __slots__ = (
+        "_code",
+        "_entry",
+        "address",
+        "call",
+        "call_brief",
+        "callees",
+        "fastmath",
+        "name",
+        "origin",
+        "program",
+        "programs",
+        "seconds",
+        "signature",
+        "source",
+    )
+
+    def __init__(
+        self,
+        source: str,
+        name: str,
+        signature: tuple[str, ...],
+        fastmath: bool,
+        callees: Callees,
+        origin: str,
+        address: int,
+        code: Any,
+        program: LoopKernel | None = None,
+        programs: Programs = _NONE,
+    ) -> None:
+        self.source = source
+        self.name = name
+        self.signature = signature
+        self.callees = callees
+        self.program = program
+        self.programs = programs
+        self.fastmath = fastmath
+        self.origin = origin
+        self.seconds = 0.0  # spent on compiling or loading it
+        self.address = address
+        self._code: tuple = ()
+        self.place(address, code)
+
+    def place(self, address: int, code: Any) -> None:
+        """Use the code at an address for later launches."""
+        self._code = (code, *self._code)  # running calls may still execute the earlier code
+        self._entry = _Entry(address)
+        self.call = functools.partial(launch_released, address)
+        self.call_brief = functools.partial(launch_held, address)
+        self.address = address
+
+    def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
+        """Run 0..n on this thread with a packed argument block."""
+        counters.launched()
+        counter = ctypes.c_int64(0)
+        self._entry(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
+
+    def llvm(self) -> str:
+        """Return the optimized LLVM IR, which is generated again for this."""
+        return _objects().show_llvm(*self._lowered())
+
+    def assembly(self) -> str:
+        """Return the assembly text, which is generated again for this."""
+        return _objects().show_assembly(*self._lowered())
+
+    def _lowered(self) -> tuple[str, list[str], list[str]]:
+        return lower(
+            self.source,
+            self.name,
+            self.signature,
+            self.fastmath,
+            self.callees,
+            self.program,
+            self.programs,
+        )
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name}, {', '.join(self.signature)}, origin={self.origin})"
+
+
+def pack(arguments: Sequence[int]) -> ctypes.Array:
+    """Return the argument block of a kernel, from addresses and integers."""
+    return (ctypes.c_int64 * len(arguments))(*arguments)
+
+
+if TYPE_CHECKING:
+    from accnp.compiler.disk_cache import DiskCache
+    from accnp.compiler.llvm.objects import Part
+    from accnp.compiler.loops.ir import Kernel as LoopKernel
+
+    # The word for the address of the optimized code, its modules, and its place on disk.
+    _Upgrade = tuple[int, list[Part], DiskCache | None, str]
+
+_kernels: dict[tuple, Kernel] = {}
+_making: dict[tuple, threading.RLock] = {}
+at_fork(_making.clear)  # a child process does not have the threads that were compiling
+_lock = renewed(threading.RLock())
+_disk: DiskCache | None = None
+
+
+def get_kernel(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    *,
+    fastmath: bool = False,
+    callees: Callees = (),
+    quick: bool = False,
+    program: LoopKernel | None = None,
+    programs: Programs = _NONE,
+) -> Kernel:
+    """Return the kernel of a source text, from the process, the disk or the compiler.
+
+    `callees` are other kernels in the source that this one calls, with their signatures. If a
+    `quick` kernel must be compiled, it starts in the first of two tiers (`background_compile.py`).
+    With a `program`, a kernel of the loop IR, the source is its text; `programs` are the same for
+    callees, by name.
+    """
+    key = (source, name, signature, fastmath, callees)
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        counters.memory_hits += 1
+        return kernel
+    with _lock:
+        making = _making.setdefault(key, threading.RLock())
+    try:
+        with making:  # threads compile different kernels at the same time, but each kernel once
+            kernel = _kernels.get(key)
+            if kernel is None:
+                kernel = _make(source, name, signature, fastmath, callees, quick, program, programs)
+                _kernels[key] = kernel
+            return kernel
+    finally:
+        _making.pop(key, None)
+
+
+def find_kernel(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    *,
+    fastmath: bool = False,
+    callees: Callees = (),
+) -> tuple[Kernel | None, bool]:
+    """Return the kernel of a source text if this process has it, and whether the disk has it."""
+    kernel = _kernels.get((source, name, signature, fastmath, callees))
+    disk = disk_cache()
+    if disk is None:
+        return kernel, False
+    identity = identity_of(source, name, signature, fastmath, callees)
+    path = disk.path(disk.key(identity, _stamp()))
+    return kernel, os.path.exists(path)
+
+
+def show_kernel(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    *,
+    fastmath: bool = False,
+    callees: Callees = (),
+    program: LoopKernel | None = None,
+    programs: Programs = _NONE,
+    what: str,
+) -> str:
+    """Return the optimized LLVM IR ("llvm") or the assembly ("assembly") of a source text.
+
+    `program` and `programs` are those of `get_kernel`. No cache changes.
+    """
+    lowered = lower(source, name, signature, fastmath, callees, program, programs)
+    return getattr(_objects(), f"show_{what}")(*lowered)
+
+
+def identity_of(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool = False,
+    callees: Callees = (),
+) -> tuple[str, ...]:
+    """Return the identity of a kernel, which is part of its key on disk; the source comes last."""
+    called = [f"{callee}({','.join(its)})" for callee, its in callees]
+    return (name, ",".join(signature), str(fastmath), *called, source)
+
+
+def clear_kernels() -> None:
+    """Forget the kernels of this process, but not those on disk."""
+    settle()
+    with _lock:
+        _kernels.clear()
+
+
+def _make(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool,
+    callees: Callees,
+    quick: bool,
+    program: LoopKernel | None,
+    programs: Programs,
+) -> Kernel:
+    begin = time.perf_counter()
+    upgrades: list[_Upgrade] = []
+    identity = identity_of(source, name, signature, fastmath, callees)
+    if config.compiler == "numba":
+        plain = None if callees or _calls_users(source) else program
+        (address,), code, origin = _by_numba(source, name, signature, fastmath, callees, plain)
+    else:
+        (address,), code, origin = _native(
+            identity,
+            lambda: lower(source, name, signature, fastmath, callees, program, programs),
+            (ENTRY,),
+            upgrades=upgrades if quick else None,
+        )
+    if origin == "disk":
+        counters.disk_hits += 1
+    elif origin == "compiled":
+        counters.compiles += 1
+    kernel = Kernel(
+        source, name, signature, fastmath, callees, origin, address, code, program, programs
+    )
+    kernel.seconds = time.perf_counter() - begin
+    counters.seconds += kernel.seconds
+    if config.debug:
+        where = {"disk": "read from disk", "prebuilt": "read from the package"}.get(origin, origin)
+        tier = ", in the first tier" if upgrades else ""
+        arguments, ms = ", ".join(signature), kernel.seconds * 1e3
+        counters.event(origin, name, f"{where} in {ms:.1f} ms, for ({arguments}){tier}")
+    for upgrade in upgrades:
+        _tiers().optimize_later(kernel, *upgrade)
+    return kernel
+
+
+def _native(
+    identity: tuple[str, ...],
+    text: Callable[[], tuple[str, list[str], list[str]]],
+    symbols: tuple[str, ...],
+    stored: bool = True,
+    upgrades: list[_Upgrade] | None = None,
+) -> tuple[list[int], Any, str]:
+    """Return the addresses of symbols, an object that keeps the code, and the origin. With a list
+    for `upgrades`, the code may be of the first tier."""
+    loader = _loader()
+    disk = disk_cache() if stored else None
+    data = imported("accnp.compiler.library.prebuilt").find(identity, disk) if stored else None
+    if data is not None:
+        with contextlib.suppress(RuntimeError):  # the file is damaged
+            return *loader.load(data, *symbols, kernel=identity[0]), "prebuilt"
+    key = ""
+    if disk is not None:
+        key = disk.key(identity, _stamp())
+        data = disk.get(key)
+        if data is not None:
+            try:
+                return *loader.load(data, *symbols, kernel=identity[0]), "disk"
+            except RuntimeError:
+                disk.drop(key)
+    with collection_paused:
+        lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
+    try:
+        if upgrades is not None and _tiers().has_room():
+            addresses, code, parts = _tiers().compile_first(*lowered, kernel=identity[0])
+            upgrades.append((addresses.pop(), parts, disk, key))
+            return addresses, code, "compiled"
+        data = _objects().build(*lowered)
+        loaded = loader.load(data, *symbols, kernel=identity[0])
+    except RuntimeError as error:
+        # LLVM rejects the text, or the code calls a function that no loaded library has.
+        raise CompileError(
+            f"get_kernel: LLVM cannot build {identity[0]}: {error}\nsource:\n{identity[-1]}"
+        ) from error
+    if disk is not None:
+        disk.put(key, data)
+    return *loaded, "compiled"
+
+
+def busy() -> bool:
+    """Return whether a thread is waiting for a kernel."""
+    return bool(_making)
+
+
+def settle(kernel: Kernel | None = None) -> None:
+    """Return when all kernels, or one, have their optimized code (see `background_compile.py`):
+    before they are timed, or run for long."""
+    if "accnp.compiler.background_compile" in sys.modules:
+        _tiers().finish(kernel)
+
+
+def native_code(
+    identity: tuple[str, ...], text: str, symbols: tuple[str, ...]
+) -> tuple[list[int], Any]:
+    """Return the addresses of symbols of a text of LLVM IR, and an object that keeps the code."""
+    return _native(identity, lambda: (text, [], []), symbols)[:2]
+
+
+def lower(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool = False,
+    callees: Callees = (),
+    program: LoopKernel | None = None,
+    programs: Programs = _NONE,
+) -> tuple[str, list[str], list[str]]:
+    """Return the LLVM IR of a kernel: its module, modules to link, and modules to compile alone."""
+    try:
+        if program is not None and not callees:
+            return _lowered_program(program, source, fastmath)
+        known = programs if program is None else {**programs, name: program}
+        return _lowered_source(source, name, signature, callees, fastmath, known)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise _failed(source, name, signature, error) from error
+
+
+def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception) -> CompileError:
+    line = getattr(error, "line", None)
+    where = "" if line is None else f", at line {line}: {source.splitlines()[line - 1].strip()!r}"
+    return CompileError(
+        f"get_kernel: {name} does not compile: {type(error).__name__}: {error}{where}\n"
+        f"signature: {', '.join(signature)}\nsource:\n{source}"
+    )
+
+
+def _target(fastmath: bool) -> Any:
+    """Return the target of kernels. LLVM vectorizes fast kernels, in which it may reorder sums."""
+    bytes_of_vectors = 0 if fastmath else _objects().LANE_BYTES
+    return imported("accnp.compiler.pipeline").Target(bytes_of_vectors, fastmath)
+
+
+def _lowered_source(
+    source: str, name: str, signature: tuple[str, ...], callees: Callees, fastmath: bool,
+    programs: Programs,
+) -> tuple[str, list[str], list[str]]:  # fmt: skip
+    """The LLVM texts of a source in restricted Python, of which some kernels are loop IR."""
+    return imported("accnp.compiler.frontend.program").lower_source(
+        source, name, signature, callees, _target(fastmath), _objects().ENTRY_ATTRIBUTES,
+        config.enable_checks, programs,
+    )  # fmt: skip
+
+
+def _lowered_program(
+    program: LoopKernel, source: str, fastmath: bool
+) -> tuple[str, list[str], list[str]]:
+    """The same of a kernel of the loop IR that calls no other one."""
+    if _calls_users(source):
+        program = imported("accnp.compiler.frontend.users").write_users_functions(program)
+    target = _target(fastmath)
+    run_passes = imported("accnp.compiler.pipeline").run_passes
+    done = run_passes(program, target, check=config.enable_checks)
+    write_function = imported("accnp.compiler.llvm.lower").write_function
+    made = write_function(done, target.vector_bytes, fastmath)
+    return made.text(_objects().ENTRY_ATTRIBUTES), [*made.linked], []
+
+
+def _calls_users(source: str) -> bool:
+    """Whether a kernel calls functions of users, which its source does not define."""
+    definitions = imported("accnp.compiler.frontend.definitions")
+    return definitions.with_definitions(source) != source
+
+
+def _by_numba(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool,
+    callees: Callees,
+    program: LoopKernel | None,
+) -> tuple[list[int], Any, str]:
+    """Compile a kernel through Numba's public API, without the disk; returns as `_native`."""
+    numba = imported("accnp.compiler.numba.compile")
+
+    def make() -> Any:
+        text, shared = source, ()
+        if program is None:
+            reprint = imported("accnp.compiler.numba.reprint").reprint
+            text, shared = reprint(source, name, signature, callees)
+        # Not while Numba compiles: another thread may compile the same one, and wait for Numba.
+        for called in library_module().called_by(text) - {name}:
+            library_module().load(called)
+        return numba.compile_source(
+            text, name, signature, enter_function, callees, shared, fastmath
+        )
+
+    try:
+        made, kept = aside(make)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise _failed(source, name, signature, error) from error
+    return [made], kept, "compiled"
+
+
+def enter_function(address: int, signature: Sequence[str]) -> tuple[int, Any]:
+    """Return the address of an entry of a loaded function, and an object that keeps it."""
+    text = imported("accnp.compiler.llvm.entry").entry_at(address, signature)
+    (entry,), code, _ = _native(("kernel", text), lambda: (text, [], []), (ENTRY,), stored=False)
+    return entry, code
+
+
+def library_module() -> Any:
+    """Return `accnp.compiler.library.addresses`, which reads the features of the processor when
+    imported."""
+    return imported("accnp.compiler.library.addresses")
+
+
+def _find_outside(symbol: str) -> tuple[int | None, Any]:
+    """Return the address of a symbol that a kernel calls, and an object that keeps its code."""
+    modules = imported("accnp.compiler.intrinsics.linked").linked_modules([symbol])
+    if modules:
+        # Where nothing calls it, LLVM would drop what each module may define.
+        text = modules[0].replace("define linkonce_odr ", "define ")
+        (address,), code = native_code((symbol, text), text, (symbol,))
+        return address, code
+    found, kernels = library_module().called_in(symbol.encode() + b"\0")  # as tables of symbols
+    return found.get(symbol), kernels
+
+
+outside.install(_find_outside)
+
+
+def _stamp() -> str:
+    return imported("accnp.compiler.processor").STAMP
+
+
+def _loader() -> Any:
+    return imported("accnp.compiler.elf_loader")
+
+
+def _tiers() -> Any:
+    return imported("accnp.compiler.background_compile")
+
+
+def _objects() -> Any:
+    return imported("accnp.compiler.llvm.objects")
+
+
+def _cache_module() -> Any:
+    # By name, on first use: importing hashing and temporary files takes 15 ms.
+    return imported("accnp.compiler.disk_cache")
+
+
+def disk_cache() -> DiskCache | None:
+    """Return the disk cache under the current options; None if it is off."""
+    global _disk
+    folder = config.cache_dir
+    if not folder or not config.enable_compilation_cache:
+        return None
+    found = _disk
+    if found is None or found.folder != os.fspath(folder):
+        found = _disk = _cache_module().DiskCache(folder)
+    found.limit = config.cache_max_bytes
+    return found

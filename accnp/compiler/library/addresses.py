@@ -1,0 +1,57 @@
+"""Find what kernels call outside of their own object file: library kernels, routines of LAPACK and
+NumPy, and SciPy's special functions.
+
+In: an object file. Out: the addresses of the symbols that it refers to. The sources of library
+kernels are in `accnp.compiler.library.library`, and the names of routines in
+`accnp.compiler.library.routines`; both are imported by name on first use. `called_by` returns the
+library kernels that a source calls.
+"""
+
+from __future__ import annotations
+
+import re
+
+from accnp.blas_threads import alone_calls, follow
+from accnp.compiler import processor as machine
+from accnp.compiler.kernel_cache import Kernel, get_kernel
+from accnp.forks import imported, load_extension, loading
+
+_CALL = re.compile(r"\b\w+(?=\()")
+
+
+def called_by(source: str) -> set[str]:
+    """Return the names of the library kernels that a kernel's source calls."""
+    library = imported("accnp.compiler.library.library")
+    return library.SIGNATURES.keys() & set(_CALL.findall(source))
+
+
+def load(name: str) -> Kernel:
+    """Return a library kernel."""
+    library = imported("accnp.compiler.library.library")
+    return get_kernel(library.source(name, machine.VECTOR_BYTES), name, library.SIGNATURES[name])
+
+
+def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
+    """Return the addresses of the symbols in an object file, and the kernels that must stay loaded
+    for them."""
+    library = imported("accnp.compiler.library.library")
+    routines = imported("accnp.compiler.library.routines")
+    addresses, kernels = {}, []
+    if library.PREFIX.encode() in data:
+        for name in library.SIGNATURES:
+            symbol = library.PREFIX + name
+            if symbol.encode() + b"\0" in data:  # as in the string table
+                kernel = load(name)
+                addresses[symbol] = kernel.address
+                kernels.append(kernel)
+    if routines.PREFIX.encode() in data:
+        with loading:  # of SciPy, unless it is loaded already
+            for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
+                symbol = found.decode()
+                name = symbol.removeprefix(routines.PREFIX)
+                if name in routines.ALONE:
+                    addresses[symbol] = alone_calls()[name]
+                else:
+                    addresses[symbol] = routines.address(symbol, load_extension)
+        follow(loaded=True)
+    return addresses, kernels

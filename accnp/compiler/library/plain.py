@@ -1,0 +1,423 @@
+"""The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as
+ordinary Python.
+
+In: NumPy scalars, and arrays in place of pointers. Out: ``NAMESPACE``. Values agree with the
+compiled ones to a few ulp; casts, integers, bits and special values agree exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from scipy import special
+
+from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
+
+DTYPES: dict[str, Any] = {
+    "b1": np.bool_,
+    "i1": np.int8,
+    "i2": np.int16,
+    "i4": np.int32,
+    "i8": np.int64,
+    "u1": np.uint8,
+    "u2": np.uint16,
+    "u4": np.uint32,
+    "u8": np.uint64,
+    "f2": np.float16,
+    "e2": ml_dtypes.bfloat16,
+    "f4": np.float32,
+    "f8": np.float64,
+    "c8": np.complex64,
+    "c16": np.complex128,
+}
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+STACK = 1024
+TILE, SLAB = 4096, 16384
+
+
+def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in the dtype of its first argument, without warnings."""
+
+    def call(*xs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            x = np.asarray(xs[0])
+            return np.asarray(f(*xs)).astype(x.dtype)[()]
+
+    return call
+
+
+def _whole(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A rounding function that leaves integers alone."""
+    return lambda x: x if np.asarray(x).dtype.kind in "iu" else f(x)
+
+
+def cast(dtype: Any) -> Callable[[Any], Any]:
+    """Conversion by jax's rules: float to integer saturates, NaN gives 0."""
+    target = np.dtype(dtype)
+
+    def call(x: Any) -> Any:
+        x = np.asarray(x)
+        if x.dtype.kind == "c" and target.kind not in "cb":
+            x = x.real
+        with np.errstate(all="ignore"):
+            if x.dtype.kind == "f" and target.kind in "iu":
+                return _saturate(x, target)
+            return x.astype(target)[()]
+
+    return call
+
+
+def _saturate(x: Any, target: np.dtype) -> Any:
+    info = np.iinfo(target)
+    # 2^bits is exact as a float, the largest integer may not be
+    top = 2.0 ** (info.bits - (target.kind == "i"))
+    inside = (x > float(info.min) - 1) & (x < top) | (x == float(info.min))
+    y = np.where(inside, x, 0).astype(target)
+    y = np.where(~inside & (x >= top), info.max, y)
+    return np.where(~inside & (x < 0), info.min, y).astype(target)[()]
+
+
+def idiv(x: Any, y: Any) -> Any:
+    dtype = np.asarray(x).dtype
+    a, b = int(x), int(y)
+    if b == 0:
+        return dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max)
+    q = abs(a) // abs(b)
+    return np.asarray(-q if (a < 0) != (b < 0) else q).astype(dtype)[()]
+
+
+def rem(x: Any, y: Any) -> Any:
+    dtype = np.asarray(x).dtype
+    if dtype.kind not in "iu":
+        return _quiet(np.fmod)(x, y)
+    a, b = int(x), int(y)
+    if b == 0:
+        return dtype.type(a)
+    return dtype.type(-(-a % abs(b)) if a < 0 else a % abs(b))
+
+
+def _unsigned(x: Any) -> tuple[int, Any]:
+    dtype = np.asarray(x).dtype
+    return int(x) & ((1 << 8 * dtype.itemsize) - 1), dtype
+
+
+def _wrap(value: int, dtype: np.dtype) -> Any:
+    bits = 8 * dtype.itemsize
+    value &= (1 << bits) - 1
+    return dtype.type(value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value)
+
+
+def shift_left(x: Any, n: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return _wrap(value << int(n) if 0 <= int(n) < 8 * dtype.itemsize else 0, dtype)
+
+
+def shift_right_logical(x: Any, n: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return _wrap(value >> int(n) if 0 <= int(n) < 8 * dtype.itemsize else 0, dtype)
+
+
+def shift_right_arithmetic(x: Any, n: Any) -> Any:
+    _, dtype = _unsigned(x)
+    bits = 8 * dtype.itemsize
+    value = int(x) - (1 << bits) if dtype.kind == "u" and int(x) >> (bits - 1) else int(x)
+    return _wrap(value >> (int(n) if 0 <= int(n) < bits else bits - 1), dtype)
+
+
+def clz(x: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return dtype.type(8 * dtype.itemsize - value.bit_length())
+
+
+def popcount(x: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return dtype.type(value.bit_count())
+
+
+def fmax(x: Any, y: Any) -> Any:
+    if np.asarray(x).dtype.kind == "f" and x == 0 and y == 0:
+        return x if np.signbit(y) else y
+    return np.maximum(x, y)
+
+
+def fmin(x: Any, y: Any) -> Any:
+    if np.asarray(x).dtype.kind == "f" and x == 0 and y == 0:
+        return x if np.signbit(x) else y
+    return np.minimum(x, y)
+
+
+def sign(x: Any) -> Any:
+    return np.sign(x) + type(x)(0)  # -0 becomes 0
+
+
+def round_away(x: Any) -> Any:
+    t = np.trunc(x)
+    with np.errstate(invalid="ignore"):
+        y = t + np.copysign(1, x) if abs(x - t) >= 0.5 else t
+    return np.copysign(y, x).astype(x.dtype)
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """Rounded twice in the widest type, unlike the compiled one."""
+    wide = np.longdouble
+    with np.errstate(all="ignore"):
+        return np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype)[()]
+
+
+def square(x: Any) -> Any:
+    """x * x; the real part of that of a complex number is a product of a difference and a sum."""
+    if not np.iscomplexobj(x):
+        return x * x
+    less, more, imag = x.real - x.imag, x.real + x.imag, x.real * x.imag
+    real = x.real.dtype.type(0) if less == 0 or more == 0 else less * more
+    return make_complex(real + x.real.dtype.type(0), imag + imag)
+
+
+def make_complex(x: Any, y: Any) -> Any:
+    out = np.empty((), np.result_type(x, np.complex64))
+    out.real, out.imag = x, y
+    return out[()]
+
+
+def bitcast(dtype: Any) -> Callable[[Any], Any]:
+    return lambda x: np.asarray(x).view(dtype)[()]
+
+
+def threefry(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """The two output words of threefry2x32 with 20 rounds."""
+    mask = 0xFFFFFFFF
+    k0, k1 = int(k0), int(k1)
+    keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
+    x, y = int(c0) + k0 & mask, int(c1) + k1 & mask
+    for i in range(5):
+        for r in ROTATIONS[i % 2]:
+            x = x + y & mask
+            y = x ^ (y << r | y >> (32 - r)) & mask
+        x, y = x + keys[(i + 1) % 3] & mask, y + keys[(i + 2) % 3] + i + 1 & mask
+    return np.uint32(x), np.uint32(y)
+
+
+def _stack(dtype: Any, count: int = STACK) -> Callable[[], Any]:
+    return lambda: np.empty(count, dtype)
+
+
+def _at(a: Any, k: Any) -> Any:
+    """An array, or what stands for a pointer, from another element on."""
+    return a[int(k) :] if isinstance(a, np.ndarray) else a.moved(int(k))
+
+
+def _move(to: Any, source: Any, n: Any) -> None:
+    to[: int(n)] = source[: int(n)]
+
+
+def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any) -> None:
+    for r in range(int(rows)):
+        for c in range(int(columns)):
+            to[r * ldt + c] = source[r + c * lds]
+
+
+def _columns(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    def call(sums: Any, source: Any, step: Any, rows: Any, wide: Any) -> None:
+        for c in range(int(wide)):
+            for r in range(int(rows)):
+                sums[c] = fold(sums[c], source[r + c * step])
+
+    return call
+
+
+def _strips(block: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    def call(sums: Any, source: Any, places: Any, rows: Any, wide: Any) -> None:
+        for c in range(int(wide)):
+            column = np.array([source[places[r] + c] for r in range(int(rows))], sums.dtype)
+            sums[c] = block(column, rows)
+
+    return call
+
+
+def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callable[[Any, Any], Any]:
+    def call(a: Any, n: Any) -> Any:
+        a = a[: int(n)]
+        with np.errstate(all="ignore"):
+            if a.dtype == bool and boolean is not None:
+                return boolean(a)
+            return np.asarray(f(a)).astype(a.dtype)[()]
+
+    return call
+
+
+def _find(a: Any, n: Any, value: Any) -> Any:
+    a = a[: int(n)]
+    same = np.flatnonzero((a == value) | ((a != a) & (value != value)))
+    return np.int64(same[0] if same.size else n)
+
+
+def is_odd(x: Any) -> Any:
+    """Whether products are no normal numbers."""
+    size = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
+    return ~((size >= np.finfo(size.dtype).tiny) & (size < np.inf))
+
+
+def _first_odd(a: Any, n: Any) -> Any:
+    odd = np.flatnonzero(is_odd(a[: int(n)]))
+    return np.int64(odd[0] if odd.size else n)
+
+
+def _extreme(name: str) -> Callable[[Any], Any]:
+    def call(a: Any) -> Any:
+        f = getattr(np, name)
+        if a.dtype.kind == "f":
+            return f(a, initial=-np.inf if name == "max" else np.inf)
+        info = np.iinfo(a.dtype)
+        return f(a, initial=info.min if name == "max" else info.max)
+
+    return call
+
+
+def _doubles(f: Any) -> Any:
+    """A function of double numbers, whose result has the type of its first operand."""
+    return _quiet(lambda *xs: f(*[np.float64(x) for x in xs]))
+
+
+def _logistic(x: Any) -> Any:
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-x))
+    e = np.exp(-abs(x))
+    return (1 if x >= 0 else e) / (1 + e)
+
+
+def _sin_pi(z: Any) -> Any:
+    whole = np.rint(z.real)
+    return type(z)(np.sin(np.pi * (z - whole)) * (-1) ** (whole % 2))
+
+
+def _tanh_law(x: Any) -> Any:
+    return type(x)(1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+
+
+def _mish(x: Any) -> Any:
+    return type(x)(x * np.tanh(np.logaddexp(np.float64(x), 0)))
+
+
+NAMESPACE: dict[str, Any] = {
+    "exp": _quiet(np.exp),
+    "exp_difference": _quiet(lambda x, top: np.exp(np.float64(x) - top)),
+    "logaddexp": _quiet(lambda a, b: np.logaddexp(np.float64(a), b)),
+    "logaddexp2": _quiet(lambda a, b: np.logaddexp2(np.float64(a), b)),
+    "exp2": _quiet(np.exp2),
+    "expm1": _quiet(np.expm1),
+    "logistic": _quiet(_logistic),
+    "silu": _quiet(lambda x: x * _logistic(np.float64(x))),
+    "mish": _quiet(_mish),
+    "tanh_law": _quiet(_tanh_law),
+    "tanh_gelu": _quiet(lambda x: x * _tanh_law(np.float64(x))),
+    "tanh": _quiet(np.tanh),
+    "sinh": _quiet(np.sinh),
+    "cosh": _quiet(np.cosh),
+    "log": _quiet(np.log),
+    "log2": _quiet(np.log2),
+    "log10": _quiet(np.log10),
+    "log1p": _quiet(np.log1p),
+    "asinh": _quiet(np.arcsinh),
+    "acosh": _quiet(np.arccosh),
+    "atanh": _quiet(np.arctanh),
+    "sin": _quiet(np.sin),
+    "sin_pi": _quiet(_sin_pi),
+    "cos": _quiet(np.cos),
+    "tan": _quiet(np.tan),
+    "asin": _quiet(np.arcsin),
+    "acos": _quiet(np.arccos),
+    "atan": _quiet(np.arctan),
+    "cbrt": _quiet(np.cbrt),
+    "rsqrt": _quiet(lambda x: 1 / np.sqrt(x)),
+    "sqrt": _quiet(np.sqrt),
+    "erf": _quiet(special.erf),
+    "erfc": _quiet(special.erfc),
+    "normal_law": _quiet(special.ndtr),
+    "normal_gelu": _quiet(lambda x: x * special.ndtr(np.float64(x))),
+    "erf_inv": _quiet(lambda x: np.copysign(special.erfinv(np.float64(x)), x)),
+    "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
+    "digamma": _quiet(lambda x: special.digamma(np.float64(x))),
+    "zeta": _quiet(lambda x, q: special.zeta(np.float64(x), q)),
+    "polygamma": _quiet(lambda n, x: special.polygamma(np.float64(n), x)),
+    "digamma_rise": _quiet(lambda x, h: special.digamma(np.float64(x) + h) - special.digamma(x)),
+    "abs": np.abs,
+    "floor": _whole(np.floor),
+    "ceil": _whole(np.ceil),
+    "trunc": _whole(np.trunc),
+    "round_even": _whole(np.rint),
+    "round_away": _whole(round_away),
+    "sign": sign,
+    "pow": _quiet(np.power),
+    "atan2": _quiet(np.arctan2),
+    "fmax": fmax,
+    "fmin": fmin,
+    "rem": rem,
+    "cdiv": _quiet(lambda x, y: x / y),
+    "idiv": idiv,
+    "nextafter": _quiet(np.nextafter),
+    "copysign": np.copysign,
+    "shift_left": shift_left,
+    "shift_right_logical": shift_right_logical,
+    "shift_right_arithmetic": shift_right_arithmetic,
+    "clz": clz,
+    "popcount": popcount,
+    "is_finite": np.isfinite,
+    "one": lambda x: np.asarray(x).dtype.type(1),
+    "sq": _quiet(square),
+    "select": lambda c, x, y: x if c else y,
+    "make_complex": make_complex,
+    "cmul": _quiet(np.multiply),
+    "fma": fma,
+    "threefry_0": lambda *xs: threefry(*xs)[0],
+    "threefry_1": lambda *xs: threefry(*xs)[1],
+    "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
+    "join_max": lambda x, y: y if y > x or y != y else x,
+    "join_min": lambda x, y: y if y < x or y != y else x,
+    "at": _at,
+    "aligned": lambda a: a.ctypes.data % 16 == 0,
+    "asked": lambda: 0,
+    "spread": lambda k, sharer, team, helpers, n, chunk, *x: k(0, n, *x),
+    "move": _move,
+    "transpose": _transpose,
+    "prefetch": lambda p: None,
+    "prefetch_second": lambda p: None,
+    "touch": lambda p: None,
+    "block_find": _find,
+    "block_odd": _first_odd,
+    "odd": is_odd,
+    "block_sum": _block(np.sum, np.any),
+    "block_wide_sum": lambda a, n: np.sum(a[: int(n)], dtype=np.float64),
+    "block_prod": _block(np.prod, np.all),
+    "block_max": _block(_extreme("max"), np.any),
+    "block_min": _block(_extreme("min"), np.all),
+    "block_and": _block(np.bitwise_and.reduce, np.all),
+    "block_or": _block(np.bitwise_or.reduce, np.any),
+    "block_xor": _block(np.bitwise_xor.reduce, np.logical_xor.reduce),
+}
+_JOINED = {"sum": np.add, "prod": np.multiply, "max": fmax, "min": fmin, "and": np.bitwise_and,
+           "or": np.bitwise_or}  # fmt: skip
+for _name, _fold in _JOINED.items():
+    NAMESPACE["columns_" + _name] = _columns(_quiet(_fold))
+    NAMESPACE["strips_" + _name] = _strips(NAMESPACE["block_" + _name])
+for _name, _dtype in DTYPES.items():
+    NAMESPACE[_name] = cast(_dtype)
+    NAMESPACE["stack_" + _name] = _stack(_dtype)
+    NAMESPACE["tile_" + _name] = _stack(_dtype, TILE)
+    NAMESPACE["slab_" + _name] = _stack(_dtype, SLAB)
+    NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
+    NAMESPACE["nothing_" + _name] = lambda: None
+    NAMESPACE["heap_" + _name] = lambda n, dtype=_dtype: np.empty(int(n), dtype)
+    if np.dtype(_dtype).kind in "iufV":
+        NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
+NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
+NAMESPACE.update(plain_lapack.namespace())
+for _name in ("dawsn", "erfcx", "log_ndtr", "ndtri"):
+    NAMESPACE[_name] = _doubles(getattr(special, _name))
+NAMESPACE["bessel_i0"], NAMESPACE["bessel_i0e"] = _doubles(special.i0), _doubles(special.i0e)
+NAMESPACE["bessel_i1"] = _doubles(lambda x: np.copysign(special.i1(x), x))
+NAMESPACE["bessel_i1e"] = _doubles(lambda x: np.copysign(special.i1e(x), x))
+for _name, (_, _ufunc, _) in special_calls.CALLS.items():
+    NAMESPACE[_name] = _doubles(getattr(special, _ufunc))

@@ -1,0 +1,208 @@
+"""The intrinsics of matrix products as plain Python: for kernels that call the library, and for the
+library's own texts, written for vectors of VECTOR_BYTES.
+
+In: NumPy scalars, and arrays in place of pointers. Out: entries of ``plain.NAMESPACE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.library.library import CHAINS, LONG, RUN, SHAPES, SIGNATURES, STRIP, source
+
+VECTOR_BYTES = 32
+Fma = Callable[[Any, Any, Any], Any]
+
+
+def _gemm(dtype: Any, fma: Fma) -> Callable[..., None]:
+    """c (op)= a @ b in the library's order: runs of a chain of fma, added up."""
+    twice = np.dtype(dtype).kind == "c"
+    run = RUN // 2 if twice else RUN
+
+    def step(z: Any, x: Any, y: Any) -> Any:
+        if not twice:
+            return fma(x, y, z)
+        out = np.empty((), dtype)
+        out.real = fma(-x.imag, y.imag, fma(x.real, y.real, z.real))
+        out.imag = fma(x.imag, y.real, fma(x.real, y.imag, z.imag))
+        return out[()]
+
+    def call(
+        m: Any, n: Any, k: Any, a: Any, rsa: Any, csa: Any, b: Any, rsb: Any, csb: Any,
+        c: Any, ldc: Any, how: Any,
+    ) -> None:  # fmt: skip
+        for i, j in np.ndindex(int(m), int(n)):
+            out = c[i * ldc + j] if how else dtype(0)
+            for p0 in range(0, int(k), run):
+                chain = dtype(0)
+                for p in range(p0, min(int(k), p0 + run)):
+                    chain = step(chain, a[i * rsa + p * csa], b[p * rsb + j * csb])
+                with np.errstate(over="ignore"):
+                    out = out - chain if how < 0 else out + chain
+            c[i * ldc + j] = out
+
+    return call
+
+
+def _of_pairs(x: Any, y: Any, z: Any) -> Any:
+    """z and the products of the lower and of the upper halves of two words."""
+    halves = [np.array([int(v)], np.int32).view(np.int16).astype(np.int64) for v in (x, y)]
+    return np.array([int(z) + int(halves[0] @ halves[1])]).astype(np.int32)[0]
+
+
+def _type(p: Any) -> Any:
+    """The element type of a pointer, which may be an array or something around one."""
+    return (p if isinstance(p, np.ndarray) else p.data).dtype.type
+
+
+def _lanes(p: Any) -> int:
+    return VECTOR_BYTES // np.dtype(_type(p)).itemsize
+
+
+def _tile(rows: int, parts: int, fma: Fma) -> Callable[..., None]:
+    def call(
+        k: Any, a: Any, rsa: Any, csa: Any, b: Any, ldb: Any, c: Any, ldc: Any, m: Any, n: Any,
+        how: Any,
+    ) -> None:  # fmt: skip
+        for i, j in np.ndindex(min(int(m), rows), int(n)):
+            chain = _type(c)(0)
+            for p in range(int(k)):
+                for part in range(parts):
+                    x = a[i * rsa + p * csa + part]
+                    chain = fma(x, b[(p * parts + part) * ldb + j], chain)
+            _put(c, i * ldc + j, chain, how)
+
+    return call
+
+
+def _apart(rows: int, fma: Fma) -> Callable[..., None]:
+    def call(
+        k: Any, a: Any, down: Any, along: Any, b: Any, across: Any, c: Any, out: Any, m: Any,
+        n: Any, how: Any,
+    ) -> None:  # fmt: skip
+        for i, j in np.ndindex(min(int(m), rows), int(n)):
+            chain = _type(c)(0)
+            for p in range(int(k)):
+                chain = fma(a[down[i] + along[p]], b[across[p] + j], chain)
+            _put(c, out[i] + j, chain, how)
+
+    return call
+
+
+def _put(c: Any, j: Any, y: Any, how: Any) -> None:
+    c[j] = y if how == 0 else (c[j] - y if how < 0 else c[j] + y)
+
+
+def _dots(rows: int, fma: Fma) -> Callable[..., None]:
+    def call(k: Any, x: Any, b: Any, ldb: Any, c: Any, n: Any, how: Any) -> None:
+        dtype = _type(c)
+        count = CHAINS // np.dtype(dtype).itemsize
+        for j in range(min(int(n), rows)):
+            lanes = [dtype(0)] * count
+            for p in range(int(k)):
+                lanes[p % count] = fma(x[p], b[j * ldb + p], lanes[p % count])
+            while len(lanes) > 1:
+                half = len(lanes) // 2
+                lanes = [y + z for y, z in zip(lanes[:half], lanes[half:], strict=True)]
+            _put(c, j, lanes[0], how)
+
+    return call
+
+
+def _gemv(fma: Fma) -> Callable[..., None]:
+    """c (op)= x @ b: runs over lanes, folded by halves."""
+    dots = _dots(1, fma)
+
+    def call(n: Any, k: Any, x: Any, sx: Any, b: Any, rsb: Any, csb: Any, c: Any, how: Any) -> None:
+        dtype = _type(c)
+        for j in range(int(n)):
+            for p0 in range(0, max(int(k), 1), LONG):
+                steps = range(p0, min(int(k), p0 + LONG))
+                left = np.array([x[p * sx] for p in steps], dtype)
+                right = np.array([b[p * rsb + j * csb] for p in steps], dtype)
+                out = np.zeros(1, dtype)
+                dots(len(steps), left, right, 0, out, 1, 0)
+                _put(c, j, out[0], how if p0 == 0 or how < 0 else 1)
+
+    return call
+
+
+def _add_scaled(rows: int, fma: Fma) -> Callable[..., None]:
+    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any) -> None:
+        for j, i in np.ndindex(int(n), rows):
+            acc[j] = fma(x[i * sx], src[i * lds + j], acc[j])
+
+    return call
+
+
+def _lay(dst: Any, src: Any, stride: Any, n: Any) -> None:
+    for q in range(_lanes(dst)):
+        dst[q] = src[q * stride] if q < n else _type(dst)(0)
+
+
+def _lay_words(dst: Any, src: Any, n: Any) -> None:
+    for p in range(0, int(n), 2):
+        upper = int(src[p + 1]) if p + 1 < n else 0
+        dst[p // 2] = np.uint32((upper & 0xFFFF) << 16 | int(src[p]) & 0xFFFF).astype(np.int32)
+
+
+def _lay_pairs(dst: Any, other: Any, src: Any, stride: Any, n: Any) -> None:
+    for q in range(0, _lanes(dst), 2):
+        re, im = (src[q // 2 * stride + k] if q < n else _type(dst)(0) for k in (0, 1))
+        dst[q], dst[q + 1] = re, im
+        other[q], other[q + 1] = -im, re
+
+
+def _turn(dst: Any, ldd: Any, src: Any, lds: Any) -> None:
+    for p, q in np.ndindex(_lanes(dst), _lanes(dst)):
+        dst[p * ldd + q] = src[q * lds + p]
+
+
+def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
+    """A library kernel by its text."""
+
+    def call(*args: Any) -> None:
+        mine = dict(scope)
+        exec(source(name, VECTOR_BYTES), mine)
+        mine[name](0, 1, *args)
+
+    return call
+
+
+def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
+    """Names and functions; `scope` has those that library kernels are written with."""
+    types = {"f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128}
+    types["i2"] = np.int32
+
+    def fma(x: Any, y: Any, z: Any) -> Any:
+        return (_of_pairs if isinstance(z, np.integer) else floats)(x, y, z)
+
+    found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
+    found["lay_words"] = _lay_words
+    found["add_scaled"] = _add_scaled(1, fma)
+    found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
+    for name in SIGNATURES:
+        family, code = name.rsplit("_", 1)
+        if family == "gemm":
+            found[name] = _gemm(types[code], fma)
+        else:
+            found[name] = _gemv(fma) if family == "gemv" else _written(name, scope)
+    for of in SHAPES.values():
+        found[f"dots_{of.dots}"] = _dots(of.dots, fma)
+        for shape in (f"{of.tall}x1", f"{of.tall}x2"):
+            found["tile_" + shape] = _tile(of.tall, 1, fma)
+            found["twin_" + shape] = _tile(of.tall, 2, fma)
+            found["apart_" + shape] = _apart(of.tall, fma)
+    for rows, shape in ((2, "2x4"), (4, "4x2")):
+        found["tile_" + shape], found["twin_" + shape] = _tile(rows, 1, fma), _tile(rows, 2, fma)
+    for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
+        count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
+        found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
+    for name, dtype in (("f4", np.float32), ("f8", np.float64)):
+        long = ((CHAINS + 8) * STRIP + 64) // np.dtype(dtype).itemsize
+        found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
+    found["release"] = lambda p: None
+    return found

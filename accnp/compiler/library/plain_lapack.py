@@ -1,0 +1,103 @@
+"""LAPACK's routines and the procedures of ``intrinsics/buckets.py`` for kernels that run as plain
+Python: the same calls, by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.library.routines import (
+    ALONE,
+    CODES,
+    QUICK,
+    ROUTINES,
+    SORTS,
+    address,
+    has_info,
+    kinds,
+    symbol,
+)
+from accnp.compiler.llvm.scalars.deal import LISTS
+
+_CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
+
+
+def _routine(routine: str, code: str) -> Callable[..., int]:
+    letters = kinds(routine, code)
+
+    def call(*args: Any) -> int:
+        places, keep = [], []
+        for arg, letter in zip(args, letters, strict=True):
+            if letter in _CELLS:
+                keep.append(_CELLS[letter](int(arg)))
+                places.append(ctypes.addressof(keep[-1]))
+            else:
+                places.append(_address(arg))
+        info = ctypes.c_int32(0)
+        if has_info(routine):
+            places.append(ctypes.addressof(info))
+        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(places))
+        kind(address(symbol(routine, code)))(*places)
+        return info.value
+
+    return call
+
+
+def _address(p: Any) -> int:
+    """Of an array, or of what stands for a pointer, which may be written to from there on."""
+    if isinstance(p, np.ndarray):
+        return p.ctypes.data
+    p.seen[p.at :] = True
+    return p.data.ctypes.data + p.at * p.data.itemsize
+
+
+def _sort(p: Any, n: Any) -> None:
+    if isinstance(p, np.ndarray):
+        p[: int(n)].sort()
+    else:
+        p.data[p.at : p.at + int(n)].sort()
+        p.seen[p.at : p.at + int(n)] = True
+
+
+def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> None:
+    lists: list[list[Any]] = [[] for _ in range(LISTS)]
+    for i in range(int(n)):
+        lists[sum(int(src[i] >= limits[j]) for j in range(LISTS - 1))].append(src[i])
+    for k, found in enumerate(lists):
+        counts[k] = len(found)
+        for i, key in enumerate(found):
+            to[k * room + i] = key
+
+
+def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) -> int:
+    found = [i for i in range(int(n)) if not src[i] < limit]
+    for k, i in enumerate(found):
+        values[k], places[k] = src[i], np.int32(first + i)
+    return len(found)
+
+
+def _sift(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any, end: Any) -> int:
+    found = [i for i in range(int(n)) if limit <= src[i] < end]
+    for k, i in enumerate(found):
+        values[k], places[k] = src[i], np.int32(first + i)
+    return len(found)
+
+
+def _permute(to: Any, src: Any, size: Any, n: Any, places: Any) -> None:
+    for k in range(n):
+        assert 0 <= places[k] < size
+        to[k] = src[places[k]]
+
+
+def namespace() -> dict[str, Callable[..., Any]]:
+    """Names and functions."""
+    found: dict[str, Callable[..., Any]] = {
+        "deal": _deal, "permute": _permute, "pick": _pick, "sift": _sift,
+    }  # fmt: skip
+    found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
+    found |= {f"quick_{code}": lambda most=most: most for code, most in QUICK.items()}
+    found |= {name: lambda: None for name in ALONE}
+    return {**found, **{f"sort_{code}": _sort for code in SORTS}}

@@ -1,0 +1,293 @@
+"""Compile LLVM IR to object files with llvmlite.
+
+In: the text of a module, and of modules to link with it. Out: object files, which `elf_loader.py`
+loads now or in later processes. This module is imported by name on first use, since llvmlite takes
+50 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+
+from accnp.compiler.elf_loader import join_images
+from accnp.compiler.llvm.lock import apart, in_order
+from accnp.compiler.processor import TARGET, VECTOR_BYTES, WIDE
+from accnp.compiler.worker_threads import at_work, in_parallel
+from accnp.fast_exit import watch_exit
+from accnp.forks import renewed
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+watch_exit()
+
+_lock = renewed(threading.RLock())
+_serial = itertools.count()
+_TRIPLE = llvm.get_process_triple()
+CPU = TARGET.tuning if TARGET else llvm.get_host_cpu_name()
+_HOST = llvm.get_host_cpu_features()
+if TARGET is not None:
+    for _name in _HOST:
+        _HOST[_name] = _name in TARGET.features
+LANE_BYTES = VECTOR_BYTES  # size of the vectors in vector code; tests set 0 for scalar code
+_VECTORS = "!accnp.vectors"
+_LIBRARY = "!accnp.library"
+_SIZED = "!accnp.sized"
+_DRIVER = "!accnp.driver"
+_NAME = re.compile(r'@"?([^"(),\s]+)')
+_DEFINED = re.compile(r'^define [^@\n]*@"?([^"(]+)', re.MULTILINE)
+# Some CPU models carry a tuning flag that keeps vectors at 256 bits.
+FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
+ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
+
+_target = llvm.Target.from_triple(_TRIPLE)
+_machines: dict[int, list[Any]] = {0: [], 3: []}  # unused target machines, by level
+_jit: Any = None
+
+
+@contextlib.contextmanager
+def _target_machine(level: int = 3) -> Iterator[Any]:
+    """Give this thread a target machine that generates code at a level. Making a new one, with the
+    setup in its first use, takes 1.2 ms."""
+    free = _machines[level]
+    try:
+        machine = free.pop()
+    except IndexError:
+        machine = _target.create_target_machine(
+            cpu=CPU, features=FEATURES, opt=level, reloc="pic", codemodel="small", jit=False
+        )
+    try:
+        yield machine
+    finally:
+        free.append(machine)
+
+
+class Passes(NamedTuple):
+    """The passes that a module needs, according to flags in its text."""
+
+    vectors: bool  # all its loops are vector code, so that LLVM's loop passes are not needed
+    library: bool  # a library kernel, which many kernels call
+    sized: bool  # a tiny kernel whose sizes are constants
+    level: int  # of optimization in code generation
+
+    def run(self, module: Any, machine: Any) -> Any:
+        if self.vectors:
+            return _run_vector_passes(module, machine, self.library, self.sized)
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = True
+        tuning.loop_interleaving = True
+        # Interleaved vector loops are long enough: unrolling costs compile time without a gain.
+        tuning.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, tuning)
+        return _run_and_free(module, builder.getModulePassManager(), builder)
+
+
+class Part(NamedTuple):
+    """A module of a kernel in its first tier, as bitcode, and the passes that it still needs."""
+
+    bitcode: bytes
+    passes: Passes | None  # None: they have been run
+    level: int
+
+
+def _link_modules(
+    text: str, linked: Sequence[str], machine: Any, context: Any
+) -> tuple[Any, Passes]:
+    """Return a module linked with the modules that it needs, before any pass."""
+    module = llvm.parse_assembly(text, context)
+    module.triple = _TRIPLE
+    module.data_layout = str(machine.target_data)
+    others = _called(text, linked)
+    for other in others:
+        module.link_in(llvm.parse_assembly(other, context))
+    every = (text, *others)
+    passes = Passes(
+        vectors=all(_VECTORS in each for each in every),
+        library=_LIBRARY in text,
+        sized=any(_SIZED in each for each in every),
+        # A kernel that only calls others has long lists of arguments. Allocating registers for them
+        # takes LLVM a second (2,857 arguments in a physics step) and gains nothing.
+        level=0 if _DRIVER in text else 3,
+    )
+    return module, passes
+
+
+def _optimized(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
+    module, passes = _link_modules(text, linked, machine, context or llvm.create_context())
+    return passes.run(module, machine)
+
+
+def _run_and_free(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
+    """Run passes on a module or on parts of it, and free them.
+
+    llvmlite 0.50 does not free them (0.3 MB for level 2), because the first `_dispose` in the
+    method resolution order of their class does nothing.
+    """
+    for each in parts or (module,):
+        passes.run(each, builder)
+    kind = next(k for k in type(passes).__mro__ if k is not ffi.ObjectRef and "_dispose" in vars(k))
+    vars(kind)["_dispose"](passes)
+    passes.detach()
+    return module
+
+
+def _called(text: str, linked: Sequence[str]) -> list[str]:
+    """Return the modules that define a name to which a text, or an earlier one of them, refers."""
+    found: list[str] = []
+    names = _names_in(text)
+    for other in linked:
+        if not names.isdisjoint(_defined_in(other)):
+            found.append(other)
+            names = names | _names_in(other)
+    return found
+
+
+@functools.lru_cache(256)
+def _names_in(text: str) -> frozenset[str]:
+    """Return the global names in a module's text."""
+    return frozenset(_NAME.findall(text))
+
+
+@functools.lru_cache(256)
+def _defined_in(text: str) -> tuple[str, ...]:
+    """Return the functions that a module's text defines."""
+    return tuple(_DEFINED.findall(text))
+
+
+def _run_vector_passes(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
+    """Run the passes that vector code needs: without LLVM's loop passes, which take most time.
+
+    Library kernels get two more passes, with which products are 5 % faster; other kernels gain
+    nothing from them. Tiny kernels of constant sizes get LLVM's function passes, which hoist common
+    work out of loops or unroll them (n-body with 5 bodies: 30 instead of 37 us).
+    """
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_sroa_pass()  # again: inlined kernels took arguments by pointer
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_simplify_cfg_pass()
+    if often:
+        passes.add_new_gvn_pass()
+        passes.add_instruction_combine_pass()
+    _run_and_free(module, passes, builder)
+    if tiny:
+        parts = [f for f in module.functions if not f.is_declaration]
+        _run_and_free(module, builder.getFunctionPassManager(), builder, parts)
+    return module
+
+
+def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> bytes:
+    """Return object files of a module, linked with others, and of the `separate` modules.
+
+    Threads compile the separate modules at the same time: LLVM does not hold the interpreter lock.
+    """
+    texts = [text, *separate]
+    found: list[bytes] = [b""] * len(texts)
+
+    @in_order
+    def one(i: int) -> None:
+        with at_work, apart, _target_machine() as machine:
+            # Each thread has its own context as well.
+            module, passes = _link_modules(texts[i], linked, machine, llvm.create_context())
+            module = passes.run(module, machine)
+            found[i] = _emit(module, passes.level)
+
+    in_parallel([functools.partial(one, i) for i in range(len(texts))])
+    return join_images(found)
+
+
+def _emit(module: Any, level: int) -> bytes:
+    with _target_machine(level) as machine:
+        return machine.emit_object(module)
+
+
+def build_unoptimized(
+    text: str, linked: Sequence[str], separate: Sequence[str], around: str
+) -> tuple[bytes, list[Part]]:
+    """Return object files from unoptimized code generation, and the modules for `build_optimized`.
+
+    The text `around` is linked to the first module. If there are several modules, only the passes
+    that code generation needs have been run on them.
+    """
+    texts = [text, *separate]
+    objects: list[bytes] = [b""] * len(texts)
+    parts: dict[int, Part] = {}
+
+    @in_order
+    def one(i: int) -> None:
+        context = llvm.create_context()
+        with at_work, apart, _target_machine() as machine:
+            module, passes = _link_modules(texts[i], linked, machine, context)
+            if separate:
+                parts[i] = Part(module.as_bitcode(), passes, passes.level)
+                module = _run_vector_passes(module, machine, often=False, tiny=False)
+            else:
+                module = passes.run(module, machine)
+                parts[i] = Part(module.as_bitcode(), None, passes.level)
+            if i == 0:
+                module.link_in(llvm.parse_assembly(around, context))
+            objects[i] = _emit(module, 0)
+
+    in_parallel([functools.partial(one, i) for i in range(len(texts))])
+    return join_images(objects), [parts[i] for i in range(len(texts))]
+
+
+@in_order
+def build_optimized(parts: Sequence[Part]) -> bytes:
+    """Return the object files of optimized modules, as `build` does."""
+    found = []
+    for bitcode, passes, level in parts:
+        with at_work, apart, _target_machine() as machine:
+            module = llvm.parse_bitcode(bitcode, llvm.create_context())
+            if passes is not None:
+                module = passes.run(module, machine)
+            found.append(_emit(module, level))
+    return join_images(found)
+
+
+@in_order
+def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
+    """Return the optimized module as text."""
+    with _target_machine() as machine:
+        return str(_optimized(text, [*separate, *linked], machine))
+
+
+@in_order
+def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
+    """Return the machine code as assembly text."""
+    with _target_machine() as machine:
+        return machine.emit_assembly(_optimized(text, [*separate, *linked], machine))
+
+
+def link(
+    images: Sequence[bytes], outer: Mapping[str, int], symbols: Sequence[str]
+) -> tuple[list[int], Any]:
+    """Load object files with LLVM's linker; returns addresses and an object that holds the code."""
+    global _jit
+    with _lock:
+        if _jit is None:
+            _jit = llvm.create_lljit_compiler()
+        builder = llvm.JITLibraryBuilder()
+        for image in images:
+            builder.add_object_img(image)
+        builder.add_current_process()
+        for symbol, address in outer.items():
+            builder.import_symbol(symbol, address)
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        tracker = builder.link(_jit, f"accnp{next(_serial)}")
+        return [tracker[symbol] for symbol in symbols], tracker

@@ -1,0 +1,149 @@
+"""Modules of LLVM, and kernels of the loop IR, to PTX for NVIDIA's GPUs, by llvmlite alone.
+
+In: the text of a module, or a kernel with `threads`. Out: PTX. `ptx.py` loads this module by name,
+for a kernel that no cache holds.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from accnp.compiler.llvm.lock import in_order
+from accnp.compiler.llvm.lower import Platform, write_function
+from accnp.compiler.loops.ir import Buffer, Kernel
+from accnp.compiler.pipeline import Target, run_passes
+
+__all__ = ["TRIPLE", "emit", "entry_text", "lowered", "optimised", "write_program"]
+
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+
+TRIPLE = "nvptx64-nvidia-cuda"
+# Every driver since CUDA 12.0 reads PTX 8.0.
+FEATURES = "+ptx80"
+_target = llvm.Target.from_triple(TRIPLE)
+_mine = threading.local()  # a target machine can be used by one thread at a time
+# Functions that are declared but not defined, and that a CPU would call by address (GPUs have only
+# vprintf); and LLVM's intrinsics for which its NVPTX target aborts the process.
+_OUTSIDE = re.compile(
+    r'^declare [^@\n]*@"?((?!llvm\.|vprintf\b)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|'
+    r'tanh|exp|exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
+    re.MULTILINE,
+)
+
+
+def _machine(cpu: str) -> Any:
+    found = _mine.__dict__
+    if cpu not in found:
+        found[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
+    return found[cpu]
+
+
+def write_program(kernel: Kernel, cpu: str, entry: str, guard: str, check: bool) -> str:
+    """Return the PTX of a kernel of the loop IR.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel with `threads`.
+    cpu : str
+        The GPU, such as "sm_90".
+    entry : str
+        The name of the function that is launched.
+    guard : str
+        As for `ptx.ptx_of`.
+    check : bool
+        Whether the kernel is verified, and after each pass again.
+    """
+    platform = Platform(TRIPLE, str(_machine(cpu).target_data))
+    made = write_function(run_passes(kernel, Target(0), check=check), 0, platform=platform)
+    names = {p: f"%a{k}" for k, p in enumerate(kernel.parameters)}
+    words = [f"{'ptr noalias' if isinstance(p, Buffer) else 'i64'} {x}" for p, x in names.items()]
+    kinds = zip(kernel.arguments, made.kinds, strict=True)
+    given = [f"{kind} {names[p]}" for p, kind in kinds]
+    steps = ["i64 0", f"i64 {names[kernel.last]}", "i64 0"]  # and whether to bypass the caches
+    call = f"  call void @{made.name}({', '.join([*steps, *given])})"
+    text = entry_text(entry, words, [call], kernel.threads, guard)
+    return emit(f"{made.written}\n{text}", [], cpu)
+
+
+def entry_text(
+    entry: str,
+    words: Sequence[str],
+    body: Sequence[str],
+    threads: int,
+    guard: str,
+    room: Sequence[str] = (),
+) -> str:
+    """Return the text of the function that is launched, whose arguments are one word each.
+
+    The kernel, which the `body` calls, is inlined here, where its noalias arguments become alias
+    scopes. `room` are the instructions that give memory on the stack.
+    """
+    chosen = ["ptr %choice", "i64 %low", "i64 %high"] if guard else []
+    lines = [
+        f"define ptx_kernel void @{entry}({', '.join([*words, *chosen])}) #770 {{",
+        "begin:",
+        *room,
+        *(_GUARDS[guard] if guard else ["  br label %start"]),
+        "start:",
+        *body,
+        "  ret void",
+        "}",
+        f'attributes #770 = {{ nounwind "nvvm.maxntid"="{threads}" }}',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+_MEANT = [
+    "  %above = icmp sge i64 %chosen, %low",
+    "  %below = icmp sle i64 %chosen, %high",
+    "  %meant = and i1 %above, %below",
+    "  br i1 %meant, label %start, label %other",
+    "other:",
+    "  ret void",
+]
+_GUARDS = {
+    "b1": ["  %read = load i8, ptr %choice", "  %bit = and i8 %read, 1",
+           "  %chosen = zext i8 %bit to i64", *_MEANT],
+    "i4": ["  %read = load i32, ptr %choice", "  %chosen = sext i32 %read to i64", *_MEANT],
+    "i8": ["  %chosen = load i64, ptr %choice", *_MEANT],
+}  # fmt: skip
+
+
+@in_order
+def emit(text: str, linked: list[str], cpu: str) -> str:
+    """Return the PTX of a module and of the modules linked to it."""
+    return lowered(optimised(text, linked, cpu), cpu)
+
+
+def lowered(module: Any, cpu: str) -> str:
+    """Return the PTX of an optimized module, which is modified."""
+    return _machine(cpu).emit_assembly(module)
+
+
+def optimised(text: str, linked: list[str], cpu: str) -> Any:
+    """Link a text with others and optimize the module; rejects calls that a GPU cannot make."""
+    context = llvm.create_context()
+    machine = _machine(cpu)
+    module = llvm.parse_assembly(text, context)
+    for other in linked:
+        module.link_in(llvm.parse_assembly(other, context))
+    module.triple = TRIPLE
+    module.data_layout = str(machine.target_data)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = tuning.slp_vectorization = False  # threads of a GPU have no vectors
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    missing = sorted(set(_OUTSIDE.findall(str(module))))
+    if missing:
+        raise NotImplementedError(
+            f"a GPU cannot call {', '.join(missing)}; compute this operation on the host"
+        )
+    return module

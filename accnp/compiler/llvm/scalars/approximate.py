@@ -1,0 +1,70 @@
+"""Functions of float32 in one or two instructions, for fast kernels on GPUs.
+
+In: a float ``V`` of a fast module for a GPU. Out: a ``V``. As far from the right number as the
+units are (`units.py`); exp and log more where their argument or result is large, or near 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accnp.compiler.llvm.scalars.exp import RATE
+from accnp.compiler.llvm.scalars.ir import V, clamp_above, fabs
+from accnp.compiler.llvm.scalars.logsum import edges, larger
+from accnp.compiler.llvm.scalars.units import cos, ex2, lg2, rcp, sin, unit
+
+__all__ = ["FAST", "FAST_BINARY", "fast"]
+
+LOG2E, LN2, LOG10_2 = 1.4426950216293335, 0.6931471824645996, 0.3010300099849701
+
+
+def fast(x: V) -> bool:
+    """Whether a value is of a module and a type for which these are."""
+    return x.single and getattr(x.b.module, "approximate", False)
+
+
+def _logistic(x: V) -> V:
+    return rcp(ex2(x * -LOG2E) + 1.0)
+
+
+def _tanh_law(x: V) -> V:
+    return _logistic(x * (x * x * RATE + RATE / 0.044715))
+
+
+def _logaddexp2(a: V, b: V) -> V:
+    return edges(a, b, larger(a, b) + lg2(ex2(-fabs(a - b)) + 1.0))
+
+
+def _logaddexp(a: V, b: V) -> V:
+    tail = lg2(ex2(fabs(a - b) * -LOG2E) + 1.0)
+    return edges(a, b, larger(a, b) + tail * LN2)
+
+
+def _mish(x: V) -> V:
+    e = ex2(clamp_above(x, 20.0) * LOG2E)
+    n = e * (e + 2.0)
+    return x * (n * rcp(n + 2.0))
+
+
+FAST: dict[str, Callable[[V], V]] = {
+    "exp": lambda x: ex2(x * LOG2E),
+    "exp2": ex2,
+    "log": lambda x: lg2(x) * LN2,
+    "log2": lg2,
+    "log10": lambda x: lg2(x) * LOG10_2,
+    "sin": sin,
+    "cos": cos,
+    "tan": lambda x: sin(x) * rcp(cos(x)),
+    "tanh": unit("tanh.approx"),
+    "logistic": _logistic,
+    "silu": lambda x: x * _logistic(x),
+    "mish": _mish,
+    "tanh_law": _tanh_law,
+    "rsqrt": unit("rsqrt.approx.ftz"),
+    "sqrt": unit("sqrt.approx.ftz"),
+}
+# The precise ones of floats are in doubles.
+FAST_BINARY: dict[str, Callable[[V, V], V]] = {
+    "logaddexp": _logaddexp,
+    "logaddexp2": _logaddexp2,
+}

@@ -1,0 +1,132 @@
+"""Comparisons, signs, rounding and conversions that NumPy's and jax's elementwise functions need.
+
+In: float or double ``V`` (integers for ``int_*``). Out: a ``V``. Branch-free; fmod of large
+quotients goes to libm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.llvm.scalars.ir import (
+    F32,
+    MANT,
+    V,
+    bits,
+    call,
+    copysign,
+    fabs,
+    fma,
+    isnan,
+    on_gpu,
+    pow2,
+    unbits,
+    where,
+)
+
+
+def sign(x: V) -> V:
+    """-1, 0, 1 with NaN passed through; 0 for -0, as the array API standard requires."""
+    return where(fabs(x) > 0.0, copysign(x.const(1.0), x), where(x.eq(0.0), x.const(0.0), x))
+
+
+def fmax(x: V, y: V) -> V:
+    """The larger; NaN if either is; +0 is above -0."""
+    return call("llvm.maximum", x, y)
+
+
+def fmin(x: V, y: V) -> V:
+    return call("llvm.minimum", x, y)
+
+
+def round_even(x: V) -> V:
+    return call("llvm.roundeven", x)
+
+
+def round_away(x: V) -> V:
+    t = call("llvm.trunc", x)
+    up = copysign(x.const(1.0), x)
+    return copysign(where(fabs(x - t) >= 0.5, t + up, t), x)
+
+
+def trunc(x: V) -> V:
+    return call("llvm.trunc", x)
+
+
+def ceil(x: V) -> V:
+    return call("llvm.ceil", x)
+
+
+def is_finite(x: V) -> V:
+    return fabs(x) < float("inf")
+
+
+def nextafter(
+    x: V, y: V, to_bits: Callable[[V], V] = bits, of_bits: Callable[[V], V] = unbits
+) -> V:
+    """The next number toward y; of formats whose bits are others than those in registers, too."""
+    i, j = to_bits(x), to_bits(y)
+    top = i.const(-(1 << (i.type.width - 1)))
+    away = (i ^ j) < 0
+    # step the magnitude up when y is farther from zero on the same side
+    farther = fabs(y) > fabs(x)
+    step = where(away | ~farther, i - 1, i + 1)
+    from_zero = (j & top) | 1
+    z = of_bits(where(x.eq(0.0), from_zero, step))
+    z = where(x.eq(y), y, z)
+    return where(isnan(x) | isnan(y), x + y, z)
+
+
+def fmod(x: V, y: V) -> V:
+    """C's fmod, exact."""
+    return _fmod_by_division(x, y) if on_gpu(x.b.module) else V(x.b, x.b.frem(x.v, y.v))
+
+
+def _fmod_by_division(x: V, y: V) -> V:
+    """The same where no library has a function for it: multiples of y, scaled by powers of two so
+    that quotients are whole numbers of the working precision, are taken away until none fits.
+
+    LLVM's own for such targets is x - trunc(x / y) * y, which is wrong for large quotients.
+    """
+    b, digits = x.b, MANT[x.single]
+    start, divisor = fabs(x), fabs(y)
+    before = b.block
+    head, work, end = (b.function.append_basic_block(n) for n in ("fits", "take", "rest"))
+    b.branch(head)
+    b.position_at_end(head)
+    rest = V(b, b.phi(x.type))
+    b.cbranch((rest >= divisor).v, work, end)
+    b.position_at_end(work)
+    more = _exponent(rest) - _exponent(divisor) - (digits - 1)
+    k = where(more > 0, more, 0)
+    half = k >> 1
+    part = divisor * pow2(half) * pow2(k - half)  # exact; 2^k may be too large
+    left = fma(-call("llvm.trunc", rest / part), part, rest)  # exact
+    left = where(left < 0.0, left + part, left)
+    rest.v.add_incoming(start.v, before)
+    rest.v.add_incoming(left.v, b.block)
+    b.branch(head)
+    b.position_at_end(end)
+    # Nothing was taken from what is no number, and zero fits into everything once: into NaN.
+    return copysign(where(isnan(divisor), divisor, rest), x)
+
+
+def _exponent(x: V) -> V:
+    """The exponent of a positive number, biased; below 1 for subnormal ones."""
+    digits = MANT[x.single]
+    tiny = bits(x).lshr(digits).eq(0)
+    shifted = bits(where(tiny, x * 2.0**digits, x)).lshr(digits)
+    return where(tiny, shifted - digits, shifted)
+
+
+def to_int(x: V, t: Any, signed: bool) -> V:
+    """Float to integer: truncated, saturated at the ends of the range, NaN to 0."""
+    kind = "si" if signed else "ui"
+    name = f"llvm.fpto{kind}.sat.i{t.width}.{'f32' if x.type == F32 else 'f64'}"
+    fn = x.b.module.globals.get(name)
+    if fn is None:
+        fn = ir.Function(x.b.module, ir.FunctionType(t, [x.type]), name)
+    return V(x.b, x.b.call(fn, [x.v]))

@@ -1,0 +1,85 @@
+"""Lets a loop with a rare scalar call vectorize.
+
+In: a pure scalar function of numbers of its own type, called under a condition. Out: the same
+function with masked vector variants attached, each of which tests whether any lane needs the call
+at all. LLVM refuses to vectorize a loop around a call that has no variant, and computes a call
+without a *masked* variant for every lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.llvm.scalars.ir import I1, I32
+
+# The width that the vectoriser will pick; with another it tests lane by lane: right, slower.
+vector_bytes = 32
+permutes = False  # whether there are permutations of 32 bytes by a register (AVX2)
+halves = False  # whether numbers of half precision are converted by instructions (F16C)
+
+
+def masked_variants(fn: Any) -> None:
+    w = vector_bytes // (4 if isinstance(fn.ftype.return_type, ir.FloatType) else 8)
+    v = variant(fn, w)
+    # llvmlite checks attribute names against a fixed list that lacks this one
+    text = f"_ZGV_LLVM_M{w}{'v' * len(fn.args)}_{fn.name}({v.name})"
+    set.add(fn.attributes, f'"vector-function-abi-variant"="{text}"')
+    keep(fn.module, [v])
+
+
+def keep(module: Any, functions: list[Any]) -> None:
+    """Lists functions in llvm.compiler.used: nothing calls the variants before vectorization."""
+    name = "llvm.compiler.used"
+    g = module.globals.get(name)
+    items = list(dict.fromkeys([*(g.initializer.constant if g else ()), *functions]))
+    t = ir.ArrayType(ir.PointerType(), len(items))
+    if g is None:
+        g = ir.GlobalVariable(module, t, name)
+        g.linkage, g.section = "appending", "llvm.metadata"
+    g.value_type, g.type = t, t.as_pointer()
+    g.initializer = ir.Constant(t, items)  # type: ignore[assignment]
+
+
+def variant(fn: Any, w: int) -> Any:
+    """The function of w lanes and a mask of those wanted; others are the first argument."""
+    t = fn.ftype.return_type
+    vt, mt, bt = ir.VectorType(t, w), ir.VectorType(I1, w), ir.IntType(w)
+    name = f"{fn.name}.x{w}"
+    if name in fn.module.globals:
+        return fn.module.globals[name]
+    v = ir.Function(fn.module, ir.FunctionType(vt, [vt] * len(fn.args) + [mt]), name)
+    v.linkage = "internal"
+    for a in ("noinline", "nounwind", "readnone", "optnone", "cold"):
+        v.attributes.add(a)
+    *xs, mask = v.args
+    entry, cold, lane, do, step, done, plain = (
+        v.append_basic_block(n) for n in ["entry", "cold", "lane", "do", "step", "done", "plain"]
+    )
+    b = ir.IRBuilder(entry)
+    m = b.bitcast(mask, bt)
+    b.cbranch(b.icmp_unsigned("!=", m, ir.Constant(bt, 0)), cold, plain)
+    ir.IRBuilder(plain).ret(xs[0])
+    b = ir.IRBuilder(cold)
+    b.branch(lane)
+    b = ir.IRBuilder(lane)
+    i = b.phi(I32)
+    acc = b.phi(vt)
+    i.add_incoming(ir.Constant(I32, 0), cold)
+    acc.add_incoming(xs[0], cold)
+    on = b.extract_element(mask, i)
+    b.cbranch(on, do, step)
+    b = ir.IRBuilder(do)
+    y = b.insert_element(acc, b.call(fn, [b.extract_element(x, i) for x in xs]), i)
+    b.branch(step)
+    b = ir.IRBuilder(step)
+    out = b.phi(vt)
+    out.add_incoming(acc, lane)
+    out.add_incoming(y, do)
+    j = b.add(i, ir.Constant(I32, 1))
+    i.add_incoming(j, step)
+    acc.add_incoming(out, step)
+    b.cbranch(b.icmp_unsigned("<", j, ir.Constant(I32, w)), lane, done)
+    ir.IRBuilder(done).ret(out)
+    return v

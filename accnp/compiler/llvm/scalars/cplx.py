@@ -1,0 +1,330 @@
+"""Elementary functions of complex double arguments.
+
+In: (real, imaginary) pairs of double ``V``. Out: such a pair. Complex64 callers widen first,
+which also makes the naive products and squares below safe for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accnp.compiler.llvm.scalars import arc, exp, log, trig
+from accnp.compiler.llvm.scalars.ir import V, copysign, fabs, fma, sqrt, two_prod, two_sum, where
+
+C = tuple[V, V]
+INF = float("inf")
+LN2, LN2_REST, HALF_PI = 0.6931471805599453, 2.3190468138462996e-17, 1.5707963267948966
+# Up to here what an angle lost by rounding is so small that its square does not count.
+FIRST_ORDER = 2.0**26
+PI = (3.141592653589793, 1.2246467991473532e-16)
+
+
+def mul(x: C, y: C) -> C:
+    (a, b), (c, d) = x, y
+    return a * c - b * d, a * d + b * c
+
+
+def div(x: C, y: C) -> C:
+    """Both are scaled by a power of two, so that neither the sums of Smith's method overflow nor
+    small numbers lose digits in them."""
+    (a, b), (c, d) = x, y
+    over, under = _larger(fabs(a), fabs(b)), _larger(fabs(c), fabs(d))
+    high, low = _larger(over, under), where(over > under, under, over)
+    f = where(high > 2.0**900, 2.0**-120, where(low < 2.0**-900, 2.0**120, high.const(1.0)))
+    return narrow_div((a * f, b * f), (c * f, d * f))
+
+
+def narrow_div(x: C, y: C) -> C:
+    """Of numbers that were complex64: Smith's division with selects."""
+    (a, b), (c, d) = x, y
+    big = fabs(c) >= fabs(d)
+    p, q = where(big, c, d), where(big, d, c)
+    zero = p.eq(0.0)
+    r = where(zero, 0.0, q / p)
+    s = 1.0 / fma(q, r, p)
+    t, u = where(big, a, b), where(big, b, a)
+    v = where(big, b, -a)
+    # by zero each part is divided for itself
+    re = where(zero, t, fma(u, r, t)) * s
+    im = where(zero, v, fma(where(big, -a, b), r, v)) * s
+    return re, im
+
+
+def _larger(a: V, b: V) -> V:
+    return where(a > b, a, b)
+
+
+def scaled_abs(x: C) -> V:
+    """hypot: the largest part is taken out, so that squares neither overflow nor vanish."""
+    a, b = fabs(x[0]), fabs(x[1])
+    hi, lo = where(a > b, a, b), where(a > b, b, a)
+    r = where(hi.eq(0.0), 0.0, lo / hi)
+    y = hi * sqrt(fma(r, r, 1.0))
+    y = where(a.ne(a) | b.ne(b), a + b, y)
+    return where(a.eq(INF) | b.eq(INF), INF, y)
+
+
+def _finite(x: V) -> V:
+    return fabs(x) < INF
+
+
+def cexp(x: C) -> C:
+    return _raised(exp.exp, x, trig.cos(x[1]), trig.sin(x[1]))
+
+
+def _raised(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
+    """A power of the real part times e^(i angle), whose cosine and sine are given."""
+    re, im = x
+    # e^re in two factors: the product with a cosine may be finite where e^re is not
+    h = where(_finite(re), re * 0.5, re)
+    e = power(h)
+    real, some = im.eq(0.0), _finite(im)
+    full = power(re)
+    a = where(real, full, (cos * e) * where(_finite(re), e, 1.0))
+    b = where(real, im, (sin * e) * where(_finite(re), e, 1.0))
+    # e^inf is infinite and e^-inf 0 whatever the angle is
+    a = where(some | re.ne(INF), a, INF)
+    zero = ~some & re.eq(-INF)
+    return where(zero, 0.0, a), where(zero, copysign(re.const(0.0), im), b)
+
+
+def cexp2(x: C) -> C:
+    # The rounding of the angle im ln 2 counts as often as that is large.
+    angle, rest = two_prod(x[1], x[1].const(LN2))
+    rest = fma(x[1], LN2_REST, rest)
+    rest = where(fabs(angle) < FIRST_ORDER, rest, 0.0)
+    c, s = trig.cos(angle), trig.sin(angle)
+    return _raised(exp.exp2, x, fma(-rest, s, c), fma(rest, c, s))
+
+
+def cexpm1(x: C) -> C:
+    re, im = x
+    # e^re cos(im) - 1 = expm1(re) cos(im) - 2 sin(im / 2)^2
+    s = trig.sin(im * 0.5)
+    a = fma(exp.expm1(re), trig.cos(im), -2.0 * s * s)
+    y = cexp(x)
+    a = where(im.eq(0.0), exp.expm1(re), where(fabs(re) > 40.0, y[0] - 1.0, a))
+    return a, y[1]
+
+
+def clog(x: C) -> C:
+    re, im = x
+    a, b = fabs(re), fabs(im)
+    hi, lo = where(a > b, a, b), where(a > b, b, a)
+    near = (hi > 0.5) & (hi < 2.0)
+    # |x| near 1: log of 2 d + d^2 + lo^2 past 1, d = hi - 1; what is rounded off is added at last
+    d = hi - 1.0
+    p, p_lo = two_prod(d, d)
+    q, q_lo = two_prod(lo, lo)
+    s, s_lo = two_sum(d + d, q)
+    s, rest = two_sum(s, p)
+    close = log.log1p(s + ((p_lo + q_lo) + (s_lo + rest))) * 0.5
+    r = where(hi.eq(0.0), 0.0, lo / hi)
+    far = log.log(hi) + log.log1p(r * r) * 0.5
+    m = where(near, close, far)
+    m = where(re.ne(re) | im.ne(im), re + im, m)
+    m = where(a.eq(INF) | b.eq(INF), INF, m)
+    return m, arc.atan2(im, re)
+
+
+def clog1p(x: C) -> C:
+    re, im = x
+    small = (fabs(re) < 0.5) & (fabs(im) < 0.5)
+    m = log.log1p(fma(re, re + 2.0, im * im)) * 0.5
+    y = clog((re + 1.0, im))
+    return where(small, m, y[0]), y[1]
+
+
+def _within(x: C) -> tuple[C, V]:
+    """x times a power of 4, so that |x| + |re| is finite and has all its digits; the root of the
+    inverse of that."""
+    size = _larger(fabs(x[0]), fabs(x[1]))
+    big, small, one = size > 2.0**1000, size < 2.0**-900, size.const(1.0)
+    f = where(big, 2.0**-4, where(small, 2.0**120, one))
+    return (x[0] * f, x[1] * f), where(big, 2.0**2, where(small, 2.0**-60, one))
+
+
+def csqrt(x: C) -> C:
+    re, im = x
+    near, back = _within(x)
+    m = scaled_abs(near) + fabs(near[0])
+    t = sqrt(m * 0.5)
+    u = where(t.eq(0.0), 0.0, fabs(near[1]) * 0.5 / t) * back
+    t = t * back
+    right = copysign(re.const(1.0), re) > 0.0
+    p, q = where(right, t, u), copysign(where(right, u, t), im)
+    inf = fabs(im).eq(INF)
+    return where(inf, INF, p), where(inf, im, where(im.eq(0.0) & right & re.eq(re), im, q))
+
+
+def crsqrt(x: C) -> C:
+    return div((x[0].const(1.0), x[0].const(0.0)), csqrt(x))
+
+
+def _hyperbolic(re: V) -> tuple[V, V, V]:
+    """(sinh, cosh, factor): both parts times the factor, so that products with it stay finite."""
+    large = fabs(re) > 40.0
+    e = exp.exp(fabs(re) * 0.5)
+    sh = where(large, copysign(e * 0.5, re), exp.sinh(re))
+    co = where(large, e * 0.5, exp.cosh(re))
+    return sh, co, where(large, e, 1.0)
+
+
+def csinh(x: C) -> C:
+    re, im = x
+    sh, co, more = _hyperbolic(re)
+    a, b = sh * trig.cos(im) * more, co * trig.sin(im) * more
+    open_ = ~_finite(im) & (re.eq(0.0) | fabs(re).eq(INF))  # the sine of infinity has a size only
+    real = im.eq(0.0)
+    return where(open_, re, where(real, exp.sinh(re), a)), where(real, im, b)
+
+
+def ccosh(x: C) -> C:
+    re, im = x
+    sh, co, more = _hyperbolic(re)
+    a, b = co * trig.cos(im) * more, sh * trig.sin(im) * more
+    some, real = _finite(im), im.eq(0.0)
+    a = where(~some & fabs(re).eq(INF), INF, where(real, exp.cosh(re), a))
+    b = where(real, im * copysign(re.const(1.0), re), where(~some & re.eq(0.0), re, b))
+    return a, b
+
+
+def ctanh(x: C) -> C:
+    re, im = x
+    big = fabs(re) > 20.0
+    c = where(big, 1.0, re)
+    s, co, sh = trig.sin(im), trig.cos(im), exp.sinh(c)
+    d = fma(sh, sh, co * co)
+    a = sh * exp.cosh(c) / d
+    b = s * co / d
+    far = 4.0 * s * co * exp.exp(-2.0 * fabs(re))
+    end, some, real = fabs(re).eq(INF), _finite(im), im.eq(0.0)
+    a = where(big & (some | end), copysign(re.const(1.0), re), a)
+    a = where(re.eq(0.0) & ~some, re, where(real, exp.tanh(re), a))
+    # C's standard gives the zero at infinity the sign of sin(2 y); that of the array API, of y.
+    b = where(real, im, where(big, where(end, copysign(re.const(0.0), im), far), b))
+    return a, b
+
+
+def _turned(f, x: C) -> C:
+    """-i f(i x)."""
+    a, b = f((-x[1], x[0]))
+    return b, -a
+
+
+def csin(x: C) -> C:
+    return _turned(csinh, x)
+
+
+def csin_pi(x: C) -> C:
+    """sin(pi x), with what pi times the imaginary part loses by rounding: it counts as often as
+    that is large."""
+    part, sign = trig.from_whole(x[0])
+    im = x[1]
+    high, low = two_prod(im, im.const(PI[0]))
+    low = copysign(im.const(1.0), im) * fma(im, PI[1], low)
+    more = sign * where((fabs(im) > 1.0) & (fabs(im) < 1e3), low + 1.0, 1.0)
+    a, b = csin((part * PI[0], high))
+    return a * more, b * more
+
+
+def ccos(x: C) -> C:
+    return ccosh((-x[1], x[0]))
+
+
+def ctan(x: C) -> C:
+    return _turned(ctanh, x)
+
+
+# The inverse functions are those of W. Kahan, "Branch cuts for complex elementary functions"
+# (1987): real functions of the parts of square roots, so that nothing cancels and zeros keep their
+# signs.
+
+
+def _huge(x: C) -> tuple[V, V]:
+    """Whether squares of a part overflow, and log |2 x| for such x."""
+    big = (fabs(x[0]) > 1e150) | (fabs(x[1]) > 1e150)
+    return big, log.log(scaled_abs((x[0] * 0.5, x[1] * 0.5))) + 2 * LN2
+
+
+def casinh(x: C) -> C:
+    re, im = x
+    p, q = csqrt((1.0 + im, -re)), csqrt((1.0 - im, re))
+    a = log.asinh(p[0] * q[1] - q[0] * p[1])
+    b = arc.atan2(im, p[0] * q[0] - p[1] * q[1])
+    big, size = _huge(x)
+    a = where(big, copysign(size, re), a)
+    b = where(im.eq(0.0), im, where(big, arc.atan2(im, fabs(re)), b))
+    return a, b
+
+
+def cacosh(x: C) -> C:
+    re, im = x
+    p, q = csqrt((re - 1.0, im)), csqrt((re + 1.0, im))
+    a = log.asinh(p[0] * q[0] + p[1] * q[1])
+    b = 2.0 * arc.atan2(p[1], q[0])
+    big, size = _huge(x)
+    b = where(big, arc.atan2(im, re), where(re.eq(0.0) & im.ne(im), HALF_PI, b))
+    return where(big, size, a), b
+
+
+def catanh(x: C) -> C:
+    re, im = fabs(x[0]), x[1]
+    one, far = 1.0 - re, fabs(im)
+    tiny = far < 1e-150
+    # near 1 the real part is log(2 / |im|) / 2
+    near = re.eq(1.0) & tiny
+    square = fma(one, one, im * im)
+    a = log.log1p(4.0 * re / square) * 0.25
+    a = where(near, 0.5 * (LN2 - log.log(far)), a)
+    b = arc.atan2(2.0 * im, fma(one, 1.0 + re, -(im * im))) * 0.5
+    b = where(near, where(far.eq(0.0), im, copysign(far.const(HALF_PI / 2), im)), b)
+    big = (re > 1e150) | (far > 1e150)
+    size = scaled_abs((re * 0.5, im * 0.5))
+    a = where(big, where(size.eq(INF), 0.0, re * 0.25 / size / size), a)
+    a = where(re.eq(0.0) | (re.eq(INF) & far.ne(far)), 0.0, a)
+    return copysign(a, x[0]), where(big & far.eq(far), copysign(far.const(HALF_PI), im), b)
+
+
+def casin(x: C) -> C:
+    return _turned(casinh, x)
+
+
+def cacos(x: C) -> C:
+    re, im = x
+    p, q = csqrt((1.0 - re, -im)), csqrt((1.0 + re, im))
+    a = 2.0 * arc.atan2(p[0], q[0])
+    b = log.asinh(q[0] * p[1] - q[1] * p[0])
+    big, size = _huge(x)
+    a = where(big, arc.atan2(fabs(im), re), where(re.eq(0.0) & im.ne(im), HALF_PI, a))
+    return a, where(big, -copysign(size, im), b)
+
+
+def catan(x: C) -> C:
+    return _turned(catanh, x)
+
+
+def clogistic(x: C) -> C:
+    a, b = cexp((-x[0], -x[1]))
+    return div((a.const(1.0), a.const(0.0)), (a + 1.0, b))
+
+
+def cmax(x: C, y: C) -> C:
+    """By the real part, then by the imaginary part; the first number with a nan, if any."""
+    (a, b), (c, d) = x, y
+    first = ((a > c) | (a.eq(c) & (b > d))) & c.eq(c) & d.eq(d) | a.ne(a) | b.ne(b)
+    return where(first, a, c), where(first, b, d)
+
+
+def cmin(x: C, y: C) -> C:
+    (a, b), (c, d) = x, y
+    first = ((a < c) | (a.eq(c) & (b < d))) & c.eq(c) & d.eq(d) | a.ne(a) | b.ne(b)
+    return where(first, a, c), where(first, b, d)
+
+
+def csign(x: C) -> C:
+    x, _ = _within(x)
+    m = scaled_abs(x)
+    zero = m.eq(0.0)
+    d = where(zero, 1.0, m)
+    return where(zero, 0.0, x[0] / d), where(zero, 0.0, x[1] / d)

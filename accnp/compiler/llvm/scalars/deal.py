@@ -1,0 +1,176 @@
+"""Vector code that deals elements out: each goes to the end of one of several lists, or of one.
+
+In: pointers and 64-bit integers. Out: stores. A vector is compressed once for each list, and stored
+whole: what is behind the end of a list is overwritten by its next elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.llvm.scalars import cold
+from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
+
+LISTS = 8
+
+
+def _call(b: Any, name: str, result: Any, args: Sequence[Any]) -> Any:
+    kind = ir.FunctionType(result, [a.type for a in args])
+    return b.call(b.module.globals.get(name) or ir.Function(b.module, kind, name), args)
+
+
+def _splat(b: Any, x: Any, t: Any) -> Any:
+    undef = ir.Constant(t, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(I32, t.count), [0] * t.count)
+    return b.shuffle_vector(b.insert_element(undef, x, ir.Constant(I32, 0)), undef, zeros)
+
+
+def _store(b: Any, x: Any, mask: Any, p: Any) -> None:
+    """Store the lanes of x that are on, one after the other."""
+    t, size = x.type, x.type.element.width // 8
+    if cold.vector_bytes == 32 and cold.permutes:
+        packed = _permuted(b, x, mask)
+    else:
+        args = [x, mask, ir.Constant(t, ir.Undefined)]
+        name = f"llvm.experimental.vector.compress.v{t.count}i{8 * size}"
+        packed = _call(b, name, t, args)
+    b.store(packed, b.bitcast(p, t.as_pointer()), align=size)
+
+
+def _permuted(b: Any, x: Any, mask: Any) -> Any:
+    """The lanes of x that are on, at the front; AVX2 has no instruction for that but a permutation
+    of eight words, which is looked up by the mask."""
+    count, words = x.type.count, x.type.element.width // 32
+    eight, kind = ir.VectorType(I32, 8), ir.ArrayType(I64, 1 << count)
+    name = f"accnp.packing.{count}.{words}"
+    table = b.module.globals.get(name)
+    if table is None:
+        orders = []
+        for bits in range(1 << count):
+            on = [k for k in range(count) if bits >> k & 1]
+            order = [words * k + w for k in on for w in range(words)]
+            orders.append(int.from_bytes(bytes([*order, *[0] * (8 - len(order))]), "little"))
+        table = ir.GlobalVariable(b.module, kind, name)
+        table.initializer = ir.Constant(kind, orders)  # type: ignore[assignment]
+        table.global_constant, table.linkage = True, "internal"
+    bits = b.zext(b.bitcast(mask, ir.IntType(count)), I64)
+    order = b.load(b.gep(table, [ir.Constant(I64, 0), bits], source_etype=kind), typ=I64)
+    order = b.zext(b.bitcast(order, ir.VectorType(ir.IntType(8), 8)), eight)
+    given = b.bitcast(x, ir.VectorType(I32, count * words))
+    if given.type != eight:
+        places = ir.Constant(eight, [*range(count), *[0] * (8 - count)])
+        given = b.shuffle_vector(given, given, places)
+    found = _call(b, "llvm.x86.avx2.permd", eight, [given, order])
+    if count * words < 8:
+        first = ir.Constant(ir.VectorType(I32, count), list(range(count)))
+        found = b.shuffle_vector(found, found, first)
+    return b.bitcast(found, x.type)
+
+
+def _count(b: Any, mask: Any) -> Any:
+    word = ir.IntType(mask.type.count)
+    return b.zext(_call(b, f"llvm.ctpop.i{word.width}", word, [b.bitcast(mask, word)]), I64)
+
+
+def _zero(t: Any) -> Any:
+    return ir.Constant(t, [ir.Constant(t.element, 0)] * t.count)
+
+
+def deal(b: Any, args: Sequence[Any]) -> None:
+    """List k, which begins at to + k * room, gets the first n integers of src that are less than
+    limits[k] but not than limits[k - 1], the last one what is left; counts[k] says how many.
+
+    A list may be written to up to a vector behind its end.
+    """
+    to, room, src, n, limits, counts = args
+    fn, t = b.function, to.type.pointee
+    v = ir.VectorType(t, cold.vector_bytes * 8 // t.width)
+    starts, edges = [to], []
+    for k in range(LISTS - 1):
+        starts.append(b.gep(starts[-1], [room]))
+        edges.append(_splat(b, b.load(b.gep(limits, [ir.Constant(I64, k)])), v))
+    before = b.block
+    loop, done = (fn.append_basic_block(s) for s in ("dealing", "dealt"))
+    b.cbranch(b.icmp_signed(">", n, ir.Constant(I64, 0)), loop, done)
+
+    b.position_at_end(loop)
+    i = b.phi(I64)
+    ends = [b.phi(to.type) for _ in starts]
+    rest = below(b, b.sub(n, i), v.count)
+    x = masked_load(b, b.gep(src, [i]), v, t.width // 8, rest, _zero(v))
+    less = [*[b.icmp_signed("<", x, edge) for edge in edges], rest]
+    following, mask = [], None
+    for end, upper in zip(ends, less, strict=True):
+        mine = b.and_(upper, rest)
+        if mask is not None:
+            mine = b.and_(mine, b.not_(mask))
+        mask = upper
+        _store(b, x, mine, end)
+        following.append(b.gep(end, [_count(b, mine)]))
+    more = b.add(i, ir.Constant(I64, v.count))
+    i.add_incoming(ir.Constant(I64, 0), before)
+    i.add_incoming(more, loop)
+    for end, start, new in zip(ends, starts, following, strict=True):
+        end.add_incoming(start, before)
+        end.add_incoming(new, loop)
+    b.cbranch(b.icmp_signed("<", more, n), loop, done)
+
+    b.position_at_end(done)
+    size = ir.Constant(I64, t.width // 8)
+    found = [b.phi(to.type) for _ in starts]
+    for k, (end, start, new) in enumerate(zip(found, starts, following, strict=True)):
+        end.add_incoming(start, before)
+        end.add_incoming(new, loop)
+        length = b.sdiv(b.sub(b.ptrtoint(end, I64), b.ptrtoint(start, I64)), size)
+        b.store(length, b.gep(counts, [ir.Constant(I64, k)]))
+
+
+def pick(b: Any, signed: bool, args: Sequence[Any]) -> Any:
+    """Write those of the first n elements of src that are not less than a limit, NaN among them,
+    and their places, counted from `first`, as 32-bit integers; how many there are.
+
+    Integers may have an end as well, which they are less than. Both lists may be written to up to
+    a vector behind their end.
+    """
+    values, places, src, n, first, limit, *ends = args
+    fn, t = b.function, values.type.pointee
+    whole = isinstance(t, ir.IntType)
+    size = t.width // 8 if whole else (4 if isinstance(t, ir.FloatType) else 8)
+    v = ir.VectorType(t, cold.vector_bytes // size)
+    bits, index = ir.VectorType(ir.IntType(8 * size), v.count), ir.VectorType(I32, v.count)
+    edge = _splat(b, limit, v)
+    numbers = ir.Constant(index, [ir.Constant(I32, k) for k in range(v.count)])
+    before = b.block
+    loop, done = (fn.append_basic_block(s) for s in ("picking", "picked"))
+    b.cbranch(b.icmp_signed(">", n, ir.Constant(I64, 0)), loop, done)
+
+    b.position_at_end(loop)
+    i, found = b.phi(I64), b.phi(I64)
+    rest = below(b, b.sub(n, i), v.count)
+    x = masked_load(b, b.gep(src, [i]), v, size, rest, _zero(v))
+    if whole:
+        compare = b.icmp_signed if signed else b.icmp_unsigned
+        mask = compare(">=", x, edge)
+        for end in ends:
+            mask = b.and_(mask, compare("<", x, _splat(b, end, v)))
+    else:
+        mask = b.fcmp_unordered(">=", x, edge)
+    mask = b.and_(mask, rest)
+    at = b.trunc(b.add(first, i), I32)
+    _store(b, b.bitcast(x, bits), mask, b.gep(values, [found]))
+    _store(b, b.add(numbers, _splat(b, at, index)), mask, b.gep(places, [found]))
+    more = b.add(i, ir.Constant(I64, v.count))
+    new = b.add(found, _count(b, mask))
+    for phi, following in ((i, more), (found, new)):
+        phi.add_incoming(ir.Constant(I64, 0), before)
+        phi.add_incoming(following, loop)
+    b.cbranch(b.icmp_signed("<", more, n), loop, done)
+
+    b.position_at_end(done)
+    total = b.phi(I64)
+    total.add_incoming(ir.Constant(I64, 0), before)
+    total.add_incoming(new, loop)
+    return total

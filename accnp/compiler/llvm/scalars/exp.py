@@ -1,0 +1,250 @@
+"""Exponential family: exp exp_difference exp2 expm1 logistic silu mish
+tanh_law tanh sinh cosh.
+
+In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+"""
+
+from __future__ import annotations
+
+from accnp.compiler.llvm.scalars import coefs as k
+from accnp.compiler.llvm.scalars import units
+from accnp.compiler.llvm.scalars.forms import piece, scalef, scales
+from accnp.compiler.llvm.scalars.ir import (
+    MANT,
+    V,
+    bits,
+    clamp,
+    clamp_above,
+    copysign,
+    fabs,
+    fma,
+    int_to_float,
+    nearest,
+    poly,
+    pow2,
+    two_prod,
+    two_sum,
+    unbits,
+    where,
+)
+from accnp.compiler.llvm.scalars.tables import TANH_32
+
+LOG2E = 1.4426950408889634
+# ln 2 in two pieces of the working precision, so that two fma reduce the argument.
+LN2_32 = (0.693147182464599609375, -1.904654323148236e-09)
+LN2_64 = (0.6931471805599453, 2.3190468138462996e-17)
+
+
+def reduce_exp(x: V) -> tuple[V, V]:
+    """(r, n) with x = n ln 2 + r, |r| <= ln 2 / 2, n an integer value."""
+    hi, lo = LN2_32 if x.single else LN2_64
+    t, n = nearest(x * LOG2E)
+    return fma(t, -lo, fma(t, -hi, x)), n
+
+
+def expm1_poly(r: V) -> V:
+    """exp(r) - 1 on the reduced range."""
+    return fma(r * r, poly(r, k.EXP_32 if r.single else k.EXP_64), r)
+
+
+def scale(y: V, n: V) -> V:
+    """y * 2^n rounded once, also where 2^n itself is not a normal number."""
+    if scales(y):
+        return scalef(y, int_to_float(n))
+    h = n >> 1
+    return y * pow2(h) * pow2(n - h)
+
+
+# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: low bits
+# hold n + 2 * bias, of which both halves, shifted into the exponent field, are powers of two.
+ROUND = {True: 1.5 * 2.0**23 + 254.0, False: 1.5 * 2.0**52 + 2046.0}
+# (exp(r) - 1 - r) / r^2, interpolated at Chebyshev's nodes of |r| <= ln 2 / 2
+EXP_SHORT_32 = (
+    0.5,
+    0.16666576266288757,
+    0.041666556149721146,
+    0.008363177999854088,
+    0.0013926181709393859,
+)
+
+
+# Where exp is neither 0 nor infinite, and a little more.
+RANGE = {True: (-105.0, 90.0), False: (-747.0, 712.0)}
+
+
+def exp_halved(x: V, shift: int = 0) -> V:
+    """exp(x) * 2^-shift without overflow before the last step."""
+    return _scaled(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
+
+
+def _exp_parts(x: V) -> tuple[V, V]:
+    """y and t with exp(x) = y 2^(t - ROUND)."""
+    hi, lo = LN2_32 if x.single else LN2_64
+    t = fma(x, x.const(LOG2E), ROUND[x.single])
+    n = t - ROUND[x.single]
+    r = fma(n, -lo, fma(n, -hi, x))
+    return fma(r * r, poly(r, EXP_SHORT_32 if x.single else k.EXP_64), r) + 1.0, t
+
+
+def _scaled(y: V, t: V, shift: int = 0) -> V:
+    """y 2^(t - ROUND - shift)"""
+    if scales(y):
+        n = t - ROUND[y.single]
+        return scalef(y, n - shift if shift else n)
+    b = bits(t) - shift if shift else bits(t)
+    h = b >> 1
+    return y * unbits(h << MANT[y.single]) * unbits((b - h) << MANT[y.single])
+
+
+def exp(x: V) -> V:
+    return units.exp(x) if units.own(x) else exp_halved(x)
+
+
+def exp_difference(x: V, top: V) -> V:
+    """exp(x - top) for x <= top, with what rounding takes from the difference."""
+    d, low = two_sum(x, -top)
+    lowest, _ = RANGE[x.single]
+    y = units.exp(d) if units.own(d) else _scaled(*_exp_parts(where(d < lowest, lowest, d)))
+    # not a number where x is infinite, and y is 0: any number serves
+    return fma(y, where(low < 1.0, low, 1.0), y)
+
+
+def exp2(x: V) -> V:
+    x = clamp(x, -152.0, 129.0) if x.single else clamp(x, -1076.0, 1025.0)
+    t, n = nearest(x)
+    r = x - t
+    return scale(fma(r, poly(r, k.EXP2_32 if x.single else k.EXP2_64), x.const(1.0)), n)
+
+
+def expm1(x: V) -> V:
+    c = clamp(x, -20.0, 89.0) if x.single else clamp(x, -40.0, 710.0)
+    hi, lo = LN2_32 if x.single else LN2_64
+    t, n = nearest(c * LOG2E)
+    # the reduced argument in two pieces: the first difference is exact
+    h, low = fma(t, -hi, c), t * -lo
+    r = h + low
+    r_lo = (h - r) + low
+    tail = fma(r * r, poly(r, k.EXP_32 if x.single else k.EXP_64), r_lo)
+    # 2^(n-1) stays finite where 2^n overflows; the last doubling is exact or infinite.
+    s = pow2(n - 1)
+    y = fma(s, tail, fma(s, r, s - 0.5))
+    return copysign(y + y, x)
+
+
+def logistic(x: V) -> V:
+    e = exp_halved(-fabs(x))
+    n = where(x < 0.0, e, 1.0)
+    d = e + 1.0
+    r = units.inverse(d)
+    y = n * r
+    # the remainder of the division, with what the sum 1 + e lost
+    return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
+
+
+def silu(x: V) -> V:
+    """x / (1 + exp(-x)), of which a factor would be below the normal numbers before the product.
+
+    Both sides are times 2^-shift: exp(-x) is infinite only where the result is 0.
+    """
+    lowest, highest, shift = (-105.0, 120.0, 32) if x.single else (-747.0, 760.0, 64)
+    s = 2.0**-shift
+    if units.own(x):
+        e = units.exp(-x, shift)
+    else:
+        e = _scaled(*_exp_parts(clamp(-x, lowest, highest)), shift)
+    low = x < -1.0
+    n, d = where(low, x * s, s), e + s
+    return (units.inverse(d) * n if units.own(d) else n / d) * where(low, 1.0, x)
+
+
+def mish(x: V) -> V:
+    """x tanh(log(1 + exp(x))) = x n / (n + 2), n = exp(x) (exp(x) + 2).
+
+    Both sides are times 2^shift, so that no factor is below the normal numbers.
+    """
+    lowest, shift = (-115.0, 40) if x.single else (-760.0, 80)
+    c = clamp(x, lowest, 20.0)  # from 20 on it is x
+    e = _scaled(*_exp_parts(c), -shift)
+    n = fma(e, e * 2.0**-shift, e + e)
+    d = n + 2.0 ** (shift + 1)
+    r = units.inverse(d)
+    p, p_lo = two_prod(c, n)
+    y = p * r
+    y = fma(fma(-y, d, p) + p_lo, r, y)
+    # not a number of minus infinity, as a product by 0
+    return where(x > 20.0, x, copysign(fma(x, 0.0, y), x))
+
+
+# 2 u = RATE x (x^2 + K), u = sqrt(2 / pi) (x + 0.044715 x^3), and ln 2 / RATE: K and that one as
+# a short number and the rest, so that a difference from K and a product with an exponent are exact.
+RATE = 0.07135481627260025
+CUBE_32 = (22.363861083984375, -1.081748e-06)
+CUBE_64 = (22.36386000223638, 7.068084733670861e-15)
+STEP_32 = (9.714111328125, -2.0300102e-05)
+STEP_64 = (9.714091028028633, -4.9373498940974755e-12)
+
+
+def tanh_law(x: V) -> V:
+    """(1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)); far below 0 a rounding of u counts 2 u times."""
+    return _tanh_law(x, x.const(1.0))
+
+
+def tanh_gelu(x: V) -> V:
+    """x times the law, which itself would be below the normal numbers before the product."""
+    least, low = -11.0 if x.single else -22.0, x < -1.0
+    # Far below 0 x is a factor before the quotient, elsewhere, where it may be tiny, behind it.
+    y = _tanh_law(x, where(low, where(x < least, least, x), 1.0)) * where(low, 1.0, x)
+    # not a number of minus infinity, as a product by 0
+    return where(x > 8.0, x, fma(x, x.const(0.0), y))
+
+
+def _tanh_law(x: V, times: V) -> V:
+    single = x.single
+    x = clamp(x, -11.0, 8.0) if single else clamp(x, -22.0, 8.0)
+    (hi, lo), (step, step_lo) = (CUBE_32, STEP_32) if single else (CUBE_64, STEP_64)
+    w = fma(x, x, hi)
+    w_lo = fma(x, x, hi - w) + lo
+    t = fma(x * w, x.const(-RATE * LOG2E), ROUND[single])
+    n = t - ROUND[single]
+    g = fma(n, step_lo, fma(x, w, n * step))
+    g = fma(x, w_lo, g)
+    # exp(-RATE g), times 2^-shift: exp(-2 u) itself overflows where the result is not 0
+    if units.own(x):
+        power = unbits((bits(t) - (127 + 40)) << MANT[True])  # t has the bias twice
+        return units.inverse(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * (times * 2.0**-40)
+    shift = 24 if single else 64
+    series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
+    y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
+    e = _scaled(y, t, shift)
+    return times * 2.0**-shift / (e + 2.0**-shift)
+
+
+def _tanh_pieces(a: V) -> V:
+    d, rows = piece(a, TANH_32)
+    # The first interval adds to its argument.
+    return fma(d, poly(d, rows[1:]), where(rows[0] > d, rows[0], d))
+
+
+def tanh(x: V) -> V:
+    a = fabs(x)
+    if x.single:
+        return copysign(_tanh_pieces(clamp_above(a, 9.02)), x)
+    z = x * x
+    small = fma(z * x, poly(z, k.TANH_64), x)
+    e = exp_halved(clamp(a + a, 0.0, 60.0))
+    return copysign(where(a < 0.625, small, 1.0 - 2.0 / (e + 1.0)), x)
+
+
+def sinh(x: V) -> V:
+    a = fabs(x)
+    z = x * x
+    small = fma(z * x, poly(z, k.SINH_32 if x.single else k.SINH_64), x)
+    e = exp_halved(a, 1)
+    return where(
+        a < 1.0, small, copysign(e - (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e), x)
+    )
+
+
+def cosh(x: V) -> V:
+    e = exp_halved(fabs(x), 1)
+    return e + (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e)

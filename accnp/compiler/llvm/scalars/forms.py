@@ -1,0 +1,250 @@
+"""What vectors do by instructions of their own, or by a jump that single numbers take in place.
+
+In: values of the code of one step. Out: its scalar code; or, where vectors are made of that
+(`Lanes`), a call of `accnp.<form>.<type>`, of which `vector_call` writes the text. Both have the
+same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.llvm.scalars import cold
+from accnp.compiler.llvm.scalars.ir import F32, I64, V, bits, on_gpu, where
+
+LOOKED_UP = 16  # entries of a table
+_tables: dict[str, int] = {}  # numbers of their names
+_TABLE = ir.VectorType(F32, LOOKED_UP)
+
+
+class Lanes(ir.IRBuilder):
+    """Writes the code of one step, of which vectors of this many lanes are made."""
+
+    def __init__(self, block: Any, count: int) -> None:
+        super().__init__(block)
+        self.count = count
+
+
+def _form(name: str, result: Any, *args: Any) -> Any:
+    """A call that vectors have a text for."""
+    b = args[0].b
+    kinds = [a.type for a in args]
+    name = f"accnp.{name}.{'f4' if result == F32 else 'f8'}"
+    fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
+    return V(b, b.call(fn, [a.v for a in args]))
+
+
+def lookup(table: Sequence[float], i: V) -> V:
+    """Of 16 floats, the one at the last four bits of an integer of 32 bits."""
+    values = [ir.Constant(F32, x) for x in (*table,) * (LOOKED_UP // len(table))]
+    if isinstance(i.b, Lanes):
+        return _form("lookup", F32, i, V(i.b, ir.Constant(_TABLE, values)))
+    if on_gpu(i.b.module) and len(table) == 2:
+        odd = (i & 1).ne(0)
+        return where(odd, V(i.b, values[1]), V(i.b, values[0]))
+    module = i.b.module
+    kind = ir.ArrayType(F32, LOOKED_UP)
+    text = " ".join(v.get_reference() for v in values)
+    name = f"accnp.table.{_tables.setdefault(text, len(_tables))}"
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.GlobalVariable(module, kind, name)
+        known.initializer = ir.Constant(kind, values)  # type: ignore[assignment]
+        known.global_constant, known.linkage = True, "internal"
+    at = (i & (LOOKED_UP - 1)).to(I64)
+    place = i.b.gep(known, [ir.Constant(I64, 0), at.v], source_etype=kind)
+    return V(i.b, i.b.load(place, typ=F32))
+
+
+def piece(a: V, table: Sequence[Sequence[float]]) -> tuple[V, list[V]]:
+    """The distance of a float, at least 0 and below 15, from the middle of its interval, and the
+    coefficients there; see `tables`."""
+    i = bits(a + 1.0).lshr(21)
+    middle, *rows = [lookup(row, i) for row in table]
+    return a - middle, rows
+
+
+def scales(x: V) -> bool:
+    """Whether `scalef` is there."""
+    return isinstance(x.b, Lanes) and cold.vector_bytes == 64
+
+
+def scalef(y: V, n: V) -> V:
+    """y * 2^n of an integer value, rounded once."""
+    return _form("scalef", y.type, y, n)
+
+
+has_exponents = scales
+
+
+def mantissa(x: V) -> V:
+    """x = 2^e m, 3/4 <= m < 3/2; 1 for infinity and zero, no number for what is negative."""
+    return _form("getmant", x.type, x)
+
+
+def exponent(x: V) -> V:
+    """x = 2^e m, 1 <= m < 2; infinity for infinity, its opposite for zero."""
+    return _form("getexp", x.type, x)
+
+
+def rarely(test: V, usual: V, xs: Sequence[V], name: str, make: Callable[..., V]) -> V:
+    """`usual`, or make(*xs) where the test holds, which is rare and takes long."""
+    b = usual.b
+    fn = apart(usual, len(xs), name, make)
+    if isinstance(b, Lanes):
+        cold.variant(fn, b.count)
+        return _form(f"rarely.{fn.name}", usual.type, test, usual, *xs)
+    # What is apart itself is no loop, and its text is taken without the metadata of its module.
+    inner = "cold" in b.function.attributes
+    if not inner and not on_gpu(b.module):
+        cold.masked_variants(fn)
+    start = b.block
+    with b.if_then(test.v, likely=None if inner else False):
+        slow = b.call(fn, [x.v for x in xs])
+        inside = b.block
+    phi = b.phi(usual.type)
+    phi.add_incoming(usual.v, start)
+    phi.add_incoming(slow, inside)
+    return V(b, phi)
+
+
+def apart(like: V, count: int, name: str, make: Callable[..., V]) -> Any:
+    """A function of this many numbers that is not inlined; defined once a module."""
+    module = like.b.module
+    name = f"accnp.{name}.{'f4' if like.single else 'f8'}"
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.Function(module, ir.FunctionType(like.type, [like.type] * count), name)
+        known.linkage = "internal"
+        for a in ("noinline", "nounwind", "readnone", "cold"):
+            known.attributes.add(a)
+        if not on_gpu(module):
+            known.attributes.add("optnone")
+        b = ir.IRBuilder(known.append_basic_block())
+        b.ret(make(*[V(b, x) for x in known.args]).v)
+    return known
+
+
+# --- vectors ---
+
+
+def vector_call(name: str, kinds: Sequence[Any], result: Any, n: int) -> tuple[str, dict[str, str]]:
+    """The name of the function that does a form for n lanes, and definitions that it needs.
+
+    Raises:
+        ValueError: this processor has no such instruction.
+    """
+    what = name.split(".")[1]
+    if what == "rarely":
+        return _rarely(name, kinds, n)
+    return _pieces(name, kinds, result, n, *_instruction(what, result))
+
+
+def _instruction(what: str, result: Any) -> tuple[int, list[str], list[str]]:
+    """Lanes of an instruction, its lines ({0}, {1}.. operands, {r} a prefix of names; the last
+    line is the result), and declarations."""
+    if cold.vector_bytes == 64:
+        n, t = (16, "ps") if result == F32 else (8, "pd")
+        kind = f"<{n} x {result}>"
+        off, rounding = f"{kind} poison, i{n} -1", "i32 4"
+        if what == "lookup":
+            f = "llvm.x86.avx512.permvar.sf.512"
+            given, taken = f"{kind} {{1}}, <16 x i32> {{0}}", f"{kind}, <16 x i32>"
+        else:
+            f = f"llvm.x86.avx512.mask.{what}.{t}.512"
+            first = {"scalef": f"{kind} {{1}}, ", "getmant": "i32 11, ", "getexp": ""}[what]
+            given = f"{kind} {{0}}, {first}{off}, {rounding}"
+            one = {"scalef": f"{kind}, ", "getmant": "i32, ", "getexp": ""}[what]
+            taken = f"{kind}, {one}{kind}, i{n}, i32"
+        return n, [f"call {kind} @{f}({given})"], [f"declare {kind} @{f}({taken})"]
+    if cold.permutes and what == "lookup":
+        f, half = "llvm.x86.avx2.permps", "<8 x float>"
+        lines = [
+            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_places(0, 8)}>",
+            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_places(8, 16)}>",
+            f"call {half} @{f}({half} {{r}}.0, <8 x i32> {{0}})",
+            f"call {half} @{f}({half} {{r}}.1, <8 x i32> {{0}})",
+            "shl <8 x i32> {0}, splat (i32 28)",
+            "icmp slt <8 x i32> {r}.4, zeroinitializer",
+            f"select <8 x i1> {{r}}.5, {half} {{r}}.3, {half} {{r}}.2",
+        ]
+        return 8, lines, [f"declare {half} @{f}({half}, <8 x i32>)"]
+    raise ValueError(what)
+
+
+def _places(start: int, stop: int) -> str:
+    """The elements of a mask that picks those from start to stop."""
+    return ", ".join([f"i32 {j}" for j in range(start, stop)])
+
+
+def _pieces(
+    name: str,
+    kinds: Sequence[Any],
+    result: Any,
+    n: int,
+    width: int,
+    lines: Sequence[str],
+    declares: Sequence[str],
+) -> tuple[str, dict[str, str]]:
+    """A function of n lanes that does an instruction of so many for one piece after the other."""
+    made = f'@"{name}.x{n}"'
+    vectors = [isinstance(k, ir.VectorType) for k in kinds]
+    types = [str(k) if whole else f"<{n} x {k}>" for k, whole in zip(kinds, vectors, strict=True)]
+    arguments = ", ".join([f"{t} %a{i}" for i, t in enumerate(types)])
+    text = [f"define internal <{n} x {result}> {made}({arguments}) #772 alwaysinline {{"]
+    parts = []
+    for k in range(0, n, width):
+        names = []
+        for i, t in enumerate(types):
+            if vectors[i]:
+                names.append(f"%a{i}")
+                continue
+            picked = ", ".join(f"i32 {j if j < n else 'poison'}" for j in range(k, k + width))
+            names.append(f"%p{i}.{k}")
+            mask = f"<{width} x i32> <{picked}>"
+            text.append(f"  %p{i}.{k} = shufflevector {t} %a{i}, {t} poison, {mask}")
+        for j, line in enumerate(lines):
+            text.append(f"  %r{k}.{j} = " + line.format(*names, r=f"%r{k}"))
+        parts.append(f"%r{k}.{len(lines) - 1}")
+    size = width
+    while len(parts) > 1:
+        pairs = []
+        for a, b in zip(parts[::2], parts[1::2], strict=True):
+            mask = ", ".join(f"i32 {j}" for j in range(2 * size))
+            t = f"<{size} x {result}>"
+            pairs.append(f"{a}_{size}")
+            text.append(
+                f"  {pairs[-1]} = shufflevector {t} {a}, {t} {b}, <{2 * size} x i32> <{mask}>"
+            )
+        parts, size = pairs, 2 * size
+    if size > n:
+        t = f"<{size} x {result}>"
+        mask = f"<{n} x i32> <{_places(0, n)}>"
+        text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, {mask}")
+        parts = ["%cut"]
+    text += [f"  ret <{n} x {result}> {parts[0]}", "}"]
+    return made, {made: "\n".join(text), **{d[d.index("@") : d.index("(")]: d for d in declares}}
+
+
+def _rarely(name: str, kinds: Sequence[Any], n: int) -> tuple[str, dict[str, str]]:
+    made = f'@"{name}.x{n}"'
+    slow = f'@"{name.removeprefix("accnp.rarely.").rsplit(".", 1)[0]}.x{n}"'
+    t, m = f"<{n} x {kinds[1]}>", f"<{n} x i1>"
+    xs = ", ".join(f"{t} %x{k}" for k in range(len(kinds) - 2))
+    text = f"""
+define internal {t} {made}({m} %test, {t} %usual, {xs}) #772 alwaysinline {{
+  %bits = bitcast {m} %test to i{n}
+  %any = icmp ne i{n} %bits, 0
+  br i1 %any, label %cold, label %done, !prof !{{!"branch_weights", i32 1, i32 100000}}
+cold:
+  %slow = call {t} {slow}({xs}, {m} %test)
+  %chosen = select {m} %test, {t} %slow, {t} %usual
+  br label %done
+done:
+  %y = phi {t} [ %usual, %0 ], [ %chosen, %cold ]
+  ret {t} %y
+}}"""
+    return made, {made: text}

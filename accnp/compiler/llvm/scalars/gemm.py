@@ -1,0 +1,498 @@
+"""Vector code of matrix products: a tile of the result in registers, copies that lay out panels.
+
+In: pointers and 64-bit integers. Out: stores. Every element of a tile is one chain of `fma` over
+the inner index in its order, so that neither tile sizes nor layouts change a bit. Integers of 32
+bits stand for two of 16, of two steps: their products are added up to sums of 32 bits, an
+instruction that most processors have. The scheme is
+Goto and van de Geijn's, Anatomy of high-performance matrix multiplication (ACM TOMS 34, 2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.library.library import CHAINS
+from accnp.compiler.llvm.scalars import cold
+from accnp.compiler.llvm.scalars.ir import I1, I32, I64, fetch
+
+# Bytes from what is read to what is asked for: rows end where the processor expects more.
+FAR = 1024
+
+
+def _size(t: Any) -> int:
+    return t.width // 8 if isinstance(t, ir.IntType) else 8 if isinstance(t, ir.DoubleType) else 4
+
+
+def _const(k: int) -> Any:
+    return ir.Constant(I64, k)
+
+
+def _whole() -> bool:
+    """Whether loops read vectors whole, and store under masks only where vectors are not: masks of
+    AVX2 take registers that sums need, and a store under one 12 cycles on some processors."""
+    return cold.vector_bytes < 64
+
+
+class _Vectors:
+    """Loads, stores and arithmetic on vectors of one type, some lanes of which are off."""
+
+    def __init__(self, b: Any, t: Any, nbytes: int = 0) -> None:
+        self.b, self.t, self.width = b, t, (nbytes or cold.vector_bytes) // _size(t)
+        self.type = ir.VectorType(t, self.width)
+        self.mask = ir.VectorType(I1, self.width)
+        self.pairs = isinstance(t, ir.IntType)
+        self.zero = ir.Constant(self.type, [ir.Constant(t, 0 if self.pairs else 0.0)] * self.width)
+        self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * _size(t)}"
+
+    def _call(self, name: str, result: Any, *args: Any) -> Any:
+        found = self.b.module.globals.get(name)
+        if found is None:
+            kind = ir.FunctionType(result, [a.type for a in args])
+            found = ir.Function(self.b.module, kind, name)
+        return self.b.call(found, args)
+
+    def splat(self, x: Any, t: Any = None) -> Any:
+        """A value in every lane."""
+        t = self.type if t is None else t
+        undef = ir.Constant(t, ir.Undefined)
+        zeros = ir.Constant(ir.VectorType(I32, t.count), [0] * t.count)
+        one = self.b.insert_element(undef, x, ir.Constant(I32, 0))
+        return self.b.shuffle_vector(one, undef, zeros)
+
+    def below(self, n: Any, first: int = 0) -> Any:
+        """The mask of lanes whose number, counted from `first`, is less than n.
+
+        Compared as 32 bits: of 16 lanes of 64 bits LLVM joins two masks in each step of a loop, by
+        an instruction that waits for the place of one of a Xeon's two units of `fma`.
+        """
+        b, most = self.b, _const(first + self.width)
+        low = b.trunc(b.select(b.icmp_signed("<", n, most), n, most), I32)
+        t = ir.VectorType(I32, self.width)
+        numbers = ir.Constant(t, [ir.Constant(I32, first + k) for k in range(self.width)])
+        return b.icmp_signed("<", numbers, self.splat(low, t))
+
+    def at(self, p: Any, k: int = 0) -> Any:
+        """The vector that begins k elements after a pointer."""
+        return self.b.bitcast(self.b.gep(p, [_const(k)]) if k else p, self.type.as_pointer())
+
+    def load(self, p: Any, mask: Any) -> Any:
+        """Lanes that are off are zero, and not looked at."""
+        align = ir.Constant(I32, _size(self.t))
+        name = f"llvm.masked.load.{self.suffix}.p0"
+        return self._call(name, self.type, p, align, mask, self.zero)
+
+    def store(self, x: Any, p: Any, mask: Any) -> None:
+        align = ir.Constant(I32, _size(self.t))
+        self._call(f"llvm.masked.store.{self.suffix}.p0", ir.VoidType(), x, p, align, mask)
+
+    def load_all(self, p: Any) -> Any:
+        return self.b.load(p, align=_size(self.t))
+
+    def store_all(self, x: Any, p: Any) -> None:
+        self.b.store(x, p, align=_size(self.t))
+
+    def gather(self, p: Any, offsets: Any, mask: Any) -> Any:
+        """The elements at offsets from a pointer; lanes that are off are zero."""
+        align = ir.Constant(I32, _size(self.t))
+        size = self.splat(_const(_size(self.t)), offsets.type)
+        start = self.splat(self.b.ptrtoint(p, I64), offsets.type)
+        places = self.b.add(start, self.b.mul(offsets, size))
+        pointers = self.b.inttoptr(places, ir.VectorType(self.t.as_pointer(), self.width))
+        name = f"llvm.masked.gather.{self.suffix}.v{self.width}p0"
+        return self._call(name, self.type, pointers, align, mask, self.zero)
+
+    def fma(self, x: Any, y: Any, z: Any) -> Any:
+        if self.pairs:
+            return self.b.add(z, self._of_pairs(x, y))
+        return self._call(f"llvm.fma.{self.suffix}", self.type, x, y, z)
+
+    def _of_pairs(self, x: Any, y: Any) -> Any:
+        """The sum of the products of the lower and of the upper halves of words, in the form that
+        LLVM knows as one instruction."""
+        b, both = self.b, ir.VectorType(self.t, 2 * self.width)
+        halves, places = ir.VectorType(ir.IntType(16), both.count), ir.VectorType(I32, self.width)
+        z = b.mul(*[b.sext(b.bitcast(each, halves), both) for each in (x, y)])
+        lower, upper = (
+            b.shuffle_vector(z, z, ir.Constant(places, [*range(k, both.count, 2)])) for k in (0, 1)
+        )
+        return b.add(lower, upper)
+
+    def numbers(self, of: Any = lambda k: k) -> Any:
+        """A constant vector of integers, by lane."""
+        t = ir.VectorType(I64, self.width)
+        return ir.Constant(t, [ir.Constant(I64, of(k)) for k in range(self.width)])
+
+
+class _Adding:
+    """Stores that set (0), add to (1) or (not integers) subtract from (-1) what is there."""
+
+    def __init__(self, v: _Vectors, how: Any) -> None:
+        b, self.v = v.b, v
+        self.kept = v.splat(b.icmp_signed("!=", how, _const(0)), v.mask)
+        if not v.pairs:
+            minus = b.icmp_signed("<", how, _const(0))
+            self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
+
+    def __call__(self, x: Any, place: Any, mask: Any) -> None:
+        v = self.v
+        old = v.load(place, v.b.and_(mask, self.kept))
+        v.store(self.sum(x, old), place, mask)
+
+    def sum(self, x: Any, old: Any) -> Any:
+        return self.v.b.add(old, x) if self.v.pairs else self.v.fma(self.sign, x, old)
+
+
+def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
+    """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
+
+    a[i, p] is at a + i * rsa + p * csa, and its imaginary part beside it if `parts` is 2: then each
+    p has two rows of b. Rows of b and c are contiguous; without AVX-512 those of b are as wide as
+    the tile. `how` is 0 to set c, 1 to add, -1 to subtract; c is not read where it is set.
+    """
+    k, a, rsa, csa, pb, ldb, c, ldc, m, n, how = args
+    last = b.sub(m, _const(1))
+    starts = [a]
+    for i in range(1, rows):
+        starts.append(b.gep(a, [b.mul(_held(b, i, m, last), rsa)]))
+    step = b.mul(ldb, _const(parts))
+
+    def reach(p: Any) -> tuple[Any, list[Any]]:
+        first = b.gep(pb, [b.mul(p, step)])
+        return b.mul(p, csa), [first, b.gep(first, [ldb])][:parts]
+
+    places = [lambda i=i: b.gep(c, [b.mul(_const(i), ldc)]) for i in range(rows)]
+    _tile(b, vectors, (k, m, n, how), starts, reach, places)
+
+
+def multiply_apart(b: Any, rows: int, vectors: int, args: Sequence[Any]) -> None:
+    """The same, where tables say how far from a, b and c rows and steps lie: a[i, p] is at
+    a + down[i] + along[p], row p of b at b + across[p], row i of c at c + out[i]."""
+    k, a, down, along, pb, across, c, out, m, n, how = args
+    last = b.sub(m, _const(1))
+
+    def entry(table: Any, i: Any) -> Any:
+        return b.load(b.gep(table, [i]))
+
+    starts = [b.gep(a, [entry(down, _held(b, i, m, last))]) for i in range(rows)]
+
+    def reach(p: Any) -> tuple[Any, list[Any]]:
+        return entry(along, p), [b.gep(pb, [entry(across, p)])]
+
+    places = [lambda i=i: b.gep(c, [entry(out, _const(i))]) for i in range(rows)]
+    _tile(b, vectors, (k, m, n, how), starts, reach, places)
+
+
+def _held(b: Any, i: int, m: Any, last: Any) -> Any:
+    """The number of a row: rows that are not there are read as the last one."""
+    if i == 0:
+        return _const(0)
+    return b.select(b.icmp_signed("<", _const(i), m), _const(i), last)
+
+
+def _tile(
+    b: Any,
+    vectors: int,
+    sizes: Sequence[Any],
+    starts: Sequence[Any],
+    reach: Callable[[Any], tuple[Any, list[Any]]],
+    places: Sequence[Callable[[], Any]],
+) -> None:
+    """A tile of c: `starts` are where rows of a begin, `places` where rows of c do, and `reach`
+    says for a step how far it is along a, and where its rows of b begin."""
+    k, m, n, how = sizes
+    fn, v = b.function, _Vectors(b, starts[0].type.pointee)
+    masks = [v.below(n, j * v.width) for j in range(vectors)]
+    before = b.block
+    loop, done = (fn.append_basic_block(s) for s in ("inner", "done"))
+    b.cbranch(b.icmp_signed(">", k, _const(0)), loop, done)
+
+    b.position_at_end(loop)
+    p = b.phi(I64)
+    acc = [[b.phi(v.type) for _ in range(vectors)] for _ in starts]
+    new = acc
+    along, rows_b = reach(p)
+    for part, row_b in enumerate(rows_b):
+        ys = []
+        for j, mask in enumerate(masks):
+            place = v.at(row_b, j * v.width)
+            ys.append(v.load_all(place) if _whole() else v.load(place, mask))
+        offset = b.add(along, _const(part)) if part else along
+        xs = [v.splat(b.load(b.gep(start, [offset]))) for start in starts]
+        new = [
+            [v.fma(x, y, z) for y, z in zip(ys, row, strict=True)]
+            for x, row in zip(xs, new, strict=True)
+        ]
+    _count(b, p, 1, k, before, loop, done)
+
+    b.position_at_end(done)
+    sums = [[b.phi(v.type) for _ in range(vectors)] for _ in starts]
+    for i in range(len(starts)):
+        for j in range(vectors):
+            for phi in (acc[i][j], sums[i][j]):
+                phi.add_incoming(v.zero, before)
+                phi.add_incoming(new[i][j], loop)
+    store = partial(_store, v, (m, n), places, masks)
+    if not _whole():
+        store(sums, _Adding(v, how))
+        return
+    with b.if_else(b.icmp_signed("==", how, _const(0))) as (setting, adding):
+        with setting:  # to 0, as elsewhere: -0 is no sum
+            store(sums if v.pairs else [[b.fadd(x, v.zero) for x in row] for row in sums], None)
+        with adding:
+            store(sums, _Adding(v, how))
+
+
+def _store(
+    v: _Vectors,
+    sizes: Sequence[Any],
+    places: Sequence[Callable[[], Any]],
+    masks: Sequence[Any],
+    sums: Sequence[Sequence[Any]],
+    add: _Adding | None,
+) -> None:
+    """The rows of a tile that are there go to their places, or are added to what is there."""
+    b, (m, n) = v.b, sizes
+    end = b.append_basic_block("end")
+    for i, place in enumerate(places):
+        row = place()
+        for j, (x, mask) in enumerate(zip(sums[i], masks, strict=True)):
+            to = v.at(row, j * v.width)
+            if not _whole() and add:
+                add(x, to, mask)
+                continue
+            with b.if_else(b.icmp_signed(">=", n, _const((j + 1) * v.width))) as (yes, no):
+                with yes:
+                    v.store_all(add.sum(x, v.load_all(to)) if add else x, to)
+                with no:
+                    v.store(add.sum(x, v.load(to, mask)) if add else x, to, mask)
+        if i + 1 < len(places):
+            below = b.append_basic_block("row")
+            b.cbranch(b.icmp_signed(">", m, _const(i + 1)), below, end)
+            b.position_at_end(below)
+    b.branch(end)
+    b.position_at_end(end)
+
+
+def _count(b: Any, p: Any, step: int, stop: Any, before: Any, loop: Any, after: Any) -> None:
+    """The end of a loop over p from 0 to stop."""
+    p.add_incoming(_const(0), before)
+    following = b.add(p, _const(step))
+    p.add_incoming(following, loop)
+    b.cbranch(b.icmp_signed("<", following, stop), loop, after)
+
+
+def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
+    """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
+
+    Step p goes to lane p mod LANES; the lanes are folded by halves. What is read FAR bytes later,
+    in these rows or at the beginning of those that follow, is asked for.
+    """
+    k, x, pb, ldb, c, n, how = args
+    v = _Vectors(b, x.type.pointee, CHAINS)
+    last = b.sub(n, _const(1))
+    starts = [pb]
+    for i in range(1, rows):  # rows that are not there are read as the last one
+        row = b.select(b.icmp_signed("<", _const(i), n), _const(i), last)
+        starts.append(b.gep(pb, [b.mul(row, ldb)]))
+
+    def step(p: Any, acc: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+        factor = load(v.at(b.gep(x, [p])))
+        far = b.add(p, _const(FAR // _size(v.t)))
+        following = b.add(b.sub(far, k), b.mul(ldb, _const(rows)))
+        far = b.select(b.icmp_signed("<", far, k), far, following)
+        for start in starts:
+            fetch(b, b.gep(start, [far]))
+        return [
+            v.fma(factor, load(v.at(b.gep(start, [p]))), z)
+            for start, z in zip(starts, acc, strict=True)
+        ]
+
+    sums = _along(v, k, [v.zero] * rows, step)
+    minus, fresh = (b.icmp_signed(sign, how, _const(0)) for sign in ("<", "=="))
+    for i in range(rows):
+        total = b.extract_element(_halved(b, sums[i]), ir.Constant(I32, 0))
+        total = b.select(minus, b.fneg(total), total)
+        place = b.gep(c, [_const(i)])
+        there = b.icmp_signed(">", n, _const(i))
+        with b.if_then(there), b.if_else(fresh) as (setting, adding):
+            with setting:
+                b.store(total, place)
+            with adding:
+                b.store(b.fadd(b.load(place), total), place)
+
+
+def _halved(b: Any, x: Any) -> Any:
+    width = x.type.count
+    while width > 1:
+        width //= 2
+        parts = []
+        for first in (0, width):
+            order = ir.Constant(ir.VectorType(I32, width), [*range(first, first + width)])
+            parts.append(b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), order))
+        x = b.fadd(*parts)
+    return x
+
+
+def _along(
+    v: _Vectors,
+    n: Any,
+    given: Sequence[Any],
+    step: Callable[[Any, Sequence[Any], Callable[[Any], Any]], list[Any]],
+) -> list[Any]:
+    """What some values become in steps of a vector each, along n elements. A step loads by what it
+    is given: under a mask, or whole vectors and what is left of them under a mask."""
+    b, before, whole = v.b, v.b.block, _whole()
+    loop, done = (b.append_basic_block(s) for s in ("along", "done"))
+    stop = b.sub(n, _const(v.width - 1)) if whole else n
+    b.cbranch(b.icmp_signed(">", stop, _const(0)), loop, done)
+    b.position_at_end(loop)
+    p = b.phi(I64)
+    olds = [b.phi(x.type) for x in given]
+    news = step(p, olds, v.load_all if whole else partial(v.load, mask=v.below(b.sub(n, p))))
+    _count(b, p, v.width, stop, before, loop, done)
+    b.position_at_end(done)
+    found = [b.phi(x.type) for x in given]
+    for phis in (olds, found):
+        for phi, x, new in zip(phis, given, news, strict=True):
+            phi.add_incoming(x, before)
+            phi.add_incoming(new, loop)
+    if not whole:
+        return found
+    rest, after = (b.append_basic_block(s) for s in ("rest", "after"))
+    full = b.and_(n, _const(-v.width))
+    b.cbranch(b.icmp_signed("<", full, n), rest, after)
+    b.position_at_end(rest)
+    news = step(full, found, partial(v.load, mask=v.below(b.sub(n, full))))
+    b.branch(after)
+    b.position_at_end(after)
+    last = [b.phi(x.type) for x in given]
+    for phi, x, new in zip(last, found, news, strict=True):
+        phi.add_incoming(x, done)
+        phi.add_incoming(new, rest)
+    return last
+
+
+def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
+    """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
+
+    From row to row x and src move on by sx and lds; acc has room for whole vectors.
+    """
+    acc, x, sx, src, lds, n = args
+    v = _Vectors(b, acc.type.pointee)
+    factors, sources = [], []
+    for _ in range(rows):
+        factors.append(v.splat(b.load(x)))
+        sources.append(src)
+        x, src = b.gep(x, [sx]), b.gep(src, [lds])
+
+    def step(j: Any, _: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+        place = v.at(b.gep(acc, [j]))
+        z = v.load_all(place)
+        for factor, source in zip(factors, sources, strict=True):
+            z = v.fma(factor, load(v.at(b.gep(source, [j]))), z)
+        v.store_all(z, place)
+        return []
+
+    _along(v, n, [], step)
+
+
+def lay(b: Any, args: Sequence[Any]) -> None:
+    """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
+    dst, src, stride, n = args
+    v = _Vectors(b, dst.type.pointee)
+    if not _whole():
+        v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+        return
+    near, full = b.icmp_signed("==", stride, _const(1)), b.icmp_signed(">=", n, _const(v.width))
+    with b.if_else(b.and_(near, full)) as (yes, no):
+        with yes:
+            v.store_all(v.load_all(v.at(src)), v.at(dst))
+        with no:
+            v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+
+
+def lay_words(b: Any, args: Sequence[Any], signed: bool) -> None:
+    """n integers of 8 or 16 bits from src, two in a word of dst; the last word is filled with 0.
+    dst has room for whole vectors."""
+    dst, src, n = args
+    v = _Vectors(b, dst.type.pointee)
+    both, t = 2 * v.width, src.type.pointee
+    short = _Vectors(b, t, both * _size(t))
+    fn, before = b.function, b.block
+    loop, done = (fn.append_basic_block(s) for s in ("words", "done"))
+    b.cbranch(b.icmp_signed(">", n, _const(0)), loop, done)
+    b.position_at_end(loop)
+    p = b.phi(I64)
+    x = short.load(short.at(b.gep(src, [p])), short.below(b.sub(n, p)))
+    if _size(t) < 2:
+        x = (b.sext if signed else b.zext)(x, ir.VectorType(ir.IntType(16), both))
+    v.store_all(b.bitcast(x, v.type), v.at(b.gep(dst, [b.lshr(p, _const(1))])))
+    _count(b, p, both, n, before, loop, done)
+    b.position_at_end(done)
+
+
+def lay_pairs(b: Any, args: Sequence[Any]) -> None:
+    """Complex numbers from src as two vectors: to dst as they are, to other times i."""
+    dst, other, src, stride, n = args
+    v = _Vectors(b, dst.type.pointee)
+    x = _apart(v, src, stride, v.below(n), 2)
+    swapped = ir.Constant(ir.VectorType(I32, v.width), [k ^ 1 for k in range(v.width)])
+    turned = b.shuffle_vector(x, x, swapped)
+    even = ir.Constant(v.mask, [ir.Constant(I1, 1 - k % 2) for k in range(v.width)])
+    v.store_all(x, v.at(dst))
+    v.store_all(b.select(even, b.fneg(turned), turned), v.at(other))
+
+
+def _apart(v: _Vectors, src: Any, stride: Any, mask: Any, group: int) -> Any:
+    """The elements of src in groups whose beginnings are a stride apart."""
+    b = v.b
+    near = b.icmp_signed("==", stride, _const(group))
+    with b.if_else(near) as (yes, no):
+        with yes:
+            together, first = v.load(v.at(src), mask), b.block
+        with no:
+            steps = b.mul(v.numbers(lambda k: k // group), v.splat(stride, v.numbers().type))
+            offsets = b.add(steps, v.numbers(lambda k: k % group))
+            gathered, second = v.gather(src, offsets, mask), b.block
+    x = b.phi(v.type)
+    x.add_incoming(together, first)
+    x.add_incoming(gathered, second)
+    return x
+
+
+def turn(b: Any, args: Sequence[Any]) -> None:
+    """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
+    dst, ldd, src, lds = args
+    v = _Vectors(b, dst.type.pointee)
+    for x in _turned(v, src, lds):
+        v.store_all(x, v.at(dst))
+        dst = b.gep(dst, [ldd])
+
+
+def _turned(v: _Vectors, src: Any, lds: Any) -> list[Any]:
+    """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
+    b, rows = v.b, []
+    for _ in range(v.width):
+        rows.append(v.load_all(v.at(src)))
+        src = b.gep(src, [lds])
+    distance = 1
+    while distance < v.width:
+        for i in range(v.width):
+            if not i & distance:
+                pair = rows[i], rows[i + distance]
+                rows[i], rows[i + distance] = (_exchange(b, *pair, distance, k) for k in (0, 1))
+        distance *= 2
+    return rows
+
+
+def _exchange(b: Any, upper: Any, lower: Any, distance: int, second: int) -> Any:
+    width = upper.type.count
+    order = []
+    for k in range(width):
+        from_lower = bool(k & distance)
+        order.append(k + distance * (second - from_lower) + width * from_lower)
+    return b.shuffle_vector(upper, lower, ir.Constant(ir.VectorType(I32, width), order))

@@ -1,0 +1,140 @@
+"""Hurwitz's zeta function, and the derivatives of digamma: zeta polygamma.
+
+In: two float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles.
+
+Right of 0 by the formula of Euler and Maclaurin (NIST's Digital Library of Mathematical Functions,
+25.11.5): some terms of the sum, an integral for the others, and corrections with Bernoulli numbers.
+Left of 0, where the order must be whole, by the sum over all whole numbers, which has period 1.
+"""
+
+from __future__ import annotations
+
+from accnp.compiler.llvm.scalars.forms import apart, rarely
+from accnp.compiler.llvm.scalars.ir import (
+    F32,
+    F64,
+    V,
+    clamp,
+    fast_two_sum,
+    floor,
+    fma,
+    two_prod,
+    two_sum,
+    where,
+)
+from accnp.compiler.llvm.scalars.log import log
+from accnp.compiler.llvm.scalars.power import exp_pair, exp_short, log_pair, log_short
+from accnp.compiler.llvm.scalars.special import digamma, stirling
+
+INF, NAN = float("inf"), float("nan")
+# B_2j / (2 j)!, with Bernoulli's numbers, for j from 1 on
+CORRECTIONS = (
+    0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05, -8.267195767195768e-07,
+    2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13,
+    8.586062056277845e-15, -2.174868698558062e-16, 5.5090028283602295e-18,
+)  # fmt: skip
+# (terms of the sum, corrections), to 4e-10 for floats and 1e-17 for doubles
+COUNTS = {True: (4, 5), False: (7, 11)}
+
+
+def _power(q: V, k: int, y: V, single: bool) -> V:
+    """(q + k)^y of doubles q > 0; for floats to about 2^-36, and within e^690 of 1."""
+    if single:
+        return exp_short(clamp(y * log_short(q + float(k)), -690.0, 690.0))
+    # What rounding takes from the base is y times as much of the power.
+    a, lost = two_sum(q, q.const(float(k)))
+    h, low = log_pair(a)
+    low = low + lost / a
+    y = clamp(y, -(2.0**70), 2.0**70)
+    p, rest = two_prod(h, y)
+    return exp_pair(p, fma(low, y, rest))
+
+
+def _series(x: V, q: V, single: bool) -> V:
+    """The function of doubles x > 1, q > 0."""
+    count, last = COUNTS[single]
+    w = q + float(count)
+    inverse = 1.0 / w
+    # Where the order is that large, the first term is all there is, and the last factors overflow.
+    ahead = x * inverse < 100.0
+    s = where(ahead, x, 1.5)
+    rising = s * inverse * inverse
+    rest = fma(inverse, inverse.const(0.5), 1.0 / (x - 1.0))
+    for j, factor in enumerate(CORRECTIONS[:last]):
+        if j:
+            rising = rising * ((s + (2.0 * j - 1.0)) * inverse) * ((s + 2.0 * j) * inverse)
+        rest = fma(rising, rising.const(factor), rest)
+    y, lost = where(ahead, _power(q, count, 1.0 - x, single) * rest, 0.0), x.const(0.0)
+    for k in reversed(range(count)):
+        term = _power(q, k, -x, single)
+        if single:
+            y = y + term
+        else:
+            y, more = two_sum(term, y)
+            lost = lost + more
+    return y if single else where(y < INF, y + lost, y)
+
+
+def _below(x: V, q: V) -> V:
+    """The function of a whole order at q < 0, for floats too as exact as for doubles: near its
+    zeros terms cancel."""
+    fn = apart(x, 2, "zeta_series", lambda x, q: _series(x, q, False))
+
+    def series(q: V) -> V:
+        return V(x.b, x.b.call(fn, [x.v, q.v]))
+
+    # Either distance to a whole number is its own difference: 1 - f has lost that to a pole at 0.
+    f, g = q - floor(q), -floor(-q) - q
+    f, g = (where(v > 0.0, v, 0.5) for v in (f, g))  # at the poles
+    up, down, beyond = series(f), series(g), series(1.0 - q)
+    half = x * 0.5
+    return where(floor(half).eq(half), up + (down - beyond), (up - down) + beyond)
+
+
+def _zeta(x: V, q: V, single: bool) -> V:
+    inside = (x > 1.0) & (q > 0.0) & (q < INF)
+    # Beyond that, terms are 0, 1 or infinite, and infinity times log(1) is no number.
+    order, at = where(inside, where(x < 2.0**70, x, 2.0**70), 2.0), where(inside, q, 1.0)
+    y = _series(order, at, single)
+    y = where(q.eq(INF), 0.0, y)
+    left = (q < 0.0) & (x > 1.0)
+    y = rarely(left, y, [x, q], "zeta_below", _below)
+    y = where(left & floor(x).ne(x), NAN, y)
+    y = where((q <= 0.0) & floor(q).eq(q), INF, y)
+    y = where(q.ne(q), q, y)
+    return where(x > 1.0, y, where(x.eq(1.0), INF, x.const(NAN)))
+
+
+def zeta(x: V, q: V) -> V:
+    """The sum of 1 / (q + k)^x over k from 0 on."""
+    if x.single:
+        return _zeta(x.to(F64), q.to(F64), True).to(F32)
+    return _zeta(x, q, False)
+
+
+def polygamma(n: V, x: V) -> V:
+    """The derivative of order n of digamma."""
+    if x.single:
+        return _polygamma(n.to(F64), x.to(F64), True).to(F32)
+    return _polygamma(n, x, False)
+
+
+def _polygamma(n: V, x: V, single: bool) -> V:
+    y = _factorial(n, single) * _zeta(n + 1.0, x, single)
+    half = n * 0.5
+    y = where(floor(half).eq(half), -y, y)
+    y = where((n > 0.0) & floor(n).eq(n), y, NAN)
+    return rarely(n.eq(0.0), y, [x], "digamma", digamma)
+
+
+def _factorial(n: V, single: bool) -> V:
+    """gamma(n + 1) of whole numbers; the product that brings them to 10 is exact."""
+    y = where((n > 0.0) & (n < 1e4), n + 1.0, 2.0)
+    below = y.const(1.0)
+    for _ in range(8):
+        more = y < 10.0
+        below = where(more, below * y, below)
+        y = where(more, y + 1.0, y)
+    h, h_lo = stirling(y, lambda a: (log(a), a.const(0.0)) if single else log_pair(a))
+    size = exp_pair(*fast_two_sum(h, h_lo)) / below
+    return where(n < 1e4, size, INF)

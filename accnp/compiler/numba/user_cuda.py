@@ -1,0 +1,314 @@
+"""Users' kernels for GPUs, written for `numba.cuda`: a kernel and what it is called with come in,
+PTX goes out.
+
+Numba types and lowers the kernel; the rest is that of generated kernels: LLVM's own target writes
+the PTX, and `math.exp` and its like are the functions that kernels have themselves, in place of
+NVIDIA's libdevice. Neither libnvvm nor a GPU is needed. It is loaded by name, when such a kernel is
+used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError, TypingError
+from numba.np.numpy_support import from_dtype
+
+from accnp.compiler.kernel_cache import counters, disk_cache
+from accnp.compiler.llvm.ptx import TRIPLE, emit
+from accnp.compiler.numba import frontend, user_device
+from accnp.compiler.numba.namespace import NAMESPACE
+from accnp.compiler.numba.user_key import user_key
+from accnp.compiler.ptx import NEWEST, Ptx
+from accnp.forks import renewed
+
+__all__ = ["Argument", "number_word", "ptx_of_user"]
+
+
+class Argument(NamedTuple):
+    """What a kernel is given: an array in C order, or a number (of rank None)."""
+
+    dtype: np.dtype
+    rank: int | None
+    readonly: bool = False
+
+
+# Names of libdevice without `__nv_` and the f of float32, where kernels have others.
+_OTHER = {"fabs": "abs", "fmod": "rem", "tgamma": "gamma", "rint": "round_even"}
+_CALLED = re.compile(r'^declare (float|double) @"?__nv_(\w+?)"?\(([^)]*)\)', re.MULTILINE)
+_HEAD = re.compile(
+    r'^((?:define|declare) [^@\n]*@(?!"?llvm\.)("[^"]+"|[\w.$]+)\(.*\))', re.MULTILINE
+)
+_LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
+_one = renewed(threading.RLock())
+
+
+class _Layout:
+    """What Numba asks libnvvm for while it lowers."""
+
+    data_layout = _LAYOUT
+
+    def get_ir_version(self) -> tuple[int, int, int, int]:
+        return 2, 0, 3, 1
+
+
+class _Device:
+    """What functions that a kernel calls ask of the device."""
+
+    def __init__(self, cc: tuple[int, int]) -> None:
+        self.compute_capability = cc
+
+
+def _with_new_numpy() -> None:
+    """Load what numba-cuda knows of arrays, whose text (0.30.4) names a function that NumPy 2.5 has
+    no longer: it is there for so long, and no kernel can name it."""
+    name = "numba.cuda.np.arrayobj"
+    if hasattr(np, "row_stack") or name in sys.modules:
+        return
+    if importlib.util.find_spec("numba.cuda.np") is None:  # Numba's own numba.cuda has no such part
+        return
+    numpy: Any = np
+    numpy.row_stack = lambda tup: np.vstack(tup)
+    try:
+        importlib.import_module(name)
+    finally:
+        del numpy.row_stack
+
+
+@contextlib.contextmanager
+def _without_device(cc: tuple[int, int]) -> Iterator[None]:
+    """Let Numba lower kernels without libnvvm and without a driver."""
+    nvvm: Any = importlib.import_module("numba.cuda.cudadrv.nvvm")
+    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
+    with _one:
+        _with_new_numpy()
+        before = nvvm.NVVM, dispatcher.get_current_device
+        nvvm.NVVM, dispatcher.get_current_device = _Layout, lambda: _Device(cc)
+        try:
+            yield
+        finally:
+            nvvm.NVVM, dispatcher.get_current_device = before
+
+
+def ptx_of_user(
+    function: Any,
+    arguments: Sequence[Argument],
+    threads: int,
+    cc: tuple[int, int] = (9, 0),
+) -> Ptx:
+    """The PTX of a `numba.cuda` kernel for arguments of these types; from the disk where it holds
+    one of all that the kernel reads. A launch passes an array's address and its shape, or
+    `number_word`.
+
+    Raises:
+        NotImplementedError: it calls what a GPU has not got; numba's errors: it does not compile.
+    """
+    cc = min(cc, NEWEST)
+    name = "kernel_" + re.sub(r"\W", "_", function.py_func.__name__)
+    disk, key = disk_cache(), user_key(function)
+    place = ""
+    if disk is not None and key is not None:
+        given = [f"{a.dtype.str} {a.dtype.name} {a.rank} {a.readonly}" for a in arguments]
+        place = disk.key(("user", name, key, *given, str(threads)), f"sm_{cc[0]}{cc[1]}")
+        data = disk.get(place)
+        if data is not None:
+            counters.disk_hits += 1
+            return Ptx(name, data.decode(), threads)
+    text = _made(function, name, arguments, threads, cc)
+    counters.compiles += 1
+    if disk is not None and place:
+        disk.put(place, text.encode())
+    return Ptx(name, text, threads)
+
+
+def _made(
+    function: Any,
+    name: str,
+    arguments: Sequence[Argument],
+    threads: int,
+    cc: tuple[int, int],
+) -> str:
+    """The text of a kernel that no cache holds."""
+    kinds = [_kind(a) for a in arguments]
+    ranks = [a.rank for a in arguments]
+    with warnings.catch_warnings(), global_compiler_lock, _without_device(cc):
+        warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
+        made = _typed(function, arguments, kinds, cc)
+        own = made.fndesc.llvm_func_name
+        texts = [_plain(t, own) for t in made.library.llvm_strs]
+    first, *others = texts
+    mine = user_device.declared(texts)
+    called = {m for text in texts for m in _CALLED.findall(text) if f"__nv_{m[1]}" not in mine}
+    beside = [_definitions(sorted(called))] if called else []
+    beside += [user_device.definitions(mine)] if mine else []
+    entry = _entry(own, name, kinds, ranks, threads)
+    try:
+        return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
+    except NotImplementedError as error:
+        said = str(error).split(";")[0]
+        raise NotImplementedError(
+            f"{said}, which is a part of NVIDIA's toolkit; write it out in the kernel"
+        ) from None
+
+
+def _typed(
+    function: Any, arguments: Sequence[Argument], kinds: Sequence[Any], cc: tuple[int, int]
+) -> Any:
+    """What Numba makes of a kernel."""
+    compiler = importlib.import_module("numba.cuda.compiler")
+    options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
+
+    def attempt(strict: bool) -> Any:
+        given = tuple([
+            k if a.rank is None else types.Array(k, a.rank, "C", readonly=strict and a.readonly)
+            for k, a in zip(kinds, arguments, strict=True)
+        ])  # fmt: skip
+        made = compiler.compile_cuda(
+            function.py_func, types.void, given, nvvm_options=options, cc=cc, **_fast(options)
+        )
+        _check_atomics(made.type_annotation)
+        return made
+
+    try:
+        return attempt(True)
+    except NumbaError as error:
+        if "Cannot modify readonly array" in str(error):
+            raise
+        # A function with a user-defined signature may ask for arrays that can be written to.
+        with contextlib.suppress(NumbaError):
+            return attempt(False)
+        raise
+
+
+def _check_atomics(found: Any) -> None:
+    """Refuse atomic operations on what must not be written to: Numba types them whatever an array
+    is."""
+    for call, signature in found.calltypes.items():
+        if getattr(call, "op", "") != "call" or not (signature and signature.args):
+            continue
+        key = getattr(found.typemap[call.func.name], "typing_key", None)
+        atomic = getattr(key, "__qualname__", "").startswith("atomic.")
+        x = signature.args[0]
+        if atomic and isinstance(x, types.Array) and not x.mutable:
+            raise TypingError(f"Cannot modify readonly array of type: {x}", call.loc)
+
+
+def _kind(argument: Argument) -> Any:
+    """Numba's type of a dtype that kernels can be given; of complex numbers, arrays."""
+    dtype, known = argument.dtype, "biuf" if argument.rank is None else "biufc"
+    if dtype.isbuiltin != 1 or dtype.kind not in known:
+        raise NotImplementedError(f"numbers of type {dtype} cannot be passed to numba.cuda")
+    return from_dtype(dtype)
+
+
+def _plain(text: str, own: str) -> str:
+    """A module of Numba's without its layout, whose own function is inlined into the entry. Calls
+    of its functions stay where they are, since threads may meet in these."""
+    text = re.sub(r"target datalayout = .*", "", text)
+    text = user_device.renamed(text.replace("= common global", "= internal global"))
+    text = _HEAD.sub(r"\1 convergent", text)
+    head = re.compile(rf'define (?:linkonce_odr )?(i32 @"{re.escape(own)}"\(.*\))')
+    return head.sub(r"define internal \1 alwaysinline", text)
+
+
+def _fast(options: dict[str, Any]) -> dict[str, bool]:
+    return {"fastmath": True} if options["fastmath"] else {}
+
+
+def number_word(value: Any) -> int:
+    """What a launch passes for a number."""
+    return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little")
+
+
+def _entry(
+    device: str, name: str, kinds: Sequence[Any], ranks: Sequence[int | None], threads: int
+) -> str:
+    """The function that is launched: it makes Numba's arrays of addresses and shapes."""
+    lines: list[str] = []
+    words: list[str] = []
+    passed: list[str] = ["i8** %ret"]
+    for k, (kind, rank) in enumerate(zip(kinds, ranks, strict=True)):
+        code = _llvm(kind)
+        if rank is None:
+            words.append(f"i64 %w{k}")
+            lines += _number(k, code)
+            passed.append(f"{code} %a{k}")
+            continue
+        size = kind.bitwidth // 8 if kind is not types.boolean else 1
+        words += [f"{code}* %a{k}", *[f"i64 %n{k}.{d}" for d in range(rank)]]
+        step = str(size)
+        strides: list[str] = []
+        for d in reversed(range(rank)):
+            strides.insert(0, step)
+            lines.append(f"  %s{k}.{d} = mul i64 {step}, %n{k}.{d}")
+            step = f"%s{k}.{d}"
+        lines.append(f"  %t{k} = sdiv i64 {step}, {size}")
+        passed += ["i8* null", "i8* null", f"i64 %t{k}", f"i64 {size}", f"{code}* %a{k}"]
+        passed += [f"i64 %n{k}.{d}" for d in range(rank)] + [f"i64 {s}" for s in strides]
+    return "\n".join([
+        f"define ptx_kernel void @{name}({', '.join(words)}) #770 {{",
+        "  %ret = alloca i8*",
+        *lines,
+        f'  %status = call i32 @"{device}"({", ".join(passed)})',
+        "  ret void",
+        "}",
+        f'attributes #770 = {{ nounwind "nvvm.maxntid"="{threads}" }}',
+        "",
+    ])  # fmt: skip
+
+
+def _llvm(kind: Any) -> str:
+    if kind is types.boolean:
+        return "i8"
+    if isinstance(kind, types.Complex):
+        part = _llvm(kind.underlying_float)
+        return f"{{{part}, {part}}}"
+    return {types.float32: "float", types.float64: "double"}.get(kind, f"i{kind.bitwidth}")
+
+
+def _number(k: int, code: str) -> list[str]:
+    if code == "i64":
+        return [f"  %a{k} = add i64 %w{k}, 0"]
+    if code == "double":
+        return [f"  %a{k} = bitcast i64 %w{k} to double"]
+    if code == "float":
+        return [f"  %b{k} = trunc i64 %w{k} to i32", f"  %a{k} = bitcast i32 %b{k} to float"]
+    return [f"  %a{k} = trunc i64 %w{k} to {code}"]
+
+
+def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
+    """A module with functions of libdevice, by those of kernels."""
+    context = frontend.context_of(False)
+    typing = context.typing_context
+    module = ir.Module("libdevice")
+    module.triple = TRIPLE
+    for result, name, arguments in called:
+        single = result == "float"
+        own = _OTHER.get(name[:-1] if single else name, name[:-1] if single else name)
+        callee = NAMESPACE.get(own)
+        if callee is None:
+            continue  # told by name when nothing defines it
+        kind = types.float32 if single else types.float64
+        handle = typing.resolve_value_type(callee)
+        count = int(arguments.count(",")) + 1
+        signature = typing.resolve_function_type(handle, (kind,) * count, {})
+        code = context.get_data_type(kind)
+        made = ir.Function(module, ir.FunctionType(code, [code] * count), f"__nv_{name}")
+        made.linkage = "linkonce_odr"
+        made.attributes.add("alwaysinline")
+        builder = ir.IRBuilder(made.append_basic_block())
+        with context.push_code_library(frontend.TextLibrary(context.codegen(), name)):
+            builder.ret(context.get_function(handle, signature)(builder, list(made.args)))
+    return str(module)

@@ -1,0 +1,127 @@
+"""Compile kernels for NVIDIA GPUs to PTX.
+
+In: the source of a kernel and its signature. Out: PTX. If the source is a print of a kernel of the
+loop IR, that kernel is lowered with llvmlite alone (`llvm/ptx.py`). Numba types other sources
+(`numba/direct.py`, `numba/frontend.py`). The functions of `accnp/compiler/llvm/scalars` are those
+of kernels for the CPU: the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX
+target writes the PTX, without software from NVIDIA. Numba and llvmlite are imported by name if
+neither the process nor the disk has the PTX.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from accnp.compiler.kernel_cache import Callees, CompileError, counters, disk_cache
+from accnp.compiler.loops.ir import Kernel as LoopKernel
+from accnp.config import config
+from accnp.forks import imported, renewed
+
+__all__ = ["THREADS", "Ptx", "ptx_of"]
+
+THREADS = 256  # of a block, unless a kernel says otherwise
+# Newer GPUs run PTX for this one. LLVM aborts the process if a version of PTX is too old for a GPU.
+NEWEST = (9, 0)
+
+_found: dict[tuple, Ptx] = {}
+_lock = renewed(threading.Lock())
+
+
+class Ptx(NamedTuple):
+    """A kernel as PTX: its name in the text, the text, and the most threads of a block."""
+
+    name: str
+    text: str
+    threads: int
+
+
+def ptx_of(
+    source: str,
+    signature: tuple[str, ...],
+    *,
+    name: str = "kernel",
+    fastmath: bool = False,
+    cc: tuple[int, int] = (9, 0),
+    tasks: bool = False,
+    threads: int = THREADS,
+    callees: Callees = (),
+    namespace: Mapping[str, Any] | None = None,
+    guard: str = "",
+    program: LoopKernel | None = None,
+) -> Ptx:
+    """Return the PTX of a kernel; its arguments are one 64-bit word each, addresses or integers.
+
+    Args:
+        source: `def kernel(*pointers, *ints)`, which finds its work by `thread()` and `threads()`;
+            with `tasks`, the source of a kernel for the CPU, `def kernel(lo, hi, *pointers,
+            *ints)`.
+        signature: the types of pointers and ints, without lo and hi: "f4*", "i8"...
+        name: the function in the source.
+        fastmath: allow sums in another order, fused multiply-add, and approximate units; otherwise
+            every operation is rounded separately.
+        cc: the compute capability; above 9.0, the PTX is for 9.0, which newer GPUs run.
+        tasks: wrap a kernel for the CPU: thread k computes the indices k, k + threads, ... of 0..n
+            one by one. The arguments are then the pointers, n, and the ints.
+        threads: the most threads of a block.
+        callees: other functions of the source that this one calls, with their signatures.
+        namespace: replaces the globals of `accnp.compiler.numba.grid`; such PTX is not stored on
+            disk.
+        guard: the type of an integer ("b1", "i4", "i8"): the kernel does nothing unless the integer
+            is in first..last. The last arguments are then its address, first, and last.
+        program: the kernel of the loop IR of which the source is a print.
+
+    Raises:
+        CompileError: the source cannot be compiled for a GPU; the message has the reason.
+        ValueError: a type in the signature is unknown.
+
+    >>> from accnp.compiler.ptx import ptx_of
+    >>> text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i])\\n"
+    >>> made = ptx_of(text, ("f4*", "f4*"), tasks=True)
+    >>> f".entry {made.name}(" in made.text, ".target sm_90" in made.text
+    (True, True)
+    """
+    space = None if namespace is None else id(namespace)
+    key = (source, signature, name, fastmath, cc, tasks, threads, callees, space, guard)
+    made = _found.get(key)
+    if made is not None:
+        counters.memory_hits += 1
+        return made
+    flags = f"{fastmath} {tasks} {threads} {guard}".rstrip()
+    called = [f"{callee}({','.join(its)})" for callee, its in callees]
+    identity = ("ptx", name, ",".join(signature), flags, *called, source)
+    major, minor = min(cc, NEWEST)
+    target = f"sm_{major}{minor}"
+    caches = importlib.import_module("accnp.compiler.disk_cache")
+    entry = f"accnp_{caches.digest(chr(0).join((target, *identity)).encode()).hex()[:16]}"
+    disk = None if namespace is not None else disk_cache()
+    place = disk.key(identity, target) if disk is not None else ""
+    data = disk.get(place) if disk is not None else None
+    if data is not None:
+        counters.disk_hits += 1
+        text = data.decode()
+    else:
+        try:
+            if program is not None and not fastmath:
+                write = imported("accnp.compiler.llvm.ptx").write_program
+                text = write(program, target, entry, guard, config.enable_checks)
+            else:
+                space = namespace or imported("accnp.compiler.numba.grid").NAMESPACE
+                text = imported("accnp.compiler.numba.ptx_text").write(
+                    source, name, signature, space, fastmath, target, tasks, threads, callees,
+                    entry, guard,
+                )  # fmt: skip
+        except (ValueError, MemoryError):
+            raise
+        except Exception as error:
+            raise CompileError(
+                f"ptx_of: {name} does not compile for {target}: {type(error).__name__}: {error}\n"
+                f"signature: {', '.join(signature)}\nsource:\n{source}"
+            ) from error
+        counters.compiles += 1
+        if disk is not None:
+            disk.put(place, text.encode())
+    with _lock:
+        return _found.setdefault(key, Ptx(entry, text, threads))
