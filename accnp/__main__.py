@@ -26,8 +26,7 @@ import threadpoolctl
 
 import accnp
 from accnp._native import COMPILED
-from accnp.compiler import kernel_cache as kernels
-from accnp.compiler import processor as machine
+from accnp.compiler import kernel_cache, processor
 from accnp.compiler.disk_cache import DiskCache
 from accnp.compiler.library import prebuilt
 from accnp.config import OPTIONS, config
@@ -68,7 +67,7 @@ def info() -> str:
 
 
 def _machine() -> dict[str, Any]:
-    objects = kernels._objects()
+    objects = kernel_cache._objects()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -87,7 +86,7 @@ def _library_kernels() -> str:
     count = prebuilt.count()
     if not count:
         return "compiled when they are first needed"
-    return f"{count}, compiled in advance for {machine.LEVEL}"
+    return f"{count}, compiled in advance for {processor.LEVEL}"
 
 
 def _model() -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 import accnp
 import accnp.numpy as anp
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.config import cache_dir
 from benchmarks.harness import Row, Timing, fresh_process, interleave, row
 from benchmarks.rows import OURS, THEIRS, processes
@@ -85,8 +85,8 @@ GRAPHS: dict[str, tuple[str, Graph, tuple[int, ...]]] = {
 
 def forget() -> None:
     """No kernel of any graph is known any more; those of the library stay."""
-    for key in [key for key in compiling._kernels if key[1] == "kernel"]:
-        del compiling._kernels[key]
+    for key in [key for key in kernel_cache._kernels if key[1] == "kernel"]:
+        del kernel_cache._kernels[key]
 
 
 def graphs(name: str, rounds: int) -> list[Row]:
@@ -106,7 +106,7 @@ def graphs(name: str, rounds: int) -> list[Row]:
                     begin = perf_counter()
                     library.block_until_ready(f(x))
                     timings[key].seconds.append(perf_counter() - begin)
-                    compiling.settle()  # the other one has the processors to itself
+                    kernel_cache.settle()  # the other one has the processors to itself
             ours = timings["ours"].median
             growth = "" if last is None else f"{ours / last[1]:.2g} x that of {last[0]}"
             linear = last is None or ours / last[1] <= 1.2 * n / last[0]

@@ -9,7 +9,7 @@ import pytest
 os.environ.setdefault("ACCNP_NUM_CPU_DEVICES", "4")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
-from accnp.compiler import background_compile as tiers
+from accnp.compiler import background_compile
 from accnp.config import config, scoped
 from accnp.engine import watch
 from accnp.runtime import device
@@ -40,7 +40,7 @@ def _one_tier(request):
     one = os.environ.get("ACCNP_TEST_ONE_TIER") == "1"
     with pytest.MonkeyPatch.context() as patch:
         if one and not getattr(request.module, "BOTH_TIERS", False):
-            patch.setattr(tiers, "optimize_later", lambda *_: None)
+            patch.setattr(background_compile, "optimize_later", lambda *_: None)
         yield
 
 

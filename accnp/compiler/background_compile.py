@@ -23,8 +23,7 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
-from accnp.compiler import elf_loader as loader
-from accnp.compiler import kernel_cache as compile
+from accnp.compiler import elf_loader, kernel_cache
 from accnp.compiler.llvm import objects
 from accnp.compiler.worker_threads import at_work
 from accnp.debug_log import note
@@ -68,7 +67,7 @@ class _Upgrade(NamedTuple):
     def make(self) -> None:
         begin = time.perf_counter()
         data = objects.build_optimized(self.parts)
-        (address,), code = loader.load(data, compile.ENTRY, kernel=self.kernel.name)
+        (address,), code = elf_loader.load(data, kernel_cache.ENTRY, kernel=self.kernel.name)
         self.kernel.place(address, code)
         ctypes.c_int64.from_address(self.slot).value = address
         if self.disk is not None:
@@ -92,9 +91,9 @@ def compile_first(
     object that keeps the code loaded, and the modules from which `later` makes the optimized code.
     """
     past = int("prefix i64 1 {" in text)
-    around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
+    around = _TEXT.format(slot=SLOT, entry=kernel_cache.ENTRY, first=FIRST, past=past)
     data, parts = objects.build_unoptimized(text, linked, separate, around)
-    return *loader.load(data, FIRST, SLOT, kernel=kernel), parts
+    return *elf_loader.load(data, FIRST, SLOT, kernel=kernel), parts
 
 
 def has_room() -> bool:
@@ -173,7 +172,7 @@ def _work() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _held or (compile.busy() and has_room()):
+        while _held or (kernel_cache.busy() and has_room()):
             time.sleep(_PAUSE)
         if not _optimize_next():
             _thread = None

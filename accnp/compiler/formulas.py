@@ -2,7 +2,7 @@
 
 A formula such as `{0} * {1}` or `select({0}, {2}, {1})` is part of the declaration of an operation.
 `{k}` is operand k, names are scalar functions or types, and operators have the types that Numba
-gives them: integers are widened to 64 bits, and a float and another type to float64.
+gives them: integers are widened to 64 bits, and a float and an int64 give float64.
 """
 
 from __future__ import annotations

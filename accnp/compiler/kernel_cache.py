@@ -1,8 +1,8 @@
 """Get machine code for kernels, from this process, the disk, the package or the compiler.
 
 In: the source of a kernel and its signature, or a kernel of the loop IR. Out: a `Kernel`, which can
-be called. llvmlite is imported by name when it is first needed, and so is Numba, which compiles
-only users' functions that the front end does not accept.
+be called. llvmlite is imported by name when it is first needed, and so is Numba: it compiles users'
+functions that the front end does not accept, and all kernels with `ACCNP_COMPILER=numba`.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ def _make(
         arguments, ms = ", ".join(signature), kernel.seconds * 1e3
         counters.event(origin, name, f"{where} in {ms:.1f} ms, for ({arguments}){tier}")
     for upgrade in upgrades:
-        _tiers().optimize_later(kernel, *upgrade)
+        _background_compile().optimize_later(kernel, *upgrade)
     return kernel
 
 
@@ -330,7 +330,7 @@ def _native(
 ) -> tuple[list[int], Any, str]:
     """Return the addresses of symbols, an object that keeps the code, and the origin. With a list
     for `upgrades`, the code may be of the first tier."""
-    loader = _loader()
+    loader = _elf_loader()
     disk = disk_cache() if stored else None
     data = imported("accnp.compiler.library.prebuilt").find(identity, disk) if stored else None
     if data is not None:
@@ -348,8 +348,10 @@ def _native(
     with collection_paused:
         lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
     try:
-        if upgrades is not None and _tiers().has_room():
-            addresses, code, parts = _tiers().compile_first(*lowered, kernel=identity[0])
+        if upgrades is not None and _background_compile().has_room():
+            addresses, code, parts = _background_compile().compile_first(
+                *lowered, kernel=identity[0]
+            )
             upgrades.append((addresses.pop(), parts, disk, key))
             return addresses, code, "compiled"
         data = _objects().build(*lowered)
@@ -373,7 +375,7 @@ def settle(kernel: Kernel | None = None) -> None:
     """Return when all kernels, or one, have their optimized code (see `background_compile.py`):
     before they are timed, or run for long."""
     if "accnp.compiler.background_compile" in sys.modules:
-        _tiers().finish(kernel)
+        _background_compile().finish(kernel)
 
 
 def native_code(
@@ -514,11 +516,11 @@ def _stamp() -> str:
     return imported("accnp.compiler.processor").STAMP
 
 
-def _loader() -> Any:
+def _elf_loader() -> Any:
     return imported("accnp.compiler.elf_loader")
 
 
-def _tiers() -> Any:
+def _background_compile() -> Any:
     return imported("accnp.compiler.background_compile")
 
 

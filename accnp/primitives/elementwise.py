@@ -404,7 +404,7 @@ unary(
 
 @in_single
 def _mish_slope(t: Node, y: Node, x: Node) -> Node:
-    # From 20 on 1 to all digits, and n of `kernels.math.exp.mish` would overflow; nan at infinity.
+    # From 20 on 1 to all digits, and n of `llvm.scalars.exp.mish` would overflow; nan at infinity.
     c = o.min(x, like(x, 20))
     e = o.exp(c)
     n = o.mul(e, o.add(e, like(x, 2)))

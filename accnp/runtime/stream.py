@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 # Imported first: exit handlers run in reverse order, and the handler here may compile.
-from accnp import blas_threads as blas
-from accnp.compiler import worker_threads as helpers
+from accnp import blas_threads
+from accnp.compiler import worker_threads
 from accnp.config import config, scope
 from accnp.forks import at_fork, renewed
 
@@ -156,7 +156,7 @@ class Stream:
         task = Task(self, fn, deps, nbytes)
         self._queue.append(task)
         self._bytes += nbytes
-        if helpers.at_work.closed:  # at exit, the worker may not enter LLVM
+        if worker_threads.at_work.closed:  # at exit, the worker may not enter LLVM
             self._reach(task)
         elif self._worker is None:
             self._start_worker()
@@ -267,7 +267,7 @@ class Stream:
 
     def _work(self) -> None:
         """Run queued tasks, then sleep: the loop of the worker thread."""
-        blas.mark_worker()
+        blas_threads.mark_worker()
         while True:
             with self._running:
                 self._owner = get_ident()
@@ -275,11 +275,11 @@ class Stream:
                     self._next()
                 finally:
                     self._owner = 0
-            if self._queue and not helpers.at_work.closed:
+            if self._queue and not worker_threads.at_work.closed:
                 continue
             self._asleep = True
             # A submit before the line above has seen an awake worker: check the queue again.
-            if self._queue and not helpers.at_work.closed:
+            if self._queue and not worker_threads.at_work.closed:
                 self._asleep = False
                 self._sleep.acquire(False)
             else:

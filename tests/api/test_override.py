@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.compiler import kernel_cache as compile_module
+from accnp.compiler import kernel_cache
 from accnp.compiler.kernel_cache import counters
 
 X = np.random.default_rng(0).normal(0, 1, (300, 40)).astype(np.float32)
@@ -63,8 +63,8 @@ def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):
     """Not from the loop IR that the text was printed from."""
     kernel = kernel_of(chain, X)
     edited = jnp.override(kernel, kernel.source.replace("exp(", "abs("))
-    monkeypatch.setattr(compile_module, "disk_cache", lambda: None)
-    compile_module.clear_kernels()
+    monkeypatch.setattr(kernel_cache, "disk_cache", lambda: None)
+    kernel_cache.clear_kernels()
     with edited:
         np.testing.assert_allclose(jnp.jit(chain)(X), np.abs(X) * 2 + 1, rtol=1e-6)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from accnp.compiler import elf_loader as loader
+from accnp.compiler import elf_loader
 from accnp.compiler.kernel_cache import enter_function, get_kernel, pack
 from accnp.compiler.llvm import objects
 from accnp.compiler.llvm.entry import ENTRY
@@ -53,7 +53,7 @@ def by_llvm(kernel: Kernel, vector_bytes: int = WIDTH, bypass: bool = False) -> 
     if bypass:
         assert "prefix i64 1" in lower(done, vector_bytes, "nounwind")
     data = objects.build(lower(done, vector_bytes, objects.ENTRY_ATTRIBUTES), [])
-    (address,), kept = loader.load(data, ENTRY, kernel="kernel")
+    (address,), kept = elf_loader.load(data, ENTRY, kernel="kernel")
     return address, kept
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
@@ -86,10 +86,10 @@ def test_numba_gives_the_same_bits(name: str) -> None:
     try:
         config.update("compiler", "numba")
         config.update("cache_dir", "")
-        compiling.clear_kernels()
+        kernel_cache.clear_kernels()
         other, _ = made_by(lambda x, y: FUNCTIONS[name](jnp, x, y), a, b)
     finally:
         config.update("compiler", compiler)
         config.update("cache_dir", folder)
-        compiling.clear_kernels()
+        kernel_cache.clear_kernels()
     assert other.tobytes() == found.tobytes()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.compiler import kernel_cache as compile_module
+from accnp.compiler import kernel_cache
 from accnp.compiler.kernel_cache import CompileError
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.numba.source import numba_source
@@ -245,7 +245,7 @@ def test_errors_of_both_compilers_show_the_source(compiler, function, monkeypatc
         raise KeyError("no such value")
 
     monkeypatch.setattr(function, fail)
-    monkeypatch.setattr(compile_module, "disk_cache", lambda: None)
+    monkeypatch.setattr(kernel_cache, "disk_cache", lambda: None)
     before = jnp.config.compiler
     program = parse_kernel("""
     kernel kernel(a: f4[], b: f4[]) for lo..hi {
@@ -256,7 +256,7 @@ def test_errors_of_both_compilers_show_the_source(compiler, function, monkeypatc
     jnp.config.update("compiler", compiler)
     try:
         with pytest.raises(CompileError, match="KeyError: 'no such value'") as found:
-            compile_module.get_kernel(source, "kernel", ("f4*", "f4*"), program=program)
+            kernel_cache.get_kernel(source, "kernel", ("f4*", "f4*"), program=program)
     finally:
         jnp.config.update("compiler", before)
     assert source in str(found.value)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from accnp.api.kernels.texts import scalar_text
-from accnp.compiler import elf_loader as loader
+from accnp.compiler import elf_loader
 from accnp.compiler.frontend.functions import result_type
 from accnp.compiler.frontend.program import lower_source, read_source
 from accnp.compiler.library import library, plain
@@ -75,7 +75,7 @@ def by_llvm(source, kernel, args, steps):
     texts = lower_source(
         source, "kernel", signature, (), Target(WIDTH), objects.ENTRY_ATTRIBUTES, check=True
     )
-    (address,), kept = loader.load(objects.build(*texts), "accnp_entry", kernel="kernel")
+    (address,), kept = elf_loader.load(objects.build(*texts), "accnp_entry", kernel="kernel")
     named = list(zip(kernel.arguments, args, strict=True))
     arrays = {a.name: x for a, x in named if isinstance(x, np.ndarray)}
     integers = {a.name: x for a, x in named if isinstance(x, int)}
@@ -459,7 +459,9 @@ def test_a_kernel_calls_others():
     assert len(linked) == 1
     assert not apart
     assert '@"part"(' in text
-    (address,), kept = loader.load(objects.build(text, linked, apart), "accnp_entry", kernel="k")
+    (address,), kept = elf_loader.load(
+        objects.build(text, linked, apart), "accnp_entry", kernel="k"
+    )
     found = np.zeros(12)
     launched(address, kernel, {"x": x, "y": found}, {"n": 4, "s": 3}, (0, 3))
     np.testing.assert_array_equal(found, y)

@@ -14,7 +14,7 @@ from numba.core.registry import cpu_target
 
 import accnp as jnp
 from accnp.api.kernels.texts import scalar_text
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.compiler.frontend.functions import UserFunctions, result_type
 from accnp.compiler.frontend.operators import common_type
 from accnp.compiler.frontend.program import read_source
@@ -48,8 +48,8 @@ def computed(function, *arrays):
     signature = tuple([f"{token(t)}*" for t in (*[x.dtype for x in arrays], of)])
     verify(read_source(source, "kernel", signature)[0])
     out = np.zeros(arrays[0].size, of)
-    kernel = compiling.get_kernel(source, "kernel", signature)
-    kernel.run(compiling.pack([x.ctypes.data for x in (*arrays, out)]), out.size, out.size)
+    kernel = kernel_cache.get_kernel(source, "kernel", signature)
+    kernel.run(kernel_cache.pack([x.ctypes.data for x in (*arrays, out)]), out.size, out.size)
     return out
 
 
@@ -293,8 +293,8 @@ def test_numba_compiles_what_is_beyond_the_language(function):
         )
         signature = (f"{kinds[0]}*", f"{kinds[1]}*", f"{of}*")
         out = np.zeros_like(want)
-        kernel = compiling.get_kernel(source, "kernel", signature)
-        kernel.run(compiling.pack([a.ctypes.data for a in (x, n, out)]), x.size, x.size)
+        kernel = kernel_cache.get_kernel(source, "kernel", signature)
+        kernel.run(kernel_cache.pack([a.ctypes.data for a in (x, n, out)]), x.size, x.size)
         np.testing.assert_array_equal(out, want)
 
 

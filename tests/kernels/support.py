@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 
 NAMES = {
     "bool": "b1",
@@ -21,13 +21,13 @@ def token(dtype: Any) -> str:
 
 
 def compiled(source: str, signature: tuple[str, ...]) -> Any:
-    return compiling.get_kernel(source, "kernel", signature)
+    return kernel_cache.get_kernel(source, "kernel", signature)
 
 
 def run(source: str, n: int, *arrays: np.ndarray) -> Any:
     """Runs ``kernel(lo, hi, *arrays)`` over range(n)."""
     kernel = compiled(source, tuple(token(a.dtype) + "*" for a in arrays))
-    kernel.run(compiling.pack([a.ctypes.data for a in arrays]), n, max(n, 1))
+    kernel.run(kernel_cache.pack([a.ctypes.data for a in arrays]), n, max(n, 1))
     return kernel
 
 

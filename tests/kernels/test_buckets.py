@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.compiler.llvm import objects
 from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
@@ -24,15 +24,15 @@ def kernel(lo, hi, to, src, limits, counts):
 @pytest.fixture(params=[w for w in (16, 32, 64) if w <= objects.VECTOR_BYTES])
 def width(request, monkeypatch):
     monkeypatch.setattr(cold, "vector_bytes", request.param)
-    compiling.clear_kernels()
+    kernel_cache.clear_kernels()
     with cache_dir(""):
         yield request.param
-    compiling.clear_kernels()
+    kernel_cache.clear_kernels()
 
 
 @pytest.mark.parametrize("code", ["f4", "f8", "i8"])
 def test_picked_are_those_not_below_a_limit(code, width):
-    kernel = compiling.get_kernel(
+    kernel = kernel_cache.get_kernel(
         PICK, "kernel", (f"{code}*", "i4*", f"{code}*", f"{code}*", "i8*")
     )
     src = (np.random.default_rng(0).standard_normal(N) * 9).astype(code)
@@ -49,7 +49,7 @@ def test_picked_are_those_not_below_a_limit(code, width):
 
 @pytest.mark.parametrize("code", ["i4", "i8"])
 def test_dealt_lists_keep_their_order(code, width):
-    kernel = compiling.get_kernel(DEAL, "kernel", (f"{code}*", f"{code}*", f"{code}*", "i8*"))
+    kernel = kernel_cache.get_kernel(DEAL, "kernel", (f"{code}*", f"{code}*", f"{code}*", "i8*"))
     src = np.random.default_rng(1).integers(0, 800, N).astype(code)
     to, counts = np.zeros(8 * 100 + 16, code), np.zeros(8, np.int64)
     limits = np.arange(100, 800, 100).astype(code)
@@ -72,7 +72,7 @@ def kernel(lo, hi, to, src, size, places, result):
 @pytest.mark.parametrize("code", ["f4", "i4", "u4", "f8", "i8"])
 def test_a_row_is_permuted(code, width):
     text = PERMUTE.replace("{code}", code)
-    kernel = compiling.get_kernel(
+    kernel = kernel_cache.get_kernel(
         text, "kernel", (f"{code}*", f"{code}*", "i8*", "i4*", f"{code}*")
     )
     src = (np.arange(8) * 3 + 1).astype(code)

@@ -10,7 +10,7 @@ import pytest
 from fuzz import ways
 from kernels.support import token
 
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.compiler.library import library, plain_gemm
 from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
@@ -44,7 +44,7 @@ def laid_out(rng, shape, dtype):
 def caller(name):
     arguments = [f"x{k}" for k in range(len(library.SIGNATURES[name]))]
     text = f"def kernel(lo, hi, {', '.join(arguments)}):\n    {name}({', '.join(arguments)})\n"
-    return compiling.get_kernel(text, "kernel", signature(name))
+    return kernel_cache.get_kernel(text, "kernel", signature(name))
 
 
 def signature(name):
@@ -217,7 +217,7 @@ def test_no_width_of_vectors_changes_a_bit(dtype, monkeypatch):
             if name not in library.SIGNATURES:
                 continue
             text = library.source(name, nbytes)
-            kernel = compiling.get_kernel(text, name, library.SIGNATURES[name])
+            kernel = kernel_cache.get_kernel(text, name, library.SIGNATURES[name])
             for m, n, k in ((13, 70, 300), (1, 30, 40), (3, 5, 2), (40, 7, 9), (2, 90, 30)):
                 a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
                 wanted, out = np.empty((m, n), dtype), np.empty((m, n), dtype)
@@ -238,7 +238,7 @@ def test_no_masks_are_joined_in_products():
     # In each step of the innermost loop they would take the place of a multiplication.
     name = "gemm_f4"
     text = library.source(name, 64)
-    kernel = compiling.get_kernel(text, name, library.SIGNATURES[name])
+    kernel = kernel_cache.get_kernel(text, name, library.SIGNATURES[name])
     assembly = kernel.assembly()
     assert "zmm" in assembly
     assert "kunpck" not in assembly
@@ -350,7 +350,7 @@ def test_a_new_process_loads_caller_and_library_from_disk(tmp_path):
 
 def test_other_kernels_load_nothing_of_it(tmp_path):
     with cache_dir(str(tmp_path)):
-        compiling.clear_kernels()
+        kernel_cache.clear_kernels()
         text = "def kernel(lo, hi, a):\n    a[0] = f4(1)\n"
-        compiling.get_kernel(text, "kernel", ("f4*",))
-        assert not any(k.name.startswith("gemm") for k in compiling._kernels.values())
+        kernel_cache.get_kernel(text, "kernel", ("f4*",))
+        assert not any(k.name.startswith("gemm") for k in kernel_cache._kernels.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.config import cache_dir
 
 _spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
@@ -24,11 +24,11 @@ def _own_cache(tmp_path):
 
 
 def kernel(source, signature, fastmath=False, name="kernel"):
-    return compiling.get_kernel(source, name, signature, fastmath=fastmath)
+    return kernel_cache.get_kernel(source, name, signature, fastmath=fastmath)
 
 
 def run(k, n, *arrays, chunk=None):
-    argv = compiling.pack([a.ctypes.data if isinstance(a, np.ndarray) else a for a in arrays])
+    argv = kernel_cache.pack([a.ctypes.data if isinstance(a, np.ndarray) else a for a in arrays])
     k.run(argv, n, chunk or max(n, 1))
 
 
@@ -44,17 +44,17 @@ def test_values_for_any_chunk(chunk):
 def test_call_takes_integers_and_counts():
     k = kernel(sources.elementwise(), sources.SIGNATURE)
     x = np.arange(10, dtype=np.float32)
-    before = compiling.counters.launches
+    before = kernel_cache.counters.launches
     for call in (k.call, k.call_brief):
         out = np.zeros_like(x)
         assert call(10, 3, x.ctypes.data, out.ctypes.data) is None
         np.testing.assert_array_equal(out, x * x + 2 * x)
-    assert compiling.counters.launches - before == 2
+    assert kernel_cache.counters.launches - before == 2
     with pytest.raises(TypeError, match="integer"):
         k.call(10, 3, "text", 0)
     with pytest.raises(OverflowError):
         k.call(1 << 70, 3, 0, 0)
-    assert compiling.counters.launches - before == 2
+    assert kernel_cache.counters.launches - before == 2
 
 
 def test_only_call_releases_the_interpreter_lock():
@@ -183,18 +183,18 @@ def test_many_pointers_vectorise_without_checks_at_run_time():
 
 
 def test_a_process_compiles_once():
-    before = compiling.counters.as_dict()
+    before = kernel_cache.counters.as_dict()
     source = sources.elementwise(11.0)
     first = kernel(source, sources.SIGNATURE)
     assert first.origin == "compiled"
     assert kernel(source, sources.SIGNATURE) is first
-    after = compiling.counters.as_dict()
+    after = kernel_cache.counters.as_dict()
     assert after["compiles"] - before["compiles"] == 1
     assert after["memory_hits"] - before["memory_hits"] == 1
 
 
 def test_threads_compile_once():
-    before = compiling.counters.compiles
+    before = kernel_cache.counters.compiles
     found = []
     threads = [
         threading.Thread(
@@ -206,7 +206,7 @@ def test_threads_compile_once():
         thread.start()
     for thread in threads:
         thread.join()
-    assert compiling.counters.compiles - before == 1
+    assert kernel_cache.counters.compiles - before == 1
     assert len(found) == 4
     assert len(set(map(id, found))) == 1
 
@@ -215,7 +215,7 @@ def test_a_shared_counter_divides_the_work():
     k = kernel(sources.elementwise(), sources.SIGNATURE)
     x = np.ones(100, np.float32)
     out = np.zeros(100, np.float32)
-    argv = compiling.pack([x.ctypes.data, out.ctypes.data])
+    argv = kernel_cache.pack([x.ctypes.data, out.ctypes.data])
     counter = ctypes.c_int64(40)
     entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)(k.address)
     entry(ctypes.addressof(argv), ctypes.addressof(counter), 100, 16)
@@ -226,11 +226,13 @@ def test_a_shared_counter_divides_the_work():
 
 def test_bad_source_says_what_is_wrong():
     with pytest.raises(
-        compiling.CompileError, match=r"bad does not compile[\s\S]*undefined_name"
+        kernel_cache.CompileError, match=r"bad does not compile[\s\S]*undefined_name"
     ) as e:
         kernel("def bad(lo, hi, x):\n x[lo] = undefined_name\n", ("f4*",), name="bad")
     assert "signature: f4*" in str(e.value)
-    with pytest.raises(compiling.CompileError, match=r"not defined, at line 2: 'x\[lo\] = nowhere"):
+    with pytest.raises(
+        kernel_cache.CompileError, match=r"not defined, at line 2: 'x\[lo\] = nowhere"
+    ):
         kernel("def lost(lo, hi, x):\n x[lo] = nowhere(x[lo])\n", ("f8*",), name="lost")
     with pytest.raises(ValueError, match="unknown argument type"):
         kernel("def f(lo, hi, x):\n pass\n", ("q9*",), name="f")

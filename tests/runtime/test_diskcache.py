@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from accnp.compiler import disk_cache as diskcache
+from accnp.compiler import disk_cache
 from accnp.compiler.disk_cache import DiskCache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,12 +99,12 @@ def test_an_unusable_folder_is_reported_once_and_only_in_debug_mode(tmp_path, ki
 
 def test_files_that_shape_machine_code_are_read_when_they_change(tmp_path, monkeypatch):
     file, read = tmp_path / "lower.py", []
-    monkeypatch.setattr(diskcache, "_shaping", lambda: [str(file)])
-    stamp = diskcache._version_stamp
-    monkeypatch.setattr(diskcache, "_version_stamp", lambda files: read.append(1) or stamp(files))
+    monkeypatch.setattr(disk_cache, "_shaping", lambda: [str(file)])
+    stamp = disk_cache._version_stamp
+    monkeypatch.setattr(disk_cache, "_version_stamp", lambda files: read.append(1) or stamp(files))
 
     def key():  # as a new process has it
-        monkeypatch.setattr(diskcache, "_stamps", {})
+        monkeypatch.setattr(disk_cache, "_stamps", {})
         return DiskCache(tmp_path / "cache").key(("kernel",), "machine")
 
     file.write_text("old")

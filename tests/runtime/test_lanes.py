@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import accnp.numpy as jnp
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.compiler.llvm import lower, objects
 from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
@@ -28,7 +28,7 @@ def text_of(source, signature, lane_bytes, monkeypatch):
     # What vectors of 32 bytes may use is what there is without AVX-512.
     monkeypatch.setattr(cold, "vector_bytes", min(lane_bytes or 64, objects.VECTOR_BYTES))
     lower._templates.clear()
-    text = compiling.lower(source, "kernel", signature)[0]
+    text = kernel_cache.lower(source, "kernel", signature)[0]
     lower._templates.clear()
     return text
 
@@ -39,9 +39,9 @@ def kernels(source, signature, monkeypatch, vectors=True):
     for lane_bytes in (objects.VECTOR_BYTES, 32, 0):
         text = text_of(source, signature, lane_bytes, monkeypatch)
         assert ("!accnp.vectors" in text) is (vectors and lane_bytes > 0)
-        compiling.clear_kernels()
+        kernel_cache.clear_kernels()
         with cache_dir(""):
-            found.append(compiling.get_kernel(source, "kernel", signature))
+            found.append(kernel_cache.get_kernel(source, "kernel", signature))
         lower._templates.clear()
     return found
 

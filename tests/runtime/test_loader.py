@@ -4,8 +4,7 @@ import ctypes
 
 import pytest
 
-from accnp.compiler import elf_loader as loader
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import elf_loader, kernel_cache
 from accnp.compiler.llvm import objects
 
 TEXT = """
@@ -61,10 +60,10 @@ def addresses(request, monkeypatch):
     """The same from our loader and from LLVM's, which other formats need."""
     data = objects.build(TEXT, [], [OTHER])
     if request.param == "llvm":
-        monkeypatch.setattr(loader, "_X86_64", -1)
+        monkeypatch.setattr(elf_loader, "_X86_64", -1)
     else:
         monkeypatch.setattr(objects, "link", None)
-    found, keep = loader.load(data, *SYMBOLS)
+    found, keep = elf_loader.load(data, *SYMBOLS)
     yield dict(zip(SYMBOLS, found, strict=True))
     del keep
 
@@ -80,7 +79,7 @@ def test_references_of_every_kind(addresses):
 
 def test_data_of_one_load_is_its_own():
     data = objects.build(TEXT, [], [OTHER])
-    first, second = (loader.load(data, "counted") for _ in range(2))
+    first, second = (elf_loader.load(data, "counted") for _ in range(2))
     assert [call(x[0][0]) for x in (first, first, second)] == [41, 42, 41]
 
 
@@ -88,12 +87,12 @@ def test_what_no_library_has_is_an_error():
     data = objects.build("declare void @nobody_has_this()\ndefine void @f() {\n"
                          "  call void @nobody_has_this()\n  ret void\n}\n", [])  # fmt: skip
     with pytest.raises(RuntimeError, match="nobody_has_this"):
-        loader.load(data, "f")
+        elf_loader.load(data, "f")
 
 
 def test_code_cannot_be_written():
     data = objects.build(TEXT, [], [OTHER])
-    (address,), _ = loader.load(data, "lookup")
+    (address,), _ = elf_loader.load(data, "lookup")
     with open("/proc/self/maps", encoding="utf-8") as file:
         for line in file:
             first, last = (int(x, 16) for x in line.split()[0].split("-"))
@@ -104,7 +103,7 @@ def test_code_cannot_be_written():
 def test_damaged_bytes_are_not_run(tmp_path):
     data = objects.build(TEXT, [], [OTHER])
     with pytest.raises(RuntimeError):
-        loader.load(data[:100], "lookup")
+        elf_loader.load(data[:100], "lookup")
 
 
 def test_kernels_on_disk_are_loaded_without_llvm(monkeypatch, tmp_path):
@@ -112,7 +111,7 @@ def test_kernels_on_disk_are_loaded_without_llvm(monkeypatch, tmp_path):
 
     source = "def kernel(lo, hi, a):\n    for i in range(lo, hi):\n        a[i] = f4(3)\n"
     with cache_dir(str(tmp_path)):
-        compiling.get_kernel(source, "kernel", ("f4*",))
-        compiling.clear_kernels()
-        monkeypatch.setattr(compiling, "_objects", None)
-        assert compiling.get_kernel(source, "kernel", ("f4*",)).origin == "disk"
+        kernel_cache.get_kernel(source, "kernel", ("f4*",))
+        kernel_cache.clear_kernels()
+        monkeypatch.setattr(kernel_cache, "_objects", None)
+        assert kernel_cache.get_kernel(source, "kernel", ("f4*",)).origin == "disk"

@@ -10,8 +10,7 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.compiler import background_compile as tiers
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import background_compile, kernel_cache
 from accnp.compiler.frontend import program
 from accnp.compiler.llvm import objects
 from accnp.compiler.llvm.entry import DRIVER
@@ -23,12 +22,12 @@ BOTH_TIERS = True
 @pytest.fixture
 def held(monkeypatch):
     """No thread upgrades kernels: `compiling.settle()` does."""
-    compiling.settle()
-    monkeypatch.setattr(tiers, "_thread", object())
-    compiling.clear_kernels()
+    kernel_cache.settle()
+    monkeypatch.setattr(background_compile, "_thread", object())
+    kernel_cache.clear_kernels()
     with cache_dir(""):
         yield
-        compiling.settle()
+        kernel_cache.settle()
 
 
 def rotate(vector, quaternion):
@@ -101,9 +100,9 @@ def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
     longest = []
     for count in (8, 16):
         del lengths[:]
-        compiling.clear_kernels()
+        kernel_cache.clear_kernels()
         accnp.block_until_ready(accnp.jit(bodies(count))(*STATE))
-        compiling.settle()
+        kernel_cache.settle()
         longest.append(max(lengths))
     assert longest[1] <= 1.1 * longest[0]
 
@@ -123,10 +122,10 @@ def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(held, monkeypa
     monkeypatch.setattr("accnp.engine.steps.LONG_TEXT", 0)
     f = accnp.jit(bodies(1))
     first = leaves(f(*STATE))
-    waiting = [u for u in tiers._waiting if len(u.parts) > 1]
+    waiting = [u for u in background_compile._waiting if len(u.parts) > 1]
     assert len(waiting) == 1
     before = waiting[0].kernel.address
-    compiling.settle()
+    kernel_cache.settle()
     assert waiting[0].kernel.address != before
     for a, b in zip(first, leaves(f(*STATE)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -135,13 +134,13 @@ def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(held, monkeypa
 def test_long_loops_are_found_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(program, "MAX_INLINED", 0)
     with cache_dir(str(tmp_path)):
-        compiling.clear_kernels()
+        kernel_cache.clear_kernels()
         first = leaves(accnp.jit(bodies(1))(*STATE))
-        compiling.settle()
-        compiling.clear_kernels()
-        compiles = compiling.counters.compiles
+        kernel_cache.settle()
+        kernel_cache.clear_kernels()
+        compiles = kernel_cache.counters.compiles
         again = leaves(accnp.jit(bodies(1))(*STATE))
-        assert compiling.counters.compiles == compiles
-    compiling.clear_kernels()
+        assert kernel_cache.counters.compiles == compiles
+    kernel_cache.clear_kernels()
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from accnp.compiler import processor as machine
+from accnp.compiler import processor
 from accnp.compiler.library import prebuilt
 
-LEVELS = {level.name: level for level in machine.LEVELS}
+LEVELS = {level.name: level for level in processor.LEVELS}
 PROGRAM = """
 import hashlib, sys
 import numpy as np
@@ -55,10 +55,10 @@ def digest_with(folder):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """A folder with the kernels for this machine's level."""
-    if not machine.LEVEL:
+    if not processor.LEVEL:
         pytest.skip("this processor has no level")
     folder = tmp_path_factory.mktemp("prebuilt")
-    command = [sys.executable, "-m", "accnp.compiler.library.build", machine.LEVEL, str(folder)]
+    command = [sys.executable, "-m", "accnp.compiler.library.build", processor.LEVEL, str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 
@@ -66,11 +66,11 @@ def built(tmp_path_factory):
 def test_levels_are_those_that_llvm_finds():
     binding = pytest.importorskip("llvmlite.binding")
     on = {name for name, value in binding.get_host_cpu_features().items() if value}
-    fitting = [level.name for level in machine.LEVELS if level.features <= on]
-    if machine.LEVEL:
-        assert machine.LEVEL in fitting
-        assert LEVELS[machine.LEVEL].wide == machine.WIDE
-    assert [level.wide for level in machine.LEVELS] == [True, False]
+    fitting = [level.name for level in processor.LEVELS if level.features <= on]
+    if processor.LEVEL:
+        assert processor.LEVEL in fitting
+        assert LEVELS[processor.LEVEL].wide == processor.WIDE
+    assert [level.wide for level in processor.LEVELS] == [True, False]
     assert LEVELS["x86-64-v3"].features < LEVELS["x86-64-v4"].features
 
 
@@ -83,9 +83,9 @@ def test_kernels_of_the_package_have_the_bits_of_compiled_ones(built, tmp_path):
 
 
 def test_damaged_files_and_those_of_another_compiler_are_not_used(built, tmp_path):
-    level = tmp_path / machine.LEVEL
+    level = tmp_path / processor.LEVEL
     level.mkdir()
-    for file in (built / machine.LEVEL).iterdir():
+    for file in (built / processor.LEVEL).iterdir():
         if file.name.startswith("gemm_f8"):
             (level / file.name).write_bytes(file.read_bytes()[:1000])
         else:

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from accnp.compiler import disk_cache as diskcache
-from accnp.compiler import private_folders
-from accnp.compiler import processor as machine
+from accnp.compiler import disk_cache, private_folders, processor
 from accnp.compiler.disk_cache import DiskCache
 from accnp.compiler.private_folders import private_folder
 
@@ -115,7 +113,7 @@ def test_entries_that_are_no_private_files_are_dropped(tmp_path, monkeypatch, ki
     if kind == "writable":
         entry.chmod(0o666)
     elif kind == "large":
-        monkeypatch.setattr(diskcache, "_LARGEST", 10)
+        monkeypatch.setattr(disk_cache, "_LARGEST", 10)
     elif kind == "socket":
         entry.unlink()
         monkeypatch.chdir(tmp_path)  # names of sockets are short
@@ -176,10 +174,10 @@ def test_the_key_says_what_cpuid_says():
     """What LLVM reads for its choice of instructions, and the width of vectors, agree with it."""
     llvm = pytest.importorskip("llvmlite.binding")
     features = llvm.get_host_cpu_features()
-    assert bool(features.get("avx512f")) == machine.WIDE
-    if machine._described()[2] == machine._from_llvm()[2]:
+    assert bool(features.get("avx512f")) == processor.WIDE
+    if processor._described()[2] == processor._from_llvm()[2]:
         return  # another architecture: LLVM is asked
-    leaves = dict(text.split(":") for text in machine._described()[2][1:])
+    leaves = dict(text.split(":") for text in processor._described()[2][1:])
     ecx = int(leaves["1.0"].split("-")[1], 16)
     ebx = int(leaves["7.0"].split("-")[0], 16)
     for name, word, bit in (
@@ -187,4 +185,4 @@ def test_the_key_says_what_cpuid_says():
         ("popcnt", ecx, 23), ("bmi", ebx, 3), ("bmi2", ebx, 8), ("adx", ebx, 19),
     ):  # fmt: skip
         assert bool(word >> bit & 1) == bool(features.get(name)), name
-    assert all(text in machine.STAMP for text in machine._described()[2])
+    assert all(text in processor.STAMP for text in processor._described()[2])

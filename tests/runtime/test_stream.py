@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from accnp._native import COMPILED
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.config import threads as use_threads
 from accnp.runtime import stream as streams
 from accnp.runtime import threads
@@ -221,24 +221,24 @@ def test_what_a_task_holds_is_let_go():
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_parallel_run_covers_the_range_once(count):
     source = "def bump(lo, hi, o):\n for i in range(lo, hi):\n  o[i] = o[i] + 1\n"
-    k = compiling.get_kernel(source, "bump", ("i4*",))
+    k = kernel_cache.get_kernel(source, "bump", ("i4*",))
     with use_threads(count):
         for n, chunk in [(1, 1), (10, 3), (100_000, 1000), (100_001, 64)]:
             out = np.zeros(n + 1, np.int32)
-            parallel_run(k, compiling.pack([out.ctypes.data]), n, chunk)
+            parallel_run(k, kernel_cache.pack([out.ctypes.data]), n, chunk)
             assert (out[:-1] == 1).all()
             assert out[-1] == 0
 
 
 def test_parallel_run_from_several_threads():
-    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
+    k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     wrong = []
 
     def work(seed):
         x = np.full(20_000, seed, np.float32)
         for _ in range(50):
             out = np.zeros_like(x)
-            parallel_run(k, compiling.pack([x.ctypes.data, out.ctypes.data]), len(x), 512)
+            parallel_run(k, kernel_cache.pack([x.ctypes.data, out.ctypes.data]), len(x), 512)
             if not (out == seed * seed + 2 * seed).all():
                 wrong.append(seed)
 
@@ -255,10 +255,10 @@ def test_parallel_run_from_several_threads():
 def test_a_forked_child_computes():
     stream = streams.default_stream()
     stream.submit(lambda: None).wait()
-    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
+    k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(10_000, np.float32)
     out = np.zeros_like(x)
-    argv = compiling.pack([x.ctypes.data, out.ctypes.data])
+    argv = kernel_cache.pack([x.ctypes.data, out.ctypes.data])
     with use_threads(2):
         parallel_run(k, argv, len(x), 100)
     child = os.fork()
@@ -276,7 +276,7 @@ def test_a_forked_child_computes():
 
 
 def test_helpers_look_for_work_only_briefly():
-    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
+    k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)
     with use_threads(2):
@@ -291,7 +291,7 @@ def test_helpers_look_for_work_only_briefly():
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such sets")
 @pytest.mark.skipif(not COMPILED, reason="the fallback leaves threads to the system's scheduler")
 def test_helpers_keep_off_the_processor_of_who_shares():
-    k = compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
+    k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)
     mine = os.sched_getaffinity(0)

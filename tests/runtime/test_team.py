@@ -13,7 +13,7 @@ import pytest
 
 import accnp as jnp
 from accnp._native import COMPILED
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import kernel_cache
 from accnp.config import threads as use_threads
 from accnp.engine.steps import PARALLEL, ROUSE
 from accnp.runtime import threads
@@ -24,7 +24,7 @@ LINUX = sys.platform == "linux"
 
 
 def kernel():
-    return compiling.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
+    return kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
 
 
 def helpers():

@@ -12,8 +12,7 @@ import pytest
 
 import accnp
 import accnp.numpy as jnp
-from accnp.compiler import background_compile as tiers
-from accnp.compiler import kernel_cache as compiling
+from accnp.compiler import background_compile, kernel_cache
 from accnp.compiler.llvm import objects
 from accnp.config import cache_dir, scope
 
@@ -24,13 +23,15 @@ SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.
 @pytest.fixture
 def held(monkeypatch):
     """No thread upgrades kernels: `compiling.settle()` does."""
-    compiling.settle()
-    if (thread := tiers._thread) is not None:  # that of a test before may not have ended yet
+    kernel_cache.settle()
+    if (
+        thread := background_compile._thread
+    ) is not None:  # that of a test before may not have ended yet
         thread.join()
-    monkeypatch.setattr(tiers, "_thread", object())
+    monkeypatch.setattr(background_compile, "_thread", object())
     with cache_dir(""):
         yield
-        compiling.settle()
+        kernel_cache.settle()
 
 
 @pytest.fixture
@@ -41,13 +42,15 @@ def no_disk():
 
 def fresh(f):
     """A jitted function, and what gives the kernels that were made since."""
-    before = set(compiling._kernels)
-    return accnp.jit(f), lambda: [k for key, k in compiling._kernels.items() if key not in before]
+    before = set(kernel_cache._kernels)
+    return accnp.jit(f), lambda: [
+        k for key, k in kernel_cache._kernels.items() if key not in before
+    ]
 
 
 def forget():
-    for key in [key for key in compiling._kernels if key[1] == "kernel"]:
-        del compiling._kernels[key]
+    for key in [key for key in kernel_cache._kernels if key[1] == "kernel"]:
+        del kernel_cache._kernels[key]
 
 
 def program(x):
@@ -58,21 +61,26 @@ def test_first_calls_take_the_quick_code_and_the_whole_takes_its_place(held):
     forget()
     x = jnp.asarray(np.linspace(-3, 3, 1024, dtype=np.float32).reshape(32, 32))
     f, kernels = fresh(program)
-    compiles = compiling.counters.compiles
+    compiles = kernel_cache.counters.compiles
     first = np.asarray(f(x))
     quick = {k: k.address for k in kernels()}
-    assert len(tiers._waiting) == len(quick) == compiling.counters.compiles - compiles == 2
+    assert (
+        len(background_compile._waiting)
+        == len(quick)
+        == kernel_cache.counters.compiles - compiles
+        == 2
+    )
     for _ in range(40):  # some in machine code, with the addresses in a table
         np.testing.assert_array_equal(np.asarray(f(x)), first)
-    compiling.settle()
-    assert not tiers._waiting
+    kernel_cache.settle()
+    assert not background_compile._waiting
     assert all(k.address != address for k, address in quick.items())
     for _ in range(40):
         np.testing.assert_array_equal(np.asarray(f(x)), first)
     forget()  # a plan made now has the new addresses
     with scope("background_compilation", False):
         np.testing.assert_array_equal(np.asarray(accnp.jit(program)(x)), first)
-    assert not tiers._waiting
+    assert not background_compile._waiting
 
 
 def test_calls_by_the_first_address_reach_what_came_behind(held):
@@ -80,7 +88,7 @@ def test_calls_by_the_first_address_reach_what_came_behind(held):
     f, kernels = fresh(lambda x: x * 3 - 1)
     x = jnp.asarray(np.arange(10.0))
     first = np.asarray(f(x))
-    (upgrade,) = tiers._waiting
+    (upgrade,) = background_compile._waiting
     seen = []
     spy = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
         lambda *arguments: seen.append(arguments[2:])
@@ -90,7 +98,7 @@ def test_calls_by_the_first_address_reach_what_came_behind(held):
     word.value = ctypes.cast(spy, ctypes.c_void_p).value
     f(x).block_until_ready()
     assert [n for n, _ in seen] == [10]
-    compiling.settle()
+    kernel_cache.settle()
     (kernel,) = kernels()
     assert word.value == kernel.address
     np.testing.assert_array_equal(np.asarray(f(x)), first)
@@ -120,8 +128,8 @@ def test_both_tiers_have_the_same_bits(held, x64):
         x, y = (jnp.asarray(g.ravel()[: 24 * 24].reshape(24, 24)) for g in grid)
         f = accnp.jit(all_of)
         quick = [np.asarray(r) for r in f(x, y)]
-        assert tiers._waiting
-        compiling.settle()
+        assert background_compile._waiting
+        kernel_cache.settle()
         whole = [np.asarray(r) for r in f(x, y)]
     names = [*UNARY.split(), *BINARY.split(), "sum", "max", "matmul"]
     for name, a, b in zip(names, quick, whole, strict=True):
@@ -137,8 +145,8 @@ def test_what_takes_long_or_loops_or_is_asked_for_ahead_starts_whole(held):
     def starts(f, *args):
         forget()
         f(*args)
-        waiting = len(tiers._waiting)
-        compiling.settle()
+        waiting = len(background_compile._waiting)
+        kernel_cache.settle()
         return waiting
 
     def go(f):
@@ -161,10 +169,10 @@ def test_a_thread_does_it_by_itself(no_disk):
     f, kernels = fresh(lambda x: jnp.sin(x) - x.mean())
     x = jnp.arange(20.0)
     first = np.asarray(f(x))
-    compiling.settle()
-    assert not tiers._waiting
-    assert not tiers._under_way
-    assert tiers._thread is None or tiers._thread.daemon
+    kernel_cache.settle()
+    assert not background_compile._waiting
+    assert not background_compile._under_way
+    assert background_compile._thread is None or background_compile._thread.daemon
     np.testing.assert_array_equal(np.asarray(f(x)), first)
     assert kernels()
 
@@ -180,10 +188,10 @@ def test_a_kernel_without_whole_code_works_on(held, monkeypatch, capsys):
 
     monkeypatch.setattr(objects, "build_optimized", refuses)
     with scope("debug", 1):
-        compiling.settle()
+        kernel_cache.settle()
     assert "not optimized: RuntimeError: no such instruction" in capsys.readouterr().err
     np.testing.assert_array_equal(np.asarray(f(x)), first)
-    assert not tiers._waiting
+    assert not background_compile._waiting
 
 
 SHORT = """
@@ -206,44 +214,52 @@ def test_the_next_process_finds_whole_code_on_disk(tmp_path):
 
 
 def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
-    monkeypatch.setattr(tiers, "PATIENCE", 100.0)  # other tests have the processors
+    monkeypatch.setattr(background_compile, "PATIENCE", 100.0)  # other tests have the processors
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
     x = jnp.asarray(np.arange(20.0))
     first = np.asarray(f(x))
     pid = os.fork()
     if not pid:
-        same = (np.asarray(f(x)) == first).all() and not tiers._waiting and not tiers._held
+        same = (
+            (np.asarray(f(x)) == first).all()
+            and not background_compile._waiting
+            and not background_compile._held
+        )
         os._exit(0 if same else 1)
     assert os.waitpid(pid, 0)[1] == 0
-    assert not tiers._held
+    assert not background_compile._held
 
 
 def test_a_child_goes_on_with_what_waits(held, monkeypatch):
-    monkeypatch.setattr(tiers, "PATIENCE", 0)
+    monkeypatch.setattr(background_compile, "PATIENCE", 0)
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
     x = jnp.asarray(np.arange(20.0))
     first = np.asarray(f(x))
-    waiting = len(tiers._waiting)
+    waiting = len(background_compile._waiting)
     assert waiting
     pid = os.fork()
     if not pid:
         with_it = accnp.jit(lambda x: jnp.sin(x) * 3 - 4)(x).block_until_ready()
-        compiling.settle()
-        same = (np.asarray(f(x)) == first).all() and not tiers._waiting and len(with_it) == 20
+        kernel_cache.settle()
+        same = (
+            (np.asarray(f(x)) == first).all()
+            and not background_compile._waiting
+            and len(with_it) == 20
+        )
         os._exit(0 if same else 1)
     assert os.waitpid(pid, 0)[1] == 0
-    assert len(tiers._waiting) == waiting
-    assert not tiers._held
+    assert len(background_compile._waiting) == waiting
+    assert not background_compile._held
 
 
 def test_a_kernel_that_cannot_be_compiled_holds_up_no_other(no_disk):
     source = "def kernel(a):\n    return a.nonsense(\n"
     for _ in range(2):
-        with pytest.raises((ValueError, compiling.CompileError)):
-            compiling.get_kernel(source, "kernel", ("int64",))
-    assert not compiling.busy()
+        with pytest.raises((ValueError, kernel_cache.CompileError)):
+            kernel_cache.get_kernel(source, "kernel", ("int64",))
+    assert not kernel_cache.busy()
 
 
 def test_a_long_run_of_a_kernel_takes_its_whole_code(held):
@@ -255,12 +271,12 @@ def test_a_long_run_of_a_kernel_takes_its_whole_code(held):
         f, kernels = fresh(lambda *args: [x * 2 + 9 for x in args])
         accnp.block_until_ready(f(*together))
         (kernel,) = kernels()
-        assert len(tiers._waiting) == (len(together) == 1)
+        assert len(background_compile._waiting) == (len(together) == 1)
         address = kernel.address
         np.testing.assert_array_equal(np.asarray(f(*[large] * len(together))[-1])[-3:], [11] * 3)
-        assert not tiers._waiting
+        assert not background_compile._waiting
         assert (kernel.address == address) == (len(together) == 2)
-        compiling.settle()
+        kernel_cache.settle()
 
 
 def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
@@ -274,33 +290,33 @@ def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(objects, "build_optimized", stopped)
         with pytest.raises(KeyboardInterrupt):
-            compiling.settle()
-    assert tiers._waiting
-    assert not tiers._under_way
-    compiling.settle()
-    assert not tiers._waiting
+            kernel_cache.settle()
+    assert background_compile._waiting
+    assert not background_compile._under_way
+    kernel_cache.settle()
+    assert not background_compile._waiting
 
 
 @pytest.mark.parametrize(
     ("platform", "own", "set_to"),
-    [("linux", 0, [tiers._NICE]), ("linux", 15, [15]), ("darwin", 0, [])],
+    [("linux", 0, [background_compile._NICE]), ("linux", 15, [15]), ("darwin", 0, [])],
 )
 def test_the_thread_behind_is_never_before_the_program(held, monkeypatch, platform, own, set_to):
     seen = []
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(os, "getpriority", lambda *which: own, raising=False)
     monkeypatch.setattr(os, "setpriority", lambda *which: seen.append(which), raising=False)
-    tiers._work()
+    background_compile._work()
     assert [value for *_, value in seen] == set_to
 
 
 def test_where_many_wait_kernels_start_whole(held, monkeypatch):
-    monkeypatch.setattr(tiers, "MANY", 2)
+    monkeypatch.setattr(background_compile, "MANY", 2)
     forget()
     x = jnp.asarray(np.ones(20, np.float32))
     for f in (jnp.sin, jnp.cos, jnp.exp, jnp.tanh):
         accnp.jit(lambda x, f=f: f(x) - 6)(x).block_until_ready()
-    assert len(tiers._waiting) == 2
+    assert len(background_compile._waiting) == 2
 
 
 def test_where_many_wait_the_thread_waits_for_nobody(held, monkeypatch):
@@ -308,12 +324,12 @@ def test_where_many_wait_the_thread_waits_for_nobody(held, monkeypatch):
     x = jnp.asarray(np.ones(20, np.float32))
     for f in (jnp.sin, jnp.cos, jnp.exp):
         accnp.jit(lambda x, f=f: f(x) - 7)(x).block_until_ready()
-    monkeypatch.setattr(tiers, "MANY", 2)
-    monkeypatch.setattr(compiling, "busy", lambda: True)
-    worker = threading.Thread(target=tiers._work)
+    monkeypatch.setattr(background_compile, "MANY", 2)
+    monkeypatch.setattr(kernel_cache, "busy", lambda: True)
+    worker = threading.Thread(target=background_compile._work)
     worker.start()
-    while len(tiers._waiting) > 1:
+    while len(background_compile._waiting) > 1:
         time.sleep(0.001)
-    monkeypatch.setattr(compiling, "busy", lambda: False)
+    monkeypatch.setattr(kernel_cache, "busy", lambda: False)
     worker.join()
-    assert not tiers._waiting
+    assert not background_compile._waiting

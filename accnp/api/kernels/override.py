@@ -243,7 +243,7 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
     except (CompileError, ValueError) as error:
         raise ValueError(
             f"override: the edited kernel of step {kernel.step} cannot take the place of the "
-            f"generated one; got {_complaint(error.__cause__ or error, source)}; mend its text"
+            f"generated one; got {_complaint(error.__cause__ or error, source)}; fix the source"
         ) from None
     return Override(kernel, source, callees)
 

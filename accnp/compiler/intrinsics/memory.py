@@ -99,7 +99,8 @@ def _move(to: Type, source: Type, n: Type) -> Resolved | None:
 def _transpose(
     to: Type, ldt: Type, source: Type, lds: Type, rows: Type, columns: Type
 ) -> Resolved | None:
-    """to[r * ldt + c] = source[r + c * lds]; `to` has room for whole squares (math.transpose)."""
+    """to[r * ldt + c] = source[r + c * lds]; `to` has room for whole squares
+    (scalars.transpose)."""
     if not isinstance(to, Pointer) or source != to:
         return None
     of = to.of
@@ -144,7 +145,8 @@ def _as_logic(combine: str, of: DType) -> str:
 
 
 def _across(name: str, write: Callable[..., Any], step: Type) -> None:
-    """Reductions over rows (math.across); the buffer of the results has room for whole vectors."""
+    """Reductions over rows (scalars.across); the buffer of the results has room for whole
+    vectors."""
 
     def rule(sums: Type, source: Type, steps: Type, rows: Type, wide: Type) -> Resolved | None:
         if not isinstance(sums, Pointer) or source != sums:
@@ -172,7 +174,7 @@ def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
 
 
 def write_fold_rows(combine: str, of: DType, b: Any, values: Sequence[Any]) -> None:
-    """Write reductions of columns; the arguments are those of `math.across.strips`."""
+    """Write reductions of columns; the arguments are those of `scalars.across.strips`."""
     across.strips(b, memory_type(of), of.size, _as_logic(combine, of), of.signed, values)
 
 

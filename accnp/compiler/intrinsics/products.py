@@ -1,4 +1,4 @@
-"""Procedures for matrix products, and calls of the library kernels (`kernels.library`)."""
+"""Procedures for matrix products, and calls of the library kernels (`library.library`)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from accnp.blas_threads import alone_calls, follow
-from accnp.compiler import processor as machine
+from accnp.compiler import processor
 from accnp.compiler.kernel_cache import Kernel, get_kernel
 from accnp.forks import imported, load_extension, loading
 
@@ -28,7 +28,7 @@ def called_by(source: str) -> set[str]:
 def load(name: str) -> Kernel:
     """Return a library kernel."""
     library = imported("accnp.compiler.library.library")
-    return get_kernel(library.source(name, machine.VECTOR_BYTES), name, library.SIGNATURES[name])
+    return get_kernel(library.source(name, processor.VECTOR_BYTES), name, library.SIGNATURES[name])
 
 
 def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:

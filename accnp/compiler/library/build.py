@@ -12,8 +12,7 @@ import os
 import sys
 import time
 
-from accnp.compiler import disk_cache as diskcache
-from accnp.compiler import processor as machine
+from accnp.compiler import disk_cache, processor
 from accnp.compiler.library.prebuilt import file_name
 from accnp.forks import imported
 
@@ -24,14 +23,14 @@ __all__ = ["build"]
 _LEFT_OUT = {"gemm_i2"}
 
 
-def build(level: machine.Level, folder: str) -> int:
+def build(level: processor.Level, folder: str) -> int:
     """Compile the library kernels for a level into a folder; returns the number of kernels.
 
     All code that this process generates afterwards is for this level.
     """
     # The compiler reads the level when it is imported: by name, after the level is set.
-    machine.build_for(level)
-    imported("accnp.compiler.llvm.processor").set_vector_bytes(machine.VECTOR_BYTES)
+    processor.build_for(level)
+    imported("accnp.compiler.llvm.processor").set_vector_bytes(processor.VECTOR_BYTES)
     compile, library = (
         imported("accnp.compiler.kernel_cache"),
         imported("accnp.compiler.library.library"),
@@ -39,11 +38,11 @@ def build(level: machine.Level, folder: str) -> int:
     objects = imported("accnp.compiler.llvm.objects")
     place = os.path.join(folder, level.name)
     os.makedirs(place, exist_ok=True)
-    stamp, made = diskcache.compiler_stamp(), set()
+    stamp, made = disk_cache.compiler_stamp(), set()
     for name, signature in library.SIGNATURES.items():
         if name in _LEFT_OUT:
             continue
-        source = library.source(name, machine.VECTOR_BYTES)
+        source = library.source(name, processor.VECTOR_BYTES)
         identity = compile.identity_of(source, name, signature)
         made.add(file_name(identity, level.name, stamp))
         with open(os.path.join(place, file_name(identity, level.name, stamp)), "wb") as file:
@@ -55,5 +54,5 @@ def build(level: machine.Level, folder: str) -> int:
 
 if __name__ == "__main__":
     begin, (_, wanted, target) = time.perf_counter(), sys.argv
-    number = build(next(level for level in machine.LEVELS if level.name == wanted), target)
+    number = build(next(level for level in processor.LEVELS if level.name == wanted), target)
     print(f"{wanted}: {number} kernels in {time.perf_counter() - begin:.1f} s")

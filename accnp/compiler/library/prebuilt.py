@@ -17,8 +17,7 @@ import functools
 import os
 import sys
 
-from accnp.compiler import disk_cache as diskcache
-from accnp.compiler import processor as machine
+from accnp.compiler import disk_cache, processor
 from accnp.errors import PACKAGE_DIR
 
 __all__ = ["count", "file_name", "find"]
@@ -29,22 +28,22 @@ FOLDER = os.path.join(PACKAGE_DIR, "prebuilt")
 @functools.cache
 def _files() -> dict[str, str]:
     """Return the names of the files for this processor, by kernel."""
-    if not machine.LEVEL or sys.platform != "linux":
+    if not processor.LEVEL or sys.platform != "linux":
         return {}
     try:
-        names = os.listdir(os.path.join(FOLDER, machine.LEVEL))
+        names = os.listdir(os.path.join(FOLDER, processor.LEVEL))
     except OSError:
         names = []
     return {name.partition("-")[0]: name for name in names}
 
 
-def find(identity: tuple[str, ...], cache: diskcache.DiskCache | None) -> bytes | None:
+def find(identity: tuple[str, ...], cache: disk_cache.DiskCache | None) -> bytes | None:
     """Return the object file of a kernel, or None. The cache provides the compiler's stamp."""
     file = _files().get(identity[0])
-    if not file or file != file_name(identity, machine.LEVEL, diskcache.compiler_stamp(cache)):
+    if not file or file != file_name(identity, processor.LEVEL, disk_cache.compiler_stamp(cache)):
         return None
     try:
-        with open(os.path.join(FOLDER, machine.LEVEL, file), "rb") as opened:
+        with open(os.path.join(FOLDER, processor.LEVEL, file), "rb") as opened:
             return opened.read()
     except OSError:
         return None
@@ -57,5 +56,5 @@ def count() -> int:
 
 def file_name(identity: tuple[str, ...], level: str, stamp: str) -> str:
     """Return the name of the object file of a kernel, compiled by the compiler with this stamp."""
-    key = diskcache.digest("\0".join([level, stamp, *identity]).encode())
+    key = disk_cache.digest("\0".join([level, stamp, *identity]).encode())
     return f"{identity[0]}-{key.hex()[:32]}.o"

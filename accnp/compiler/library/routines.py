@@ -1,9 +1,9 @@
 """Routines of LAPACK and BLAS, and NumPy's sorts, that kernels call: their names, their arguments,
 their addresses.
 
-In: a name and the code of an element type. Out: for `lapack.py` and `plain.py` what the arguments
-are, for the loader addresses. Those of LAPACK come from SciPy, imported when a kernel first asks,
-those of sorts from the table of functions that a NumPy dtype has. Seen without Numba.
+In: a name and the code of an element type. Out: for `intrinsics/routines.py` and `plain.py` what
+the arguments are, for the loader addresses. Those of LAPACK come from SciPy, imported when a kernel
+first asks, those of sorts from the table of functions that a NumPy dtype has. Seen without Numba.
 """
 
 from __future__ import annotations

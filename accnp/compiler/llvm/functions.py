@@ -1,7 +1,7 @@
 """Write scalar functions as LLVM IR, with the same bits as Numba's and accnp's functions.
 
 In: the name of a function of the loop IR, the types of its operands, and their values. Out: the
-value of the result. Mathematical functions are in `kernels.math`.
+value of the result. Mathematical functions are in `llvm/scalars`.
 """
 
 from __future__ import annotations
