@@ -146,6 +146,16 @@ class PRNGKeyArray(Array):
     global_shards = addressable_shards
 
     @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process has all parts of the keys."""
+        return self._base.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has all keys."""
+        return self._base.is_fully_replicated
+
+    @property
     def traceback(self) -> Any:
         """The line that recorded the operation, or None."""
         return self._base.traceback

@@ -55,6 +55,10 @@ EXCEPTIONS: dict[str, str] = {
     "fft_mirror": "a step of plans, never recorded: tests/api/test_fft.py",
     "table": "a constant, made by collectives",
     **dict.fromkeys(
+        ("to_global", "to_local", "take_as_same", "mesh_gather", "mesh_exchange"),
+        "needs several processes: tests/processes",
+    ),
+    **dict.fromkeys(
         (
             "psum",
             "psum_invariant",
@@ -62,6 +66,7 @@ EXCEPTIONS: dict[str, str] = {
             "pmax",
             "pmin",
             "all_gather",
+            "all_gather_invariant",
             "reduce_scatter",
             "all_to_all",
             "ppermute",
