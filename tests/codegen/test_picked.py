@@ -95,3 +95,30 @@ def test_gradients():
     expected = np.zeros((3, 4), np.float32)
     np.add.at(expected.T, order, weights.T)
     np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_windows_at_one_place_in_each_row_move_along_the_row():
+    x = jnp.arange(24.0).reshape(4, 6)
+    dims = accnp.lax.GatherDimensionNumbers(
+        offset_dims=(1,),
+        collapsed_slice_dims=(),
+        start_index_map=(1,),
+        operand_batching_dims=(0,),
+        start_indices_batching_dims=(0,),
+    )
+    starts = jnp.broadcast_to(jnp.int32(2), (4, 1))
+    found = accnp.lax.gather(x, starts, dims, (1, 3)) * 2
+    assert np.array_equal(found, np.asarray(x)[:, 2:5] * 2)
+
+
+def test_a_branch_of_a_batched_loop_reads_a_window():
+    def body(i, c):
+        def halved(c):
+            window = accnp.lax.dynamic_slice(c, (i,), (2,)) * 0.5
+            return accnp.lax.dynamic_update_slice(c, window, (i + 1,))
+
+        return accnp.lax.cond(c[0] > 0, halved, lambda c: -c, c)
+
+    rows = jnp.array([[1.0, 2, 3, 4], [-1.0, 2, 3, 4]])
+    found = accnp.vmap(lambda c: accnp.lax.fori_loop(0, 1, body, c))(rows)
+    assert np.array_equal(found, [[1, 0.5, 1, 4], [1, -2, -3, -4]])

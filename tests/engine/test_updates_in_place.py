@@ -419,3 +419,35 @@ def test_an_expression_beside_an_operation_that_fails_leaves_its_operands():
         with pytest.raises(ArithmeticError):
             z.block_until_ready()
     np.testing.assert_array_equal(view, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "start", "step"), [("uint8", 0, 100), ("uint8", 254, 1), ("uint16", 0, 30000)]
+)
+@pytest.mark.parametrize("convert", [False, True])
+def test_places_wrap_as_their_dtype_does(dtype, start, step, convert):
+    def places(np_):
+        if convert:
+            return (np_.arange(4) * step + start).astype(dtype)
+        return np_.arange(4, dtype=dtype) * np_.asarray(step, dtype) + np_.asarray(start, dtype)
+
+    def update(y):
+        return jnp.zeros(90_000).at[places(jnp)].set(y * 2)
+
+    y = np.arange(4.0, dtype=np.float32) + 1
+    want = np.zeros(90_000, np.float32)
+    want[places(np)] = y * 2
+    for f in (update, accnp.jit(update)):
+        assert np.array_equal(f(jnp.asarray(y)), want)
+
+
+def test_an_array_that_another_kernel_reads_before_is_updated_in_place():
+    def f(x, y):
+        return x.at[:100].set(jnp.sin(y[:100]) * 2), (x * x).sum()
+
+    x = jnp.arange(200_000.0) * 1
+    total = float((x * x).sum())
+    place = x.block_until_ready().unsafe_buffer_pointer()
+    updated, found = accnp.jit(f, donate_argnums=0)(x, jnp.ones(1000))
+    assert updated.block_until_ready().unsafe_buffer_pointer() == place
+    assert float(found) == pytest.approx(total, rel=1e-5)

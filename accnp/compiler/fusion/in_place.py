@@ -133,7 +133,7 @@ def _is_read(
     """Whether a step between a kernel and an update reads the array."""
     between = clusters[order[c] + 1 : order[u.cluster.current()]]
     for other in between:
-        if id(array) in other.loads:
+        if array.id in other.loads:
             return True
         if other.form == "host":
             whole = other.roots[0].parent or other.roots[0]

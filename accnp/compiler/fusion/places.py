@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from accnp.primitives.index import UPDATES
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.updates import Region
@@ -33,7 +35,13 @@ class _Reader:
         self.count = 0
 
     def number(self, x: Any) -> _Affine | None:
-        """The affine function that an array of integers is; None for any other array."""
+        """The affine function that an array of integers is; None for any other array, and for one
+        whose elements wrap."""
+        found = self._unbounded(x)
+        return found if found is not None and _fits(x.aval, found) else None
+
+    def _unbounded(self, x: Any) -> _Affine | None:
+        """The function, computed without the limits of the dtype."""
         self.count += 1
         if self.count > MOST or x.aval.dtype.kind not in "iu":
             return None
@@ -63,6 +71,16 @@ class _Reader:
             return None
         found = [self.number(x) for x in parts]
         return None if None in found else [_Affine(f.constant, f.steps[:-1]) for f in found if f]
+
+
+def _fits(aval: Any, f: _Affine) -> bool:
+    """Whether an array of a dtype holds all numbers of a function."""
+    low = high = f.constant
+    for step, n in zip(f.steps, aval.shape, strict=True):
+        reach = step * max(n - 1, 0)
+        low, high = low + min(0, reach), high + max(0, reach)
+    limits = np.iinfo(aval.dtype)
+    return limits.min <= low and high <= limits.max
 
 
 def _broadcast(x: Any, a: _Affine) -> _Affine:

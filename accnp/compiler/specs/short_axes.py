@@ -66,8 +66,14 @@ def taken_in(phase: Phase) -> list[Statement]:
 
 
 def is_permuted(s: Statement, n: int) -> bool:
-    """Whether one vector holds the row of which a statement takes n elements."""
-    if s.access is None or len(s.access.terms) != 1 or s.dtype.kind not in "fiu":
+    """Whether one vector holds the row of which a statement takes n elements, at computed places
+    that include the position along the inner axis."""
+    if (
+        s.access is None
+        or any(s.access.strides[-1:])
+        or len(s.access.terms) != 1
+        or s.dtype.kind not in "fiu"
+    ):
         return False
     ((stride, largest),) = s.access.terms
     fits = max(n, largest + 1) * s.dtype.itemsize <= ROW_BYTES
