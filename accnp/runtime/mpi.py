@@ -29,6 +29,7 @@ _LOOK = 0.05  # seconds between questions of others that a waiting process answe
 _PATIENT = 1.0  # seconds after which a process that waits sleeps in between
 _GRACE = 1.0  # seconds for answers after a deadline
 _QUESTION, _ANSWER = 1, 2  # tags
+_MEETING = 3  # of processes that are about to create a communicator
 
 
 class World:
@@ -81,8 +82,17 @@ class World:
         found = self._comms.get(ranks)
         if found is None:
             group = self.comm.Get_group().Incl(ranks)
+            self._meet(group, [r for r in ranks if r != self.rank])
             found = self._comms[ranks] = self.comm.Create_group(group)
         return found
+
+    def _meet(self, group: Any, others: list[int]) -> None:
+        """Wait until the other processes of a group are here: creating a communicator blocks."""
+        nothing = np.empty(0, np.uint8)
+        requests = [self.comm.Irecv(nothing, source=r, tag=_MEETING) for r in others]
+        requests += [self.comm.Isend(nothing, dest=r, tag=_MEETING) for r in others]
+        for request in requests:
+            self.wait(group, request)
 
     # --- messages ---
 
@@ -90,12 +100,12 @@ class World:
         self, name: str, x: np.ndarray, axis: MeshAxis, groups: Any, params: dict[str, Any]
     ) -> np.ndarray:
         """Take part in a collective, and return what arrives."""
-        comm = self.comm_of(axis, groups)
         more = {k: v for k, v in params.items() if k != "of"}
         what = partial(_described, params.get("of", name), x, axis, more)
         if not x.flags.c_contiguous:
             x = np.ascontiguousarray(x)
         with _Part(self, what):
+            comm = self.comm_of(axis, groups)
             if config.debug_collectives:
                 self._check(comm, what())
             return self._kinds[name](comm, x, **more)
@@ -130,7 +140,7 @@ class World:
     # --- waiting ---
 
     def wait(self, comm: Any, request: Any) -> None:
-        """Wait for a message.
+        """Wait for a message between the processes of a communicator, or of a group.
 
         Raises:
             JaxRuntimeError: others did not take part before the deadline.
@@ -163,7 +173,8 @@ class World:
     def _give_up(self, comm: Any, request: Any, seconds: float) -> None:
         """Ask the others of a collective where they are, and raise an error that says it."""
         what = self.waits_for()
-        group, everyone = comm.Get_group(), self._status.Get_group()
+        group = comm if isinstance(comm, self.mpi.Group) else comm.Get_group()
+        everyone = self._status.Get_group()
         others = [r for r in group.Translate_ranks(None, everyone) if r != self.rank]
         for r in others:
             self._status.isend(None, dest=r, tag=_QUESTION)

@@ -298,6 +298,28 @@ def test_numba_compiles_what_is_beyond_the_language(function):
         np.testing.assert_array_equal(out, want)
 
 
+def times_two(x):
+    return x * 2
+
+
+def quotient(x):
+    return times_two(x) / (4 + x % 2)
+
+
+def test_numba_compiles_the_helpers_of_a_function_too():
+    scale = 3.0
+
+    def scaled(x):
+        return quotient(x) * scale
+
+    def f(x):
+        return scaled(x) % 3.0 + times_two(x)
+
+    x = np.linspace(-4, 4, 17, dtype=np.float32)
+    want = [f(float(v)) for v in x]
+    np.testing.assert_allclose(jnp.kernel(f)(jnp.asarray(x)), want, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("text", "what", "line"),
     [

@@ -41,6 +41,18 @@ def test_a_deadline_names_the_processes_that_are_missing() -> None:
     assert "accnp.errors.JaxRuntimeError: DEADLINE_EXCEEDED" in ended.err
 
 
+def test_the_first_collective_of_a_program_has_a_deadline() -> None:
+    text = START.replace("f(x).block_until_ready()\n", "") + (
+        "jax.config.update('collective_timeout', 0.5)\n"
+        "if me == 1: time.sleep(30)\n"
+        "f(x).block_until_ready()\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 1
+    assert ended.seconds < 20
+    assert "processes that have not come to any collective since: 1;" in ended.err
+
+
 def test_a_deadline_says_where_others_wait() -> None:
     text = START + (
         "jax.config.update('collective_timeout', 0.5 if me == 0 else 60.0)\n"

@@ -11,6 +11,7 @@ import functools
 import linecache
 import re
 from collections.abc import Callable, Sequence
+from types import CellType, FunctionType
 from typing import Any
 
 import numba
@@ -90,12 +91,31 @@ def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dt
     kinds = tuple([from_dtype(d) for d in dtypes])
     # Without Numba's memory: kernels have none, and would fail later and say less.
     options: Any = {"_nrt": False}
-    made: Any = numba.njit(**options)(function)
+    made: Any = numba.njit(**options)(_with_helpers(function, {}))
     try:
         made.compile(kinds)
     except Exception as error:  # Numba lets some through that are not its own
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
     return _described(made.overloads[kinds].signature.return_type, name)[1]
+
+
+def _with_helpers(function: FunctionType, made: dict[FunctionType, Any]) -> FunctionType:
+    """The function with Numba functions in place of the plain ones that it calls by name."""
+
+    def compiled(value: Any) -> Any:
+        if not isinstance(value, FunctionType):
+            return value
+        if value not in made:
+            made[value] = value  # Numba says what is wrong with a function that calls itself
+            made[value] = numba.njit(_with_helpers(value, made))
+        return made[value]
+
+    code, scope = function.__code__, function.__globals__
+    called = {n: compiled(scope[n]) for n in code.co_names if n in scope}
+    cells = tuple([CellType(compiled(c.cell_contents)) for c in function.__closure__ or ()])
+    found = FunctionType(code, {**scope, **called}, function.__name__, None, cells)
+    found.__module__ = function.__module__
+    return found
 
 
 class _Number:
@@ -108,7 +128,7 @@ class _Number:
 @functools.cache
 def vectorised(function: Any) -> Callable[..., Any]:
     """A function of numbers as one of arrays, element by element; kernels' reference."""
-    return numba.vectorize(nopython=True)(function)
+    return numba.vectorize(nopython=True)(_with_helpers(function, {}))
 
 
 def gist(error: Exception) -> str:
