@@ -47,7 +47,7 @@ class Pending:
         self.uses: list[int] = []  # how often each node is an input
         self.asked = 0  # how many of the nodes, the first ones, are asked for
         self.taken: set[int] = set()  # leaves that are operands of updates in place
-        # Leaves that say where updates write: what these say is no part of the key.
+        # Leaves that say where updates write: their values are not part of the key.
         self.places: list[Node] = []
 
 

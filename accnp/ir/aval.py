@@ -17,7 +17,7 @@ from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = [
     "AbstractValue", "Aval", "Cut", "Devices", "install_sharding", "make_aval", "on_devices",
-    "result_devices", "spans", "symbolic_aval",
+    "result_devices", "sharding_of", "spans", "symbolic_aval",
 ]  # fmt: skip
 
 # Where a value was put by its user, or None for one that may go anywhere.
@@ -258,6 +258,12 @@ def _put(result: Aval, first: Aval, cut: Any) -> Aval:
 def spans(aval: Any) -> bool:
     """Whether the devices of a value belong to several processes: each has its shard only."""
     return type(aval) is Aval and type(aval.devices) is Cut and aval.devices.spans
+
+
+def sharding_of(aval: Aval) -> Any:
+    """Return the sharding of a value whose devices have one, as those of several processes do."""
+    assert type(aval.devices) is Cut
+    return aval.devices.sharding
 
 
 def _placed_text(a: Aval) -> str:

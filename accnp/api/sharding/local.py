@@ -3,7 +3,7 @@
 In: values of any kind, and shardings over a mesh of several processes. Out: the shard that this
 process has (`shard_of`), and arrays that consist of shards (`whole_of`). A value that is put on no
 device is the same in all processes, which is not checked; its shard is a part of it. An array with
-another sharding is moved: its shards are gathered along the axes that they are no longer cut by.
+another sharding is moved: its shards are gathered along the axes that are no longer sharded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.api.sharding.mesh import Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
-from accnp.ir.aval import spans
+from accnp.ir.aval import sharding_of, spans
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -44,7 +44,7 @@ def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
     wanted = entries_of(sharding, len(shape))
     if not spans(x.aval):
         return moved(x, [()] * len(shape), wanted)
-    old: NamedSharding = x.aval.devices.sharding  # type: ignore[union-attr]
+    old: NamedSharding = sharding_of(x.aval)
     own = entries_of(old, len(shape))
     if own != wanted and old.mesh != sharding.mesh:
         own_ranks = [d.process_index for d in old.mesh.devices.flat]

@@ -17,7 +17,7 @@ from accnp.api.sharding.local import entries_of, moved, whole_of
 from accnp.api.sharding.mesh import AxisType, Mesh
 from accnp.api.sharding.rules import Case, Entries, Way, way_of
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
-from accnp.ir.aval import Cut, spans
+from accnp.ir.aval import Cut, sharding_of, spans
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
@@ -44,10 +44,10 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
             f"{[x.aval.str_short() for x in inputs]}; use it inside shard_map"
         )
     for x in inputs:
-        if spans(x.aval) and x.aval.devices.sharding.mesh != mesh:  # type: ignore[union-attr]
+        if spans(x.aval) and sharding_of(x.aval).mesh != mesh:
             raise ValueError(
                 f"{op.name}: the operands are on different meshes; got {mesh} and "
-                f"{x.aval.devices.sharding.mesh}; move one of them with device_put"  # type: ignore[union-attr]
+                f"{sharding_of(x.aval).mesh}; move one of them with device_put"
             )
     assert isinstance(mesh, Mesh)
     types = zip(mesh.axis_names, mesh.axis_types, strict=True)
@@ -96,7 +96,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     shards = []
     for x, wanted in zip(inputs, way.ins, strict=True):
         if spans(x.aval):
-            own = entries_of(x.aval.devices.sharding, x.aval.ndim)  # type: ignore[union-attr]
+            own = entries_of(sharding_of(x.aval), x.aval.ndim)
             x = local_of(x)
         else:
             own = [()] * x.aval.ndim

@@ -136,7 +136,7 @@ def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
 
 def leaves_of_places(node: Any) -> list[Any]:
     """The leaves that say where a pending update writes, which may tell how to compute it; none if
-    other values say where, or it is no step that other kernels could do."""
+    other values say where, or if no other kernel can perform the update."""
     if node.op.name not in UPDATES:
         return []
     x, *others = node.inputs

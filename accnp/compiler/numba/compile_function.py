@@ -48,7 +48,7 @@ def compile_function(name: str, text: str, of: Sequence[DType]) -> LinkedFunctio
     Raises
     ------
     Unsupported
-        If it returns what is no number.
+        If its result is not a number.
     numba.core.errors.NumbaError
         If Numba cannot compile it.
     """

@@ -1,8 +1,8 @@
 """Write known sizes into a kernel: integer arguments become constants, what follows from them is
 computed, and loops of one step become statements.
 
-It is no pass of the pipeline: a kernel of a few elements in a loop is made for its sizes, others
-serve every shape of a layout.
+The pipeline does not run it: only kernels of a few elements in loops are specialized to their
+sizes. Other kernels serve every shape of a layout.
 """
 
 from __future__ import annotations

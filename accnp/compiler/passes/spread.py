@@ -67,7 +67,7 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
     if several > 1:
         body = [s for s in loop.body if isinstance(s, Let | Store)]
         if len(body) < len(loop.body):
-            raise Unsupported("a kernel that is no map of single elements")
+            raise Unsupported("a kernel that is not a map over single elements")
         made = _Spread(kernel, loop.index, body, threads)
         loops = made.adjacent(several) if adjacent else made.apart(several)
     return kernel._replace(body=(*before, *loops), threads=threads)

@@ -35,7 +35,8 @@ __all__ = ["generated_chain"]
 BAND = 1 << 17  # bytes of a band, a part of the second cache
 MOST = 4 * BAND  # that it may have where rows are long
 TASKS = 16  # into which the rows are cut; each does the rows before its first one again
-FAR = 4  # so many times the rows done again must there be; a roll wants the last with the first
+FAR = 4  # least ratio of all rows to repeated ones; a roll repeats many, as its last row needs the
+# first
 OVERLAP = 8  # a task has at least as many times the rows that it does again, a band that it moves
 
 

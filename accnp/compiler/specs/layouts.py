@@ -69,7 +69,7 @@ def _tiles() -> int:
 
 
 def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
-    """The columns of a tile, at most so many, and the tiles of the inner axis."""
+    """Return the columns of a tile, at most `most`, and the tiles of the inner axis."""
     width = -(-spec.inner[0] * prod(spec.outer) // _tiles())
     width = min(most, max(64, -(-width // 64) * 64))
     return width, -(-spec.inner[0] // width)

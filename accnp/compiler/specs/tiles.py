@@ -23,7 +23,7 @@ from accnp.ir.kernel import BLOCK, Access
 __all__ = ["add_row_tiles", "add_tiles"]
 
 _ZERO = Const(0, I8)
-GROUP = 8  # tiles below each other before those beside them: pages of so many rows are at hand
+GROUP = 8  # tiles of one column of tiles before the next column, to limit the pages in use
 
 
 def _number(k: int) -> Const:

@@ -125,8 +125,8 @@ class _Walk:
                 b.store(total, j, joined(f.combine, Load(total, j), more))
 
     def repeat(self, part: Buffer, f: Fold, begin: Var, stop: Var) -> None:
-        """Fold again the rows whose product is no normal number, unless it is 0 as one of their
-        elements is: some at a time are laid along memory, and folded as rows that lie there."""
+        """Reduce again the rows whose product is not a normal number, unless it is 0 because an
+        element is: groups of them are copied along memory and reduced as contiguous rows."""
         b, m = self.made.b, self.m
         left, slab = b.stack("left", part.dtype, BLOCK), b.stack("slab", part.dtype, DEEP * BLOCK)
         zero, one = Const(0.0, part.dtype), Const(1.0, part.dtype)

@@ -90,7 +90,7 @@ class _Launch:
 
 
 def generate_grid_cells(specs: Sequence[KernelSpec], wave: int = WAVE) -> Generated | None:
-    """Write the source of maps in one launch; None if some of them are no maps."""
+    """Write the source of maps in one launch; None if some of them are not maps."""
     if any(spec.form != "map" for spec in specs):
         return None
     launch = _Launch()
