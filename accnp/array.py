@@ -20,7 +20,7 @@ from accnp.dtypes import canonicalize_dtype, float0
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.forks import imported
-from accnp.ir.aval import Aval, make_aval, sharding_of, spans
+from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans
 from accnp.ir.node import CONST, EMPTY, MARK, Node, const, home, site_text, user_site
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, Escaped, Trace
@@ -909,11 +909,11 @@ def here(node: Node, kind: str = "array", function: str = "") -> Node:
     Raises:
         RuntimeError: other processes have parts of it.
     """
-    if not sharding_of(node.aval).is_fully_replicated:
+    if not mesh_sharding(node.aval).is_fully_replicated:
         raise RuntimeError(
             f"{function or kind}: Fetching value for `jax.Array` that spans non-addressable (non "
             f"process local) devices is not possible; got {node.aval.str_short()} over "
-            f"{sharding_of(node.aval)}; use addressable_shards for the shard of this process, "
+            f"{mesh_sharding(node.aval)}; use addressable_shards for the shard of this process, "
             "or multihost_utils.process_allgather for all of it"
         )
     return imported("accnp.primitives.shards").local_of(node)
@@ -931,7 +931,7 @@ def _shown(node: Node) -> Node | None:
     if node.value is not None or node.trace is None or not node.trace.abstract:
         if not spans(node.aval):
             return node
-        return here(node) if sharding_of(node.aval).is_fully_replicated else None
+        return here(node) if mesh_sharding(node.aval).is_fully_replicated else None
     return unmapped(node) if node.trace.active else None
 
 

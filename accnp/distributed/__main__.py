@@ -30,6 +30,7 @@ def _run(args: list[str]) -> None:
             exec(compile(args[1], "<string>", "exec"), {"__name__": "__main__"})
         return
     sys.argv[:] = args
+    sys.path[0] = os.path.dirname(os.path.abspath(first))  # as for `python`
     runpy.run_path(first, run_name="__main__")
 
 

@@ -82,7 +82,7 @@ def create_hybrid_device_mesh(
     mesh_shape : sequence of int
         Shape within a machine.
     dcn_mesh_shape : sequence of int
-        Number of machines along each axis: ones, since there is one process.
+        Number of machines along each axis. Only 1 is supported.
     devices : sequence of Device, optional
         Devices to arrange. The default is all devices.
     process_is_granule : bool, optional

@@ -16,8 +16,8 @@ from accnp.dtypes import ExtendedDType, float0, issubdtype
 from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = [
-    "AbstractValue", "Aval", "Cut", "Devices", "install_sharding", "make_aval", "on_devices",
-    "result_devices", "sharding_of", "spans", "symbolic_aval",
+    "AbstractValue", "Aval", "Cut", "Devices", "install_sharding", "make_aval", "mesh_sharding",
+    "on_devices", "result_devices", "spans", "symbolic_aval",
 ]  # fmt: skip
 
 # Where a value was put by its user, or None for one that may go anywhere.
@@ -260,7 +260,7 @@ def spans(aval: Any) -> bool:
     return type(aval) is Aval and type(aval.devices) is Cut and aval.devices.spans
 
 
-def sharding_of(aval: Aval) -> Any:
+def mesh_sharding(aval: Aval) -> Any:
     """Return the sharding of a value whose devices have one, as those of several processes do."""
     assert type(aval.devices) is Cut
     return aval.devices.sharding

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from processes.launch import launch, run
@@ -119,3 +120,13 @@ def test_pending_work_is_done_at_the_end() -> None:
     )
     ended = launch(2, text, os.devnull)
     assert (ended.code, ended.err) == (0, "")
+
+
+def test_a_script_imports_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("print('found')\n")
+    script = tmp_path / "script.py"
+    script.write_text("import beside\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "accnp.distributed", str(script)], capture_output=True, text=True
+    )
+    assert done.stdout == "found\n", done.stderr

@@ -23,9 +23,9 @@ from accnp.ir.aval import (
     Cut,
     Devices,
     install_sharding,
+    mesh_sharding,
     on_devices,
     result_devices,
-    sharding_of,
     spans,
 )  # fmt: skip
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
@@ -312,7 +312,7 @@ def _is_addressable(self: Array) -> bool:
 def _is_replicated(self: Array) -> bool:
     """Whether every device has the whole array; the devices of one process share their memory."""
     a = self._node.aval
-    return not spans(a) or sharding_of(a).is_fully_replicated
+    return not spans(a) or mesh_sharding(a).is_fully_replicated
 
 
 def _bytes_on_device(self: Array) -> int:

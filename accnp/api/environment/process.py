@@ -1,6 +1,6 @@
 """Where a program runs, names for its parts, and forgetting what was traced.
 
-In: nothing, or a name. Out: facts of the one process on one machine.
+In: nothing, or a name. Out: facts of this process, and of the others of a distributed program.
 """
 
 from __future__ import annotations

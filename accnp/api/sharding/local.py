@@ -8,20 +8,18 @@ another sharding is moved: its shards are gathered along the axes that are no lo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from accnp.api.sharding.mesh import Mesh
-from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
-from accnp.ir.aval import sharding_of, spans
+from accnp.api.sharding.specs import NamedSharding, axes_of
+from accnp.ir.aval import mesh_sharding, spans
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import full
 from accnp.primitives.shards import install_localize, local_of
 
-__all__ = ["entries_of", "moved", "replicated", "shard_of", "whole_of"]
+__all__ = ["entries_of", "moved", "shard_of", "whole_of"]
 
 Entries = list[tuple[MeshAxis, ...]]
 
@@ -44,7 +42,7 @@ def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
     wanted = entries_of(sharding, len(shape))
     if not spans(x.aval):
         return moved(x, [()] * len(shape), wanted)
-    old: NamedSharding = sharding_of(x.aval)
+    old: NamedSharding = mesh_sharding(x.aval)
     own = entries_of(old, len(shape))
     if own != wanted and old.mesh != sharding.mesh:
         own_ranks = [d.process_index for d in old.mesh.devices.flat]
@@ -111,13 +109,4 @@ def _part(x: Node, d: int, axis: MeshAxis) -> Node:
     return o.dynamic_slice(x, *starts, slice_sizes=sizes)
 
 
-def _localized(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
-    return shard_of(x, sharding, shape)
-
-
-install_localize(_localized)
-
-
-def replicated(mesh: Any) -> NamedSharding:
-    """The sharding of arrays that every process of a mesh has as a whole."""
-    return NamedSharding(mesh, PartitionSpec())
+install_localize(shard_of)

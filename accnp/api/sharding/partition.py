@@ -3,7 +3,8 @@
 In: an operation and its operands, of which some are sharded. Out, over several processes: the array
 whose shard this process computes, by the same operation on shards and a collective where the rules
 (`rules.py`) say so. Out, for the devices of one process, which share memory: how the result is
-sharded. Both refuse the same.
+sharded. Both apply the same rules; several processes also refuse loops, callbacks and operations
+with several results.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from accnp.api.sharding.local import entries_of, moved, whole_of
 from accnp.api.sharding.mesh import AxisType, Mesh
 from accnp.api.sharding.rules import Case, Entries, Way, way_of
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
-from accnp.ir.aval import Cut, sharding_of, spans
+from accnp.ir.aval import Cut, mesh_sharding, spans
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
@@ -44,10 +45,10 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
             f"{[x.aval.str_short() for x in inputs]}; use it inside shard_map"
         )
     for x in inputs:
-        if spans(x.aval) and sharding_of(x.aval).mesh != mesh:
+        if spans(x.aval) and mesh_sharding(x.aval).mesh != mesh:
             raise ValueError(
                 f"{op.name}: the operands are on different meshes; got {mesh} and "
-                f"{sharding_of(x.aval).mesh}; move one of them with device_put"
+                f"{mesh_sharding(x.aval).mesh}; move one of them with device_put"
             )
     assert isinstance(mesh, Mesh)
     types = zip(mesh.axis_names, mesh.axis_types, strict=True)
@@ -96,7 +97,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     shards = []
     for x, wanted in zip(inputs, way.ins, strict=True):
         if spans(x.aval):
-            own = entries_of(sharding_of(x.aval), x.aval.ndim)
+            own = entries_of(mesh_sharding(x.aval), x.aval.ndim)
             x = local_of(x)
         else:
             own = [()] * x.aval.ndim
