@@ -88,7 +88,8 @@ def compile_first(
     """Compile the code of the first tier.
 
     Returns the addresses of the entry and of the word for the address of the optimized code, an
-    object that keeps the code loaded, and the modules from which `later` makes the optimized code.
+    object that keeps the code loaded, and the modules from which `optimize_later` makes the
+    optimized code.
     """
     past = int("prefix i64 1 {" in text)
     around = _TEXT.format(slot=SLOT, entry=kernel_cache.ENTRY, first=FIRST, past=past)
@@ -176,7 +177,7 @@ def _work() -> None:
             time.sleep(_PAUSE)
         if not _optimize_next():
             _thread = None
-            if not _waiting:  # `later` starts no thread while it sees one
+            if not _waiting:  # `optimize_later` starts no thread while it sees one
                 return
             _thread = me
 

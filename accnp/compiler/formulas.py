@@ -19,12 +19,11 @@ from accnp.compiler.frontend.operators import compared, computed, negated
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
-from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, part_of
+from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, part_of
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["converted", "expression"]
 
-U8 = DTYPES["u8"]
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
     ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",

@@ -1,8 +1,8 @@
 """Addresses of what kernels call outside of their own code: library kernels, LAPACK, NumPy's sorts,
 and users' functions that Numba has compiled.
 
-In: the name of a symbol. Out: its address. The runtime, which finds and loads what is called,
-installs the function that knows.
+In: the name of a symbol. Out: its address. `kernel_cache`, which finds and loads what is called,
+installs the function that looks up addresses.
 """
 
 from __future__ import annotations

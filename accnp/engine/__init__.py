@@ -112,16 +112,16 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                     if lost:
                         mine = Claim(outputs)
                         mine.take()
-                    fixed = {id(x) for x in found.places} if general is not None else ()
                     program = None
-                    if plan is None:
+                    if plan is None:  # a general plan has places that are not known
+                        fixed = {id(x) for x in found.places} if general is not None else ()
                         program = build(sorted_order(order), leaves, outputs, fixed)
                     break
             theirs.wait()
         if plan is None:
             assert program is not None
             counters["plans"] += 1
-            plan = _plan(program, len(leaves), order, lost, device, bool(fixed))
+            plan = _plan(program, len(leaves), order, lost, device, general is not None)
             _keep(plan, key, general)
         else:
             counters["plan_hits"] += 1

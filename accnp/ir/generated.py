@@ -1,6 +1,5 @@
-"""What code generation gives: the text of a kernel, and how to call it.
-
-In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
+"""A kernel as the compiler hands it to plans, and how to call it: `Generated`, the kernels that it
+calls (`Called`), and memory that it needs (`Room`).
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class Operand:
         self.dtype = dtype
         self.strides = strides  # in elements
         self.fine = fine  # whether tasks are threads of a GPU: many small ones, rather than few
-        # How the kernel computes its elements (`codegen.computed.Computed`); None: it loads them.
+        # How the kernel computes its elements (`compiler.text.computed.Computed`); None: loads.
         self.computed = computed
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -46,10 +45,9 @@ def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
         The dtypes of its arguments.
     """
     kinds = {d.numpy: d for d in DTYPES.values()}
-    count = itertools.count()
     users = UserFunctions(functions_of(with_definitions(name)), Written(set()), by_numba=False)
     try:
-        given = [Var(f"x{next(count)}", kinds[k]) for k in of]
+        given = [Var(f"x{n}", kinds[k]) for n, k in enumerate(of)]
         return number_type(users.call(name, given)).numpy
     except (Unsupported, KeyError):
         return None

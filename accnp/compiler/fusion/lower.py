@@ -428,7 +428,7 @@ class _Lowering:
     # --- finishing ---
 
     def mark_direct(self, phases: list[Phase]) -> None:
-        """A fold of plain contiguous loads needs no scratch; codegen checks the strides."""
+        """A fold of plain contiguous loads needs no scratch; `specs` checks the strides."""
         for phase in phases:
             loads = {s.name: s.access for s in phase.full if s.access is not None and not s.args}
             widened = {

@@ -1,9 +1,9 @@
 """Compile the library kernels for a level of x86-64, when the package is built.
 
-In: a level (`machine.LEVELS`) and a folder. Out: one object file for each kernel, under the name by
-which `prebuilt.py` finds it at run time. `setup.py` runs ``python -m accnp.compiler.library.build
-LEVEL FOLDER`` in a separate process for each level, because the whole process then generates code
-for that level.
+In: a level (`processor.LEVELS`) and a folder. Out: one object file for each kernel, under the name
+by which `prebuilt.py` finds it at run time. `setup.py` runs ``python -m
+accnp.compiler.library.build LEVEL FOLDER`` in a separate process for each level, because the whole
+process then generates code for that level.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Library kernels that are compiled when the package is built, one object file for each level of
 x86-64.
 
-In: the identity of a kernel (`compile.identity_of`). Out: its object file, if the package has one
-for this processor. Library kernels do not depend on the user's program, and compiling one takes 0.1
-s or more: the first matrix product of a process takes 0.09 s of CPU time with these files, and 0.23
-s without (EPYC Zen 5).
+In: the identity of a kernel (`kernel_cache.identity_of`). Out: its object file, if the package has
+one for this processor. Library kernels do not depend on the user's program, and compiling one takes
+0.1 s or more: the first matrix product of a process takes 0.09 s of CPU time with these files, and
+0.23 s without (EPYC Zen 5).
 
 `build.py` writes the files. A file name contains a digest of the kernel's source and of the
 compiler's. If there is no file of this name, because the file is missing or was built by another

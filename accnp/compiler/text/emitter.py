@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.compiler.text.writer import Writer
 from accnp.ir.generated import Generated, Room
-from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement, dtype_code
+from accnp.ir.kernel import Access, KernelSpec, Phase, Statement, dtype_code
 
 __all__ = ["Emitter"]
 
@@ -42,8 +42,6 @@ class Emitter:
         self.of_outer = range(n_out)
         self.of_reduced = range(n_out, n_out + n_red)
         self.of_inner = range(n_out + n_red, n_out + n_red + len(spec.inner))
-        last = self.of_inner or self.of_reduced
-        self.along = last[-1] if last else None  # the axis of the innermost loop
 
     def form(self) -> None:
         """Write the body of the kernel."""
@@ -89,10 +87,9 @@ class Emitter:
 
     def stride(self, a: Access, d: int, tag: str) -> str:
         s = a.strides[d]
-        spelled = 0 <= s <= 1 or (d == self.along and s in STRIDES and not a.store)
         # Loads of one array under the same strides (the points of a stencil) share them.
         whose = id(a) if a.store else (id(a.value), a.strides)
-        return str(s) if spelled else self.integer(("s", whose, d), f"{tag}s{d}", s)
+        return str(s) if 0 <= s <= 1 else self.integer(("s", whose, d), f"{tag}s{d}", s)
 
     def term(self, a: Access, tag: str, index: dict[int, str]) -> str:
         """The position of an access as text: the sum over the given loop indices."""

@@ -37,7 +37,6 @@ class Grid(Emitter):
     def __init__(self, spec: KernelSpec, name: str, wave: int) -> None:
         super().__init__(spec, name)
         self.wave = wave  # blocks of THREADS threads that the device holds at a time
-        self.along = None  # no stride but 0 and 1 is worth a text of its own
         self.sizes = (*spec.outer, *spec.reduced, *spec.inner)
         self.out.threads = THREADS
         self.words = False  # whether places are computed by 32 bits
