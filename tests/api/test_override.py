@@ -133,7 +133,7 @@ def test_a_file_on_disk_serves_as_well(tmp_path):
         (
             lambda s: s.replace("exp(", "'a' + ("),
             ValueError,
-            r"the constant 'a', at line \d+: .t2 = 'a' \+ .*; mend",
+            r"the constant 'a', at line \d+: .t2 = 'a' \+ .*; fix the source",
         ),
         (lambda s: 3, TypeError, "needs the text of a kernel or a path"),
     ],

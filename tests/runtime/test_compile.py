@@ -193,15 +193,15 @@ def test_a_process_compiles_once():
     assert after["memory_hits"] - before["memory_hits"] == 1
 
 
-def test_threads_compile_once():
+def test_threads_compile_once(tmp_path):
     before = kernel_cache.counters.compiles
     found = []
-    threads = [
-        threading.Thread(
-            target=lambda: found.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
-        )
-        for _ in range(4)
-    ]
+
+    def compile_it():
+        with cache_dir(str(tmp_path)):  # an option set by a context manager holds for one thread
+            found.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
+
+    threads = [threading.Thread(target=compile_it) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
