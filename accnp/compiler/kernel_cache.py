@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import enum
 import functools
 import os
 import sys
@@ -28,6 +29,14 @@ Callees = tuple[tuple[str, tuple[str, ...]], ...]
 Programs = Mapping[str, "LoopKernel"]
 _NONE: Programs = {}
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class FirstTier(enum.IntEnum):
+    """Whether a kernel starts in the first of two tiers (see `background_compile.py`)."""
+
+    NEVER = 0
+    VECTORS = 1  # if all its loops are vector code
+    ALWAYS = 2
 
 
 class CompileError(RuntimeError):
@@ -194,14 +203,14 @@ def get_kernel(
     *,
     fastmath: bool = False,
     callees: Callees = (),
-    quick: bool = False,
+    first_tier: FirstTier = FirstTier.NEVER,
     program: LoopKernel | None = None,
     programs: Programs = _NONE,
 ) -> Kernel:
     """Return the kernel of a source text, from the process, the disk or the compiler.
 
-    `callees` are other kernels in the source that this one calls, with their signatures. If a
-    `quick` kernel must be compiled, it starts in the first of two tiers (`background_compile.py`).
+    `callees` are other kernels in the source that this one calls, with their signatures.
+    `first_tier` says in which tier a kernel starts that must be compiled.
     With a `program`, a kernel of the loop IR, the source is its text; `programs` are the same for
     callees, by name.
     """
@@ -216,7 +225,9 @@ def get_kernel(
         with making:  # threads compile different kernels at the same time, but each kernel once
             kernel = _kernels.get(key)
             if kernel is None:
-                kernel = _make(source, name, signature, fastmath, callees, quick, program, programs)
+                kernel = _make(
+                    source, name, signature, fastmath, callees, first_tier, program, programs
+                )
                 _kernels[key] = kernel
             return kernel
     finally:
@@ -285,7 +296,7 @@ def _make(
     signature: tuple[str, ...],
     fastmath: bool,
     callees: Callees,
-    quick: bool,
+    first_tier: FirstTier,
     program: LoopKernel | None,
     programs: Programs,
 ) -> Kernel:
@@ -300,7 +311,8 @@ def _make(
             identity,
             lambda: lower(source, name, signature, fastmath, callees, program, programs),
             (ENTRY,),
-            upgrades=upgrades if quick else None,
+            upgrades=upgrades,
+            first_tier=first_tier,
         )
     if origin == "disk":
         counters.disk_hits += 1
@@ -327,9 +339,12 @@ def _native(
     symbols: tuple[str, ...],
     stored: bool = True,
     upgrades: list[_Upgrade] | None = None,
+    first_tier: FirstTier = FirstTier.NEVER,
 ) -> tuple[list[int], Any, str]:
-    """Return the addresses of symbols, an object that keeps the code, and the origin. With a list
-    for `upgrades`, the code may be of the first tier."""
+    """Return the addresses of symbols, an object that keeps the code, and the origin.
+
+    If the code is of the first tier, what its optimization needs is appended to `upgrades`.
+    """
     loader = _elf_loader()
     disk = disk_cache() if stored else None
     data = imported("accnp.compiler.library.prebuilt").find(identity, disk) if stored else None
@@ -348,7 +363,7 @@ def _native(
     with collection_paused:
         lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
     try:
-        if upgrades is not None and _background_compile().has_room():
+        if upgrades is not None and _starts_in(first_tier, *lowered[:2]):
             addresses, code, parts = _background_compile().compile_first(
                 *lowered, kernel=identity[0]
             )
@@ -364,6 +379,12 @@ def _native(
     if disk is not None:
         disk.put(key, data)
     return *loaded, "compiled"
+
+
+def _starts_in(first_tier: FirstTier, text: str, linked: list[str]) -> bool:
+    if first_tier is FirstTier.NEVER or not _background_compile().has_room():
+        return False
+    return first_tier is FirstTier.ALWAYS or _objects().is_vector_code(text, linked)
 
 
 def busy() -> bool:

@@ -143,7 +143,7 @@ def preload(plan: Plan) -> None:
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
             same = steps.setdefault((step.text.source, step.text.signature), step)
-            if same.short:  # of those with one kernel, one that needs optimized code if any does
+            if step.first_tier < same.first_tier:  # the one that needs optimized code most
                 steps[step.text.source, step.text.signature] = step
     library = library_module()
     calls = {id(s): library.called_by(s.text.source) for s in steps.values()}
@@ -151,8 +151,8 @@ def preload(plan: Plan) -> None:
     # starts last would leave the other threads idle; last those that wait for the library.
     order = sorted(steps.values(), key=lambda s: (bool(calls[id(s)]), -len(s.text.source)))
     tasks = [functools.partial(library.load, name) for name in sorted(set().union(*calls.values()))]
-    quick = config.background_compilation and config.threads > 1
-    tasks += [functools.partial(s.load, plan.fastmath, quick) for s in order]
+    two_tiers = config.background_compilation and config.threads > 1
+    tasks += [functools.partial(s.load, plan.fastmath, two_tiers) for s in order]
     in_parallel(tasks)
     plan.walks = walk_of(plan)
     plan.quick = plan.walks and plan.walks.run

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.program import Program, Value
-from accnp.compiler.kernel_cache import Kernel, get_kernel, settle
+from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, settle
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
 from accnp.ir.generated import Generated
@@ -46,8 +46,11 @@ BESIDE = 1 << 15  # that of others in such a body that they share as well: then 
 # what it reads in its own cache
 LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;
 # in return its results may bypass the caches
-SHORT = 1 << 19  # below this much (some 0.1 ms; several times that in code of the first tier) a
-# kernel starts in the first of two tiers (compiler/background_compile.py)
+# Kernels below these limits start in the first of two tiers (compiler/background_compile.py), whose
+# code takes up to 4 times as long, until the second is ready, some 10 ms later. The first limit is
+# that of vector code (up to 0.2 ms in the second tier), the second that of other code (0.1 ms).
+SHORT_VECTORS = 1 << 23
+SHORT = 1 << 19
 # A loop around other kernels starts there from this many characters of text on, where its work is
 # below this (some 30 ms): it would take a second or more to compile at once.
 LONG_TEXT = 1 << 16
@@ -143,16 +146,22 @@ class KernelStep:
         self.kernel = None
 
     @property
-    def short(self) -> bool:
-        """Whether a run of it takes less than compiling better code for it, which then comes
-        behind: its ranges say how long it takes. A loop is too short for two tiers to pay, unless
-        its text is so long that it takes seconds to compile."""
+    def first_tier(self) -> FirstTier:
+        """Whether it starts in the first tier: if a run of it takes less than optimizing its code.
+
+        Its ranges say how long it takes. Two tiers do not pay for a loop, unless its text is so
+        long that optimizing it takes seconds.
+        """
+        if self.text.whiles:
+            return FirstTier.NEVER
         if self.bodies or self.text.callees:
             long = len(self.text.source) > LONG_TEXT
-            return long and self.work < SHORT_LOOP and not self.text.whiles
-        return self.work < SHORT and not self.text.whiles
+            return FirstTier.ALWAYS if long and self.work < SHORT_LOOP else FirstTier.NEVER
+        if self.work < SHORT:
+            return FirstTier.ALWAYS
+        return FirstTier.VECTORS if self.work < SHORT_VECTORS else FirstTier.NEVER
 
-    def load(self, fastmath: bool, quick: bool = False) -> Kernel:
+    def load(self, fastmath: bool, two_tiers: bool = False) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
         if self.kernel is None:
             self.kernel = get_kernel(
@@ -164,9 +173,9 @@ class KernelStep:
                 program=self.text.kernel,
                 programs=self.programs,
                 # What fast flags allow is up to the code generator: the tiers would differ.
-                quick=quick and self.short and not fastmath,
+                first_tier=self.first_tier if two_tiers and not fastmath else FirstTier.NEVER,
             )
-            if not self.short:  # it may have begun in the first tier, in a shorter step
+            if self.first_tier is FirstTier.NEVER:  # it may have begun there, in a shorter step
                 settle(self.kernel)
         return self.kernel
 

@@ -83,6 +83,20 @@ def test_first_calls_take_the_quick_code_and_the_whole_takes_its_place(held):
     assert not background_compile._waiting
 
 
+@pytest.mark.parametrize(
+    ("size", "vectors", "waits"),
+    [(1 << 10, False, 1), (1 << 20, True, 1), (1 << 20, False, 0), (1 << 23, True, 0)],
+)
+def test_longer_kernels_start_in_the_first_tier_if_they_are_vector_code(
+    held, monkeypatch, size, vectors, waits
+):
+    monkeypatch.setattr(objects, "is_vector_code", lambda text, linked: vectors)
+    forget()
+    f, _ = fresh(lambda x: x * 3 - 1)
+    f(np.zeros(size, np.float32)).block_until_ready()
+    assert len(background_compile._waiting) == waits
+
+
 def test_calls_by_the_first_address_reach_what_came_behind(held):
     forget()
     f, kernels = fresh(lambda x: x * 3 - 1)

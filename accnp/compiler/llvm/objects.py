@@ -99,6 +99,11 @@ class Part(NamedTuple):
     level: int
 
 
+def is_vector_code(text: str, linked: Sequence[str]) -> bool:
+    """Return whether all loops of a module, and of those that it needs, are vector code."""
+    return all(_VECTORS in each for each in (text, *_called(text, linked)))
+
+
 def _link_modules(
     text: str, linked: Sequence[str], machine: Any, context: Any
 ) -> tuple[Any, Passes]:
