@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from accnp.compiler.intrinsics import buckets, exponents, memory, products, routines, scalars
+from accnp.compiler.intrinsics import (
+    buckets,
+    exponents,
+    grid,
+    memory,
+    products,
+    routines,
+    scalars,
+)
 from accnp.compiler.intrinsics.table import TABLE, resolve
 
-__all__ = ["TABLE", "buckets", "exponents", "memory", "products", "resolve", "routines", "scalars"]
+__all__ = [
+    "TABLE", "buckets", "exponents", "grid", "memory", "products", "resolve", "routines", "scalars",
+]  # fmt: skip

@@ -30,7 +30,8 @@ class Intrinsic(NamedTuple):
     """A function: its name, the number of its arguments, and its rule.
 
     `halves`: the rule gets the types of half precision, which are otherwise replaced by float32.
-    `acts`: the function has side effects.
+    `acts`: the function has side effects, or its value depends on which threads call it together.
+    `gpu`: only kernels for GPUs can call it.
     """
 
     name: str
@@ -38,14 +39,17 @@ class Intrinsic(NamedTuple):
     rule: Rule
     halves: bool = False
     acts: bool = False
+    gpu: bool = False
 
 
 TABLE: dict[str, Intrinsic] = {}
 
 
-def define(name: str, arity: int, rule: Rule, halves: bool = False, acts: bool = False) -> None:
+def define(
+    name: str, arity: int, rule: Rule, halves: bool = False, acts: bool = False, gpu: bool = False
+) -> None:
     """Add a function to the table."""
-    TABLE[name] = Intrinsic(name, arity, rule, halves, acts)
+    TABLE[name] = Intrinsic(name, arity, rule, halves, acts, gpu)
 
 
 @functools.cache

@@ -29,6 +29,7 @@ from accnp.compiler.llvm.spreading import (
     first_of,
     load_elements,
     register,
+    share_memory,
     step_of,
     store_elements,
 )
@@ -172,6 +173,8 @@ class Function:
             place = self.b.alloca(ir.ArrayType(memory_type(b.dtype), b.length))
             place.align = min(64, 16 * b.length)
             self.pointers[b] = self.b.bitcast(place, memory_type(b.dtype).as_pointer())
+        for b in kernel.shared:
+            self.pointers[b] = share_memory(self.b, b)
         for b, n in kernel.heap:
             nbytes = self.b.mul(self.values[n], ir.Constant(_I64, b.dtype.size))
             place = malloc_aligned(self.b, nbytes)
@@ -247,11 +250,11 @@ class Function:
             self.b.store(v, self.place(s.buffer, s.index))
         elif isinstance(s, LoadVector):
             place = self.place(s.buffer, s.index)
-            found = load_elements(self.b, place, s.buffer.dtype, len(s.results))
+            found = load_elements(self.b, place, s.buffer.element, len(s.results))
             self.values |= dict(zip(s.results, found, strict=True))
         elif isinstance(s, StoreVector):
             values = [self.value(v) for v in s.values]
-            store_elements(self.b, self.place(s.buffer, s.index), s.buffer.dtype, values)
+            store_elements(self.b, self.place(s.buffer, s.index), s.buffer.element, values)
         elif isinstance(s, Prefetch):
             fetch(self.b, self.place(s.buffer, s.index))
         elif isinstance(s, FoldRows):

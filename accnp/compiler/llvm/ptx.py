@@ -66,10 +66,11 @@ def write_program(kernel: Kernel, cpu: str, entry: str, guard: str, check: bool)
     words = [f"{'ptr noalias' if isinstance(p, Buffer) else 'i64'} {x}" for p, x in names.items()]
     kinds = zip(kernel.arguments, made.kinds, strict=True)
     given = [f"{kind} {names[p]}" for p, kind in kinds]
-    steps = ["i64 0", f"i64 {names[kernel.last]}", "i64 0"]  # and whether to bypass the caches
+    last = names.get(kernel.last, "0")
+    steps = ["i64 0", f"i64 {last}", "i64 0"]  # and whether to bypass the caches
     call = f"  call void @{made.name}({', '.join([*steps, *given])})"
     text = entry_text(entry, words, [call], kernel.threads, guard)
-    return emit(f"{made.written}\n{text}", [], cpu)
+    return emit(f"{made.written}\n{text}", made.linked, cpu)
 
 
 def entry_text(

@@ -1,4 +1,5 @@
-"""Loops whose steps are dealt to the threads of a GPU, and accesses to several elements at once.
+"""Loops whose steps are dealt to the threads of a GPU, memory that a block of threads shares, and
+accesses to several elements at once.
 
 In: a builder of a module for a GPU. Out: values of LLVM.
 """
@@ -12,11 +13,12 @@ from llvmlite import ir
 
 from accnp.compiler.llvm.registers import from_memory, memory_type, to_memory
 from accnp.compiler.llvm.scalars.ir import I32, I64
-from accnp.compiler.loops.ir import Spread
+from accnp.compiler.loops.ir import Buffer, Spread
 from accnp.compiler.loops.types import DType
 
 __all__ = [
-    "first_of", "load_elements", "register", "step_of", "store_elements", "thread", "threads",
+    "first_of", "load_elements", "register", "share_memory", "step_of", "store_elements", "thread",
+    "threads",
 ]  # fmt: skip
 
 
@@ -73,3 +75,12 @@ def store_elements(b: Any, place: Any, of: DType, values: Sequence[Any]) -> None
     for k, x in enumerate(values):
         vector = b.insert_element(vector, to_memory(of, b, x), ir.Constant(I32, k))
     b.store(vector, where, align=size)
+
+
+def share_memory(b: Any, buffer: Buffer) -> Any:
+    """Return the address of a buffer that the threads of a block share."""
+    kind = ir.ArrayType(memory_type(buffer.dtype), buffer.length)
+    name = b.module.get_unique_name(f"accnp.shared.{buffer.name}")
+    room: Any = ir.GlobalVariable(b.module, kind, name, addrspace=3)
+    room.initializer, room.linkage, room.align = ir.Constant(kind, ir.Undefined), "internal", 16
+    return b.addrspacecast(room, kind.element.as_pointer())

@@ -1,6 +1,7 @@
 """Run kernels of the loop IR with NumPy, step by step: a reference for both back ends.
 
-Every access is checked against the bounds of its buffer, and independent steps run backwards.
+Every access is checked against the bounds of its buffer, and independent steps run backwards. The
+steps of all threads of a GPU run one after the other, so threads may meet only between loops.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ def run(
     values |= {v: integers[v.name] for v in kernel.integers}
     memory = {b: arrays[b.name] for b in kernel.buffers}
     memory |= {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
+    memory |= {b: np.zeros(b.length, b.dtype.numpy) for b in kernel.shared}
     memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
     with np.errstate(all="ignore"):
         _Machine(memory, values, kernels or {}).block(kernel.body)
@@ -163,6 +165,7 @@ class _Machine:
         self.memory = memory
         self.values = values
         self.kernels = kernels
+        self.deep = 0  # loops around whose steps are those of threads
 
     def block(self, body: Sequence[Stmt]) -> None:
         for s in body:
@@ -192,6 +195,8 @@ class _Machine:
             self.loop(s)
         elif isinstance(s, While):
             self.condition_loop(s)
+        elif isinstance(s, Do) and s.function == "barrier":
+            self.wait()
         elif isinstance(s, Do):
             found = plain.NAMESPACE[s.function](*[self.passed(a) for a in s.args])
             if s.result is not None:
@@ -217,6 +222,11 @@ class _Machine:
                 self.check(s.buffer, base, at)
             at = base.at + start
             self.values[s.result] = self.folded(s, base.array[at : at + count])
+
+    def wait(self) -> None:
+        """Wait for the threads of a block: all of them have done the loops before."""
+        if self.deep:
+            raise NotImplementedError("run: a barrier among the steps of threads; simulate a GPU")
 
     def run(self, s: Run | Share) -> None:
         """Run another kernel, step by step."""
@@ -302,14 +312,16 @@ class _Machine:
     def loop(self, s: For) -> None:
         self.begin(s)
         steps = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
+        self.deep += s.spread in ("grid", "threads")
         try:
             for i in reversed(steps) if s.independent else steps:
                 self.values[s.index] = i
                 self.step(s)
         except _Left:
             self.leave(s)
-            return
-        self.end(s)
+        else:
+            self.end(s)
+        self.deep -= s.spread in ("grid", "threads")
 
     def base(self, memory: Memory) -> _Place:
         return self.values[memory] if isinstance(memory, Var) else _Place(self.memory[memory], 0)
@@ -319,7 +331,7 @@ class _Machine:
         self.check(memory, base, at)
         return _Place(base.array, base.at + at)
 
-    def adjacent(self, buffer: Buffer, index: Expr, count: int) -> np.ndarray:
+    def adjacent(self, buffer: Memory, index: Expr, count: int) -> np.ndarray:
         """Elements that are one access."""
         array, at = self.place(buffer, index)
         self.check(buffer, self.base(buffer), at + count - 1)

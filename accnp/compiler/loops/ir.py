@@ -167,14 +167,14 @@ class LoadVector(NamedTuple):
     the first one is a multiple of the bytes of all."""
 
     results: tuple[Var, ...]
-    buffer: Buffer
+    buffer: Memory
     index: Expr
 
 
 class StoreVector(NamedTuple):
     """Write 2 or 4 adjacent elements of a buffer in one access, likewise."""
 
-    buffer: Buffer
+    buffer: Memory
     index: Expr
     values: tuple[Expr, ...]
 
@@ -372,7 +372,9 @@ class Kernel(NamedTuple):
     call.
 
     A kernel for GPUs has `threads`: those of a block. All threads of a grid do the steps 0..`last`
-    together, and the arguments are `buffers`, `last` and `integers`.
+    together, and the arguments are `buffers`, `last` and `integers`. With an `order`, the arguments
+    are those in it, and there is no `last`: the kernel finds its work by intrinsics such as
+    `thread`. `shared` lists the buffers that the threads of a block share.
     """
 
     first: Var
@@ -389,6 +391,7 @@ class Kernel(NamedTuple):
     past: Var | None = None
     sized: bool = False  # whether all sizes are known
     threads: int = 0  # of a block of a GPU; 0: the kernel is for processors
+    shared: tuple[Buffer, ...] = ()
 
     @property
     def arguments(self) -> tuple[Memory, ...]:
@@ -399,7 +402,7 @@ class Kernel(NamedTuple):
     def parameters(self) -> tuple[Memory, ...]:
         """All arguments, in order."""
         if self.threads:
-            return (*self.buffers, self.last, *self.integers)
+            return self.order or (*self.buffers, self.last, *self.integers)
         return (self.first, self.last, *self.arguments)
 
 

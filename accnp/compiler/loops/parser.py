@@ -2,10 +2,11 @@
 
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
-    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["threads" INT]
-                "{" stack* heap* statement* "}"
+    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" "order"]
+                ["threads" INT] "{" stack* shared* heap* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]"
+    shared    = "shared" NAME ":" TYPE "[" INT "]"
     heap      = "heap" NAME ":" TYPE "[" NAME "]"
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
@@ -194,17 +195,20 @@ class _Parser:
         first = self.new(self.name())
         self.expect("..")
         last = self.new(self.name())
+        explicit = self.accept("in")
+        if explicit:
+            self.expect("order")
         past = self.variable() if self.accept("past") else None
         sized = self.accept("sized")
         threads = self.integer() if self.accept("threads") else 0
         self.expect("{")
         while self.accept("stack"):
-            made = self.typed_buffer()
-            self.expect("[")
-            length = self.integer()
-            self.expect("]")
-            stack.append(made._replace(length=length, exact=self.accept("exact")))
+            made = self.sized_buffer()
+            stack.append(made._replace(exact=self.accept("exact")))
             self.buffers[made.name] = stack[-1]
+        shared = []
+        while self.accept("shared"):
+            shared.append(self.sized_buffer())
         while self.accept("heap"):
             made = self.typed_buffer()
             self.expect("[")
@@ -217,16 +221,24 @@ class _Parser:
         self.expect("}")
         if self.kind != "end":
             self.fail("the end")
-        in_order = () if order == [*buffers, *integers] else tuple(order)
+        in_order = () if order == [*buffers, *integers] and not explicit else tuple(order)
         return Kernel(
             first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
-            in_order, tuple(callees), past, sized, threads,
+            in_order, tuple(callees), past, sized, threads, tuple(shared),
         )  # fmt: skip
 
     def typed_buffer(self) -> Buffer:
         name = self.name()
         self.expect(":")
         return self.new_buffer(name)
+
+    def sized_buffer(self) -> Buffer:
+        """Parse a buffer with a known number of elements."""
+        made = self.typed_buffer()
+        self.expect("[")
+        self.buffers[made.name] = made._replace(length=self.integer())
+        self.expect("]")
+        return self.buffers[made.name]
 
     def listed(self, item: Callable[[], _Item]) -> list[_Item]:
         """Parse a list in parentheses."""
@@ -324,9 +336,9 @@ class _Parser:
         if self.accept("load"):
             results = self.several(self.typed)
             self.expect("=")
-            return LoadVector(results, self.memory(), self.place())
+            return LoadVector(results, *self.element())
         if self.accept("store"):
-            buffer, index = self.memory(), self.place()
+            buffer, index = self.element()
             self.expect("=")
             return StoreVector(buffer, index, self.several(self.expr))
         if self.accept("prefetch"):

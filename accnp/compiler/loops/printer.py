@@ -72,10 +72,12 @@ def print_kernel(k: Kernel) -> str:
         f"{a.name}: {a.dtype.token}[]" if isinstance(a, Buffer) else a.name for a in k.arguments
     ]
     words = [f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name}"]
+    words += ["in order"] * bool(k.threads and k.order)
     words += [f"past {k.past.name}"] if k.past is not None else []
     words += ["sized"] * k.sized + [f"threads {k.threads}"] * bool(k.threads)
     head = f"{' '.join(words)} {{"
     lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]{' exact' * b.exact}" for b in k.stack]
+    lines += [f"  shared {b.name}: {b.dtype.token}[{b.length}]" for b in k.shared]
     lines += [f"  heap {b.name}: {b.dtype.token}[{n.name}]" for b, n in k.heap]
     for c in k.callees:
         lines.append(f"  calls {c.name}({', '.join([t.token for t in c.arguments])})")

@@ -12,7 +12,7 @@ from accnp.forks import imported
 if TYPE_CHECKING:
     from accnp.compiler.intrinsics.table import Resolved
 
-__all__ = ["find_intrinsic", "procedure", "type_of_call"]
+__all__ = ["find_intrinsic", "is_of_gpu", "procedure", "type_of_call"]
 
 
 def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
@@ -20,6 +20,12 @@ def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
     this name that takes arguments of these types."""
     # By name: the code of intrinsics needs llvmlite, which verified kernels of fusion do not.
     return imported("accnp.compiler.intrinsics.all").resolve(name, tuple(of))
+
+
+def is_of_gpu(name: str) -> bool:
+    """Return whether an intrinsic exists in kernels for GPUs only."""
+    found = imported("accnp.compiler.intrinsics.all").TABLE.get(name)
+    return found is not None and found.gpu
 
 
 def type_of_call(name: str, of: Sequence[Type]) -> Type | None:

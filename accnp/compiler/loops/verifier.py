@@ -49,7 +49,7 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.printer import print_expr
-from accnp.compiler.loops.signatures import procedure, type_of_call
+from accnp.compiler.loops.signatures import is_of_gpu, procedure, type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Pointer, Type
 from accnp.compiler.loops.visiting import (
     accessed,
@@ -63,6 +63,7 @@ from accnp.compiler.loops.visiting import (
 __all__ = ["VerificationError", "verify"]
 
 STACK = 1 << 20  # most bytes of buffers on the stack; threads have a few megabytes
+SHARED = 48 << 10  # most bytes that a block may share without asking the driver for more
 # Words of the text of kernels, and names that the source printed for Numba uses.
 RESERVED = frozenset({
     *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
@@ -75,8 +76,10 @@ RESERVED = frozenset({
 })  # fmt: skip
 # More of them in kernels for GPUs.
 OF_GPUS = frozenset({
-    "load", "store", "aligned", "part", "load2", "load4", "store2", "store4", "thread", "threads",
-    "thread_of_block", "block_of_grid", "blocks",
+    "load", "store", "aligned", "part", "load2", "load4", "store2", "store4", "shared", "barrier",
+    "thread", "threads", "thread_of_block", "threads_of_block", "block_of_grid", "blocks", "lane",
+    "warp", "address", "quotient", "inverse", "divided", "any_lane", "shuffle_down", "shuffle_xor",
+    "shuffle_at", "atomic_add", "atomic_min", "atomic_max", *[f"shared_{t}" for t in DTYPES],
 })  # fmt: skip
 SIDE = 16  # rows of a tile, at most
 _WORD = np.iinfo(np.int64)
@@ -116,16 +119,22 @@ class _Verifier:
         if k.threads:
             self.scope.remove(k.first)  # it is 0
             self.check(k.threads > 0, f"a block has {k.threads} threads")
-            alone = not (k.stack or k.heap or k.order or k.callees or k.past)
+            if k.order:
+                self.scope.remove(k.last)
+            alone = not (k.heap or k.past)
             self.check(alone, "a kernel for GPUs has what only processors have")
-        for b in (*k.buffers, *k.stack, *[b for b, _ in k.heap]):
+        else:
+            self.check(not k.shared, "a kernel for processors has memory that a block shares")
+        for b in (*k.buffers, *k.stack, *k.shared, *[b for b, _ in k.heap]):
             self.unique(b.name)
             self.buffers.add(b)
         for b in k.buffers:
             self.check(b.length == 0, f"argument {b.name} has a length")
-        for b in k.stack:
-            self.check(b.length > 0, f"{b.name} on the stack has no length")
+        for b in (*k.stack, *k.shared):
+            self.check(b.length > 0, f"{b.name} has no length")
         size = sum([b.length * b.dtype.size for b in k.stack])
+        shared = sum([b.length * b.dtype.size for b in k.shared])
+        self.check(shared <= SHARED, f"a block shares {shared} bytes; {SHARED} are allowed")
         for b, n in k.heap:
             self.check(b.length == 0, f"{b.name} on the heap has a known length")
             self.check(n in k.integers, f"the length of {b.name} is not an argument")
@@ -180,12 +189,12 @@ class _Verifier:
         elif isinstance(s, LoadVector):
             self.access(s, len(s.results))
             for v in s.results:
-                self.check(v.dtype == s.buffer.dtype, f"{v.name} has another type")
+                self.check(v.dtype == s.buffer.element, f"{v.name} has another type")
                 self.define(v)
         elif isinstance(s, StoreVector):
             self.access(s, len(s.values))
             for x in s.values:
-                self.typed(x, s.buffer.dtype, f"an element of {s.buffer.name}")
+                self.typed(x, s.buffer.element, f"an element of {s.buffer.name}")
         elif isinstance(s, Do):
             self.do(s)
         elif isinstance(s, Run | Share):
@@ -215,7 +224,7 @@ class _Verifier:
 
     def access(self, s: LoadVector | StoreVector, count: int) -> None:
         """Several elements, which are 16 bytes at most."""
-        name, of = s.buffer.name, s.buffer.dtype
+        name, of = s.buffer.name, s.buffer.element
         self.buffer(s.buffer)
         self.check(self.kernel.threads > 0, f"{name} has vectors in a kernel for processors")
         fits = count in (2, 4) and count * of.size <= 16 and of.kind != "complex"
@@ -235,11 +244,17 @@ class _Verifier:
             self.define(j.result)
 
     def do(self, s: Do) -> None:
+        self.of_gpu(s.function)
         result, takes = procedure(s.function, [self.expr(a) for a in s.args])
         self.check(takes, f"no procedure {s.function} of these arguments")
         if s.result is not None:
             self.check(s.result.dtype == result, f"{s.result.name} has another type")
             self.define(s.result)
+
+    def of_gpu(self, name: str) -> None:
+        """Check that a kernel for processors does not call an intrinsic of GPUs."""
+        right = self.kernel.threads > 0 or not is_of_gpu(name)
+        self.check(right, f"{name} in a kernel for processors")
 
     def call_of_kernel(self, s: Run | Share) -> None:
         self.check(s.kernel in self.callees, f"{s.kernel} is not among the callees")
@@ -452,6 +467,7 @@ class _Verifier:
         elif isinstance(x, Cast):
             self.expr(x.value)
         elif isinstance(x, Call):
+            self.of_gpu(x.function)
             found = type_of_call(x.function, [self.expr(a) for a in x.args])
             self.check(found is not None, f"no scalar function for {print_expr(x)}")
             self.check(found == x.dtype, f"{print_expr(x)} has another type")

@@ -137,12 +137,13 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
     if isinstance(s, Share):
         return (s.sharer, s.team, s.helpers, s.count, s.chunk, *s.args)
     if isinstance(s, Store):
-        memory = (s.buffer,) if isinstance(s.buffer, Var) else ()
-        return (s.index, s.value, *memory)
-    if isinstance(s, Prefetch | LoadVector):
+        return (s.index, s.value, *_address_of(s.buffer))
+    if isinstance(s, Prefetch):
         return (s.index,)
+    if isinstance(s, LoadVector):
+        return (s.index, *_address_of(s.buffer))
     if isinstance(s, StoreVector):
-        return (s.index, *s.values)
+        return (s.index, *s.values, *_address_of(s.buffer))
     if isinstance(s, FoldRows):
         return (s.start, s.rows, s.columns)
     if isinstance(s, Transpose):
@@ -156,6 +157,10 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
     if isinstance(s, Reduce):
         return (s.extent, *[f.value for f in s.folds])
     return (s.start, s.extent)
+
+
+def _address_of(memory: Memory) -> tuple[Var, ...]:
+    return (memory,) if isinstance(memory, Var) else ()
 
 
 def accessed(s: Stmt) -> set[Memory]:
@@ -175,7 +180,7 @@ def accessed(s: Stmt) -> set[Memory]:
 def names_of(kernel: Kernel) -> set[str]:
     """Return the names of the arguments, buffers and variables of a kernel."""
     taken = {x.name for x in (kernel.first, kernel.last, *kernel.integers)}
-    taken |= {b.name for b in (*kernel.buffers, *kernel.stack)}
+    taken |= {b.name for b in (*kernel.buffers, *kernel.stack, *kernel.shared)}
     taken |= {b.name for b, _ in kernel.heap}
     for s in statements(kernel.body):
         taken |= {v.name for v in assigned(s)}

@@ -207,7 +207,7 @@ def _intrinsic(name: str) -> None:
 def scope() -> dict[str, Any]:
     """Return the functions by name, with those that were added to the table since."""
     for name in TABLE.keys() - globals().keys():
-        if name.isidentifier():
+        if name.isidentifier() and not TABLE[name].gpu:
             _intrinsic(name)
     return {name: globals()[name] for name in __all__}
 
@@ -330,7 +330,7 @@ for _combine in COMBINES:
     _fold(_combine)
     _strips(_combine)
 for _name in TABLE:
-    if _name not in globals() and _name.isidentifier():
+    if _name not in globals() and _name.isidentifier() and not TABLE[_name].gpu:
         _intrinsic(_name)
 __all__.append("spread")
 _define("asked", 0, _asked)

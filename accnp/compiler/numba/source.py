@@ -73,6 +73,8 @@ class _Printer:
         self.lines.append(f"def {k.name}({', '.join([a.name for a in k.parameters])}):")
         for b in k.stack:
             self.lines.append(f"    {b.name} = {function_of(b)}()")
+        for b in k.shared:
+            self.lines.append(f"    {b.name} = shared_{b.dtype.token}({b.length})")
         for b, n in k.heap:
             self.lines.append(f"    {b.name} = heap_{b.dtype.token}({n.name})")
         self.block(k.body, "    ")
@@ -103,7 +105,7 @@ class _Printer:
         elif isinstance(s, LoadVector):
             self.load_vector(s, pad)
         elif isinstance(s, StoreVector):
-            place = f"{s.buffer.name}, {self.expr(s.index)}"
+            place = f"{self.memory(s.buffer)}, {self.expr(s.index)}"
             add(f"{pad}store{len(s.values)}({place}, {self.listed(*s.values)})")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
@@ -153,11 +155,11 @@ class _Printer:
 
     def load_vector(self, s: LoadVector, pad: str) -> None:
         vector = unlike(f"{s.buffer.name}_", names_of(self.kernel))
-        at = f"{s.buffer.name}, {self.expr(s.index)}"
+        at = f"{self.memory(s.buffer)}, {self.expr(s.index)}"
         self.lines.append(f"{pad}{vector} = load{len(s.results)}({at})")
         for k, v in enumerate(s.results):
             part = f"part({vector}, {k})"
-            part = f"b1({part})" if s.buffer.dtype.kind == "bool" else part
+            part = f"b1({part})" if s.buffer.element.kind == "bool" else part
             self.lines.append(f"{pad}{v.name} = {part}")
 
     def spread(self, s: For, pad: str) -> None:
