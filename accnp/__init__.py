@@ -35,10 +35,10 @@ from accnp.config import (
     default_matmul_precision, default_prng_impl, disable_jit, enable_checks, enable_custom_prng,
     enable_x64, explain_cache_misses, fastmath, jax2tf_associative_scan_reductions,
     legacy_prng_key, log_compiles, no_execution, no_tracing,
-    numpy_dtype_promotion, numpy_rank_promotion, remove_size_one_mesh_axis_from_type,
-    softmax_custom_jvp, thread_guard, threads, threefry_partitionable,
-    transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
-    transfer_guard_host_to_device,
+    numpy_dispatch, numpy_dtype_promotion, numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type, softmax_custom_jvp, thread_guard, threads,
+    threefry_partitionable, transfer_guard, transfer_guard_device_to_device,
+    transfer_guard_device_to_host, transfer_guard_host_to_device,
 )  # fmt: skip
 from accnp.dtypes.names import float0
 from accnp.missing import install_getattr as _install_getattr
@@ -202,6 +202,7 @@ __all__ = [
     "no_execution",
     "no_tracing",
     "numpy",
+    "numpy_dispatch",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",

@@ -210,6 +210,7 @@ _OPTIONS = [
     Option("debug_collectives", bool, False, ours=True),
     Option("code_symbols", bool, False, ours=True),  # see compiler/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
+    Option("numpy_dispatch", bool, False, traced=True, ours=True),  # api/arrays/numpy_protocols.py
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # compiler/fusion
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
     Option("user_globals", object, None, traced=True, ours=True),
@@ -390,6 +391,8 @@ _lock = renewed(threading.RLock())
 listeners: list[Callable[[], None]] = []
 # Asked before a change of an option for the whole process; they may refuse the value.
 guards: dict[str, Callable[[Any], None]] = {}
+# Called before an option is switched on, in one thread or in all.
+preparations: dict[str, Callable[[], None]] = {}
 _global: dict[str, Any] = {}
 # What was made under the switches of all threads looks whether these are the same: another object
 # after each change for the whole process, and what threads have changed for themselves.
@@ -431,6 +434,7 @@ class Config(threading.local):
     collective_timeout: float
     debug_collectives: bool
     fastmath: bool
+    numpy_dispatch: bool
     fusion_limit: int
     user_contexts: Any
     user_globals: Any
@@ -483,6 +487,8 @@ class Config(threading.local):
         value = OPTIONS[name].parse(value)
         if name in guards:
             guards[name](value)
+        if value and name in preparations:
+            preparations[name]()
         if value is None and name in ("threads", "cache_dir"):
             value = default_threads() if name == "threads" else _default_cache_dir()
         with _lock:
@@ -631,6 +637,8 @@ def scope(name: str, value: Any) -> Iterator[None]:
     value = OPTIONS[name].parse(value)
     if name in _IGNORED:
         _warn_ignored(name, value)
+    if value and name in preparations:
+        preparations[name]()
     config.x64  # noqa: B018 - makes this thread's dictionary
     mine = config.__dict__
     setting = _Setting(value)
@@ -754,6 +762,12 @@ explain_cache_misses = _switch(
 )
 fastmath = _switch(
     "fastmath", "If True, the compiler may reorder and contract floating-point arithmetic.", True
+)
+numpy_dispatch = _switch(
+    "numpy_dispatch",
+    "If True, NumPy's functions compute with accnp arrays by the functions of `accnp.numpy` of "
+    "the same names.",
+    True,
 )
 softmax_custom_jvp = _switch("softmax_custom_jvp", _IGNORED_HERE, True)
 threefry_partitionable = _switch(

@@ -54,6 +54,7 @@ class _State(threading.local):
         self.types: Any = None
         self.sized: Callable[[Any], Any] | None = None
         self.float0 = False  # a function of host arrays of float0 is being called
+        self.lists = False  # a function of NumPy is called, which takes lists for arrays
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 

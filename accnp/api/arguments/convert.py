@@ -142,6 +142,8 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
             f"{name} does not accept dtype {x.dtype.name}, of random keys; got shape {x.shape}; "
             "random.key_data(keys) returns the integers of the keys"
         )
+    if state.lists and isinstance(x, list | tuple | range):
+        return imported("accnp.api.arrays.creation").asarray(x)._node
     mend = "pass an array or a number"
     if isinstance(x, list | tuple | set | range):
         mend = "convert lists and tuples with jnp.array first"

@@ -21,6 +21,7 @@ from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
 from accnp.api.folds import means, reductions
 from accnp.array import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
+from accnp.config import config, preparations
 from accnp.docstrings import filled
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, hide_frames
@@ -713,6 +714,13 @@ def install() -> None:
         setattr(Array, name, _Later(name, module))
 
 
+def _install_numpy_protocols() -> None:
+    imported("accnp.api.arrays.numpy_protocols").install()
+
+
 install()
+preparations["numpy_dispatch"] = _install_numpy_protocols
+if config.numpy_dispatch:  # the environment says so
+    _install_numpy_protocols()
 
 __all__ = ["LATER", "METHODS", "PROPERTIES", "install", "set_namespace"]
