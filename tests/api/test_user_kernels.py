@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp import lax
 from accnp.compiler.kernel_cache import counters
 from accnp.errors import JaxRuntimeError
 
@@ -179,6 +180,73 @@ def test_types_are_found_without_numbas_own_pipeline():
             [sys.executable, file.name], env=environment, capture_output=True, text=True, check=True
         )
     assert done.stdout.split() == ["float32", "False"]
+
+
+HALF = 1 / 2
+
+
+@jnp.kernel
+def halved(x):
+    return x * jnp.float32(HALF)
+
+
+def of_accnp(x):
+    y = jnp.maximum(jnp.sin(x), jnp.float32(0)) + halved(x) * lax.exp(-x * x)
+    return jnp.where(x > 1, y, jnp.clip(x, jnp.float32(-1), jnp.float32(jnp.pi)))
+
+
+def of_math(x):
+    y = max(math.sin(x), np.float32(0)) + x * np.float32(0.5) * math.exp(-x * x)
+    return y if x > 1 else min(max(x, np.float32(-1)), np.float32(math.pi))
+
+
+def test_functions_of_accnp_and_other_kernels_can_be_called():
+    made, want = jnp.kernel(of_accnp)(X), jnp.kernel(of_math)(X)
+    assert made.dtype == np.float32
+    np.testing.assert_array_equal(made, want)
+    (kernel,) = kernels_of(jnp.kernel(of_accnp), X)
+    assert kernel.operations == ["kernel_of_accnp"]
+    half = jnp.kernel(of_accnp)(X.astype(np.float16))  # by way of Numba's `vectorize`
+    np.testing.assert_allclose(half, want, rtol=3e-2, atol=3e-3)
+
+
+def test_lambdas_are_found_by_their_place():
+    made = [jnp.kernel(f)(X) for f in TWINS]
+    np.testing.assert_array_equal(made[0], np.where(X > 0, 1, 2))
+    np.testing.assert_array_equal(made[1], np.where(X > 0, 2, 1))
+    over_lines = jnp.kernel(
+        lambda x, y: (
+            x * y + HALF
+        )
+    )  # fmt: skip
+    np.testing.assert_allclose(over_lines(X, X), X * X + 0.5, rtol=1e-6)
+    assert over_lines.__name__ == "lambda_"
+
+
+ROUNDED = [np.float64, np.float32]
+
+
+@pytest.mark.parametrize("dtype", ROUNDED)
+def test_functions_of_numpy_mean_what_they_mean_to_numba(dtype):
+    """Without loading Numba for their types."""
+    x = np.array([-np.inf, -2.5, -0.0, 0.0, 1.5, 2.5, 1e5, np.inf, np.nan], dtype)
+    a, b = (v.ravel() for v in np.meshgrid(x, x))
+    finite = x[np.isfinite(x)]
+    with jnp.enable_x64(True), np.errstate(all="ignore"):
+        for f in (
+            lambda x, y: np.maximum(x, y),
+            lambda x, y: np.minimum(x, y),
+            lambda x, y: max(x, y),
+            lambda x, y: min(x, 1),
+            lambda x, y: np.floor(x) + np.ceil(y) * np.trunc(x),
+            lambda x, y: np.isnan(x) + 2.0 * np.isinf(y) + 4.0 * np.isfinite(x),
+            lambda x, y: np.square(x),
+        ):
+            made, want = jnp.kernel(f)(a, b), numba.vectorize(f)(a, b)
+            assert made.dtype == want.dtype
+            np.testing.assert_array_equal(np.asarray(made).view("u1"), want.view("u1"))
+        for g in (lambda x: math.floor(x), lambda x: math.ceil(x) + math.trunc(x)):
+            np.testing.assert_array_equal(jnp.kernel(g)(finite), numba.vectorize(g)(finite))
 
 
 def test_operands_are_broadcast_and_keep_their_dtypes():
@@ -431,21 +499,50 @@ def needs_positive(x, y):
     y[:] = x
 
 
+def calls_a_reduction(x):
+    return jnp.sum(x)
+
+
+def never_ends(x):
+    for i in range(0, 3, ZERO):
+        x += i
+    return x
+
+
+def misses_a_name(x):
+    return math.floot(x)
+
+
+def calls_arrays(x):
+    return running_max(x)
+
+
+@numba.njit
+def calls_itself(x):
+    return calls_itself(x - 1) if x > 0 else 0.0
+
+
+ZERO = 0
 LIKE = lambda x: x  # noqa: E731
+TWINS = [lambda x: 1 if x > 0 else 2, lambda x: 2 if x > 0 else 1]  # on one line
 
 
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
         (lambda: jnp.kernel(3), TypeError, "needs a function that Numba compiles; got 3"),
-        (lambda: jnp.kernel(reads_an_array), ValueError, r"it reads TABLE, a ndarray.*\(line "),
-        (lambda: jnp.kernel(raises), ValueError, r"raise has no meaning .*line \d+\); got raise V"),
-        (lambda: jnp.kernel(prints), ValueError, r"print has no meaning in a kernel \(line \d+\)"),
+        (lambda: jnp.kernel(reads_an_array), ValueError, "it reads TABLE, a ndarray.*: return "),
+        (lambda: jnp.kernel(raises), ValueError, r"raise has no meaning .*got raise V.*py:\d+: "),
+        (lambda: jnp.kernel(prints), ValueError, r"print has no meaning .*; got .*: print"),
         (lambda: jnp.kernel(returns_two)(X), TypeError, r"kernel: returns_two .*got .*Tuple"),
-        (lambda: jnp.kernel(returns_at_times)(X), TypeError, "return one number in every branch"),
+        (lambda: jnp.kernel(returns_at_times)(X), TypeError, "nothing on some path; got O"),
         (lambda: jnp.kernel(makes_a_list)(X), TypeError, "compile makes_a_list .*make no arrays"),
         (lambda: jnp.kernel(makes_an_array)(X), TypeError, "compile makes_an_array .*results with"),
-        (lambda: jnp.kernel(lambda x: x), ValueError, "its source is not available"),
+        (lambda: jnp.kernel(calls_a_reduction), ValueError, r"jnp.sum, .* of arrays.*: return jnp"),
+        (lambda: jnp.kernel(never_ends), ValueError, r"range must not be zero.*: for i in"),
+        (lambda: jnp.kernel(misses_a_name), ValueError, "math.floot is not defined.*: return"),
+        (lambda: jnp.kernel(calls_arrays), ValueError, "it reads running_max, a .*: return"),
+        (lambda: jnp.kernel(calls_itself)(X), TypeError, "itself with numbers of other types"),
         (lambda: jnp.kernel(eval("lambda x: x")), ValueError, "its source is not available"),
         (lambda: jnp.kernel(bent, jvp=LIKE, vjp=(LIKE, LIKE)), ValueError, "there can be one rule"),
         (lambda: jnp.kernel(bent, fill=0), ValueError, "has no use for fill and vmap"),

@@ -1,33 +1,39 @@
-"""Kernels as files: a generated kernel with what it takes to run it alone, and back.
+"""Kernels as files: a generated kernel with everything that is needed to run it alone, and back.
 
-In: a kernel step of a plan. Out: the text of a Python file that launches its kernel; from such a
-file, edited, the source of the kernel.
+`kernel_file` makes the text of a Python file from a kernel step of a plan; the file launches its
+kernel. `kernel_text` reads the source of the kernel back from such a file after a user edited it.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.syntax import functions_of, parsed
 from accnp.compiler.fusion.program import Program
 from accnp.engine.steps import HostStep, KernelStep, Plan
 
-__all__ = ["kernel_file", "kernel_text", "memory_of"]
+__all__ = ["KernelText", "defined", "kernel_file", "kernel_text", "memory_of"]
+
+# What no path contains, and every text of a kernel.
+_LOOKS_LIKE_SOURCE = re.compile(r"\n|\bdef\s")
 
 _HEAD = '''\
 """{title}
 
-Edit the functions below and run this file: it makes operands, runs the kernel and times it.
-`accnp.override(kernel, "this file")` puts them in the place of the generated kernel, which is
-launched as before; what LAUNCH says is for this file.
+Run this file to launch the kernel on made-up operands and to time it. To use an edited version in
+place of the generated kernel, pass this file to `accnp.override(kernel, path)`. LAUNCH is for this
+file only; `override` launches the kernel as before.
 
 {how} Pointers are
-indexed as flat arrays, and nothing checks the bounds. Functions such as exp, block_sum and f4 (a
-conversion to float32) are those of accnp's kernels; what Numba compiles may stand here as well.
+indexed as flat arrays, and nothing checks the bounds. A kernel calls accnp's own functions, such as
+exp, block_sum, and f4 (a conversion to float32), and functions of numbers of math, NumPy, and this
+file. The page "The language of kernels" of accnp's documentation defines what else it may contain.
 """
 
 LAUNCH = {{
@@ -81,12 +87,12 @@ def kernel_file(step: KernelStep, sizes: dict[int, int], fastmath: bool, title: 
         "callees": (step.callees, "functions that are kernels themselves: name, signature"),
         "fastmath": (fastmath, "whether sums may be reordered"),
     }
-    how = "A call does the indices lo..hi of 0..extent; several threads may do parts of it."
+    how = "A call computes the indices lo to hi of 0 to extent; threads may divide them."
     if hasattr(step, "blocks"):  # a `DeviceStep`: a GPU's
         text: Any = step.text
-        how = "Every thread of a GPU calls it; thread() and threads() say which one, of how many."
+        how = "Every thread of a GPU calls it; thread() is its number, and threads() their count."
         if text.tasks:
-            how = "Threads of a GPU call it for single indices, lo and the next."
+            how = "Each thread of a GPU calls it for single indices: hi is lo + 1."
         gpu: Any = step
         words = (*([step.extent] if text.tasks else []), *text.ints)
         del facts["ints"], facts["chunk"], facts["work"]
@@ -100,37 +106,73 @@ def kernel_file(step: KernelStep, sizes: dict[int, int], fastmath: bool, title: 
     return _HEAD.format(title=title, how=how, launch=launch) + source + "\n" + _TAIL
 
 
-def kernel_text(edited: Any) -> str:
-    """The source of the kernel in a file or a text, without what launches it.
+class KernelText(NamedTuple):
+    """The source of a kernel, and where it comes from: a file, or "" for a text, and how many lines
+    of it are before the source."""
 
-    Raises:
-        ValueError: it is no Python, or has no function `kernel`.
+    source: str
+    path: str
+    before: int
+
+    def place(self, line: int) -> str:
+        """A line of the source for a message."""
+        found = f"line {line + self.before}{f' of {self.path}' if self.path else ''}"
+        lines = self.source.split("\n")
+        return f"{found}: {lines[line - 1].strip()!r}" if line <= len(lines) else found
+
+
+def kernel_text(edited: Any) -> KernelText:
+    """Return the source of the kernel in a file or a text, without what launches it.
+
+    Raises
+    ------
+    TypeError
+        If the argument is neither a text nor a path.
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the text is not valid Python, or does not define a function `kernel`.
     """
-    text = edited
-    if isinstance(edited, os.PathLike) or (isinstance(edited, str) and "\n" not in edited):
-        with open(edited, encoding="utf-8") as file:
-            text = file.read()
-    if not isinstance(text, str):
+    if not isinstance(edited, str | os.PathLike):
         raise TypeError(
             f"override: needs the text of a kernel or a path of it; got {type(edited).__name__}; "
             "pass one of the two"
         )
+    text, path = str(edited), ""
+    if isinstance(edited, os.PathLike) or (text and not _LOOKS_LIKE_SOURCE.search(text)):
+        path = text
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise type(error)(
+                f"override: cannot read the file of the kernel ({error.strerror}); got {path!r}; "
+                "pass the text of a kernel, or the path of a file"
+            ) from None
+    where = f" of {path}" if path else ""
     try:
         body = parsed(text).body
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        said = getattr(error, "msg", None) or str(error)
+        code = text.split("\n")[line - 1 : line]
+        shown = f": {code[0].strip()!r}" if code else ""
         raise ValueError(
-            f"override: the kernel is no Python: {error}; mend line {error.lineno}"
+            f"override: the kernel is not valid Python; got {said}, at line {line}{where}{shown}; "
+            "fix the source"
         ) from None
     if not any(isinstance(n, ast.FunctionDef) and n.name == "kernel" for n in body):
+        names = ", ".join([n.name for n in body if isinstance(n, ast.FunctionDef)])
         raise ValueError(
-            "override: the text must define the function kernel; got none; see .source"
+            "override: the text must define the function kernel; got "
+            f"{names or 'no function'}{where}; edit the .source of the kernel"
         )
     lines = text.split("\n")
-    dropped = [n for i, n in enumerate(body) if _is_frame(n, i)]
-    for n in dropped:
-        for k in range(n.lineno - 1, n.end_lineno or n.lineno):
-            lines[k] = ""
-    return "\n".join(lines).strip() + "\n"
+    for i, n in enumerate(body):
+        if _is_frame(n, i):
+            lines[n.lineno - 1 : n.end_lineno] = [""] * ((n.end_lineno or n.lineno) - n.lineno + 1)
+    source = "\n".join(lines)
+    before = source[: len(source) - len(source.lstrip())].count("\n")
+    return KernelText(source.strip() + "\n", path, before)
 
 
 def _is_frame(n: ast.stmt, place: int) -> bool:

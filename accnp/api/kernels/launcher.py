@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def main(path: str, launch: Mapping[str, Any]) -> float:
     if "blocks" in launch:
         return _on_gpu(path, launch)
     kernel = get_kernel(
-        kernel_text(path),
+        kernel_text(Path(path)).source,
         "kernel",
         launch["signature"],
         fastmath=launch["fastmath"],
@@ -73,7 +74,7 @@ def _on_gpu(path: str, launch: Mapping[str, Any]) -> float:
     """The same on the first GPU, by its own clock."""
     driver = drivers()[0]
     made = ptx_of(
-        kernel_text(path),
+        kernel_text(Path(path)).source,
         launch["signature"],
         fastmath=launch["fastmath"],
         cc=driver.cc,

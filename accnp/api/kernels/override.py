@@ -19,7 +19,8 @@ import numpy as np
 from accnp import engine
 from accnp.api.compiled.jit import JitFunction, jit
 from accnp.api.inspect.kernels import InspectedKernel
-from accnp.api.kernels.files import defined, kernel_text
+from accnp.api.kernels.files import KernelText, defined, kernel_text
+from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.kernel_cache import CompileError, settle
 from accnp.compiler.unsupported import Unsupported
 from accnp.config import config, scope
@@ -236,28 +237,28 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
             f"override: needs a kernel of accnp.inspect; got {kernel!r}; "
             "pass inspect(f)(*args).kernels[0], say"
         )
-    source = kernel_text(edited)
-    callees = defined(source, kernel.callees)
+    text = kernel_text(edited)
+    callees = defined(text.source, kernel.callees)
     try:
-        kernel.compiled(source, callees)
+        kernel.compiled(text.source, callees)
     except (CompileError, ValueError) as error:
         raise ValueError(
             f"override: the edited kernel of step {kernel.step} cannot take the place of the "
-            f"generated one; got {_complaint(error.__cause__ or error, source)}; fix the source"
+            f"generated one; got {_complaint(error.__cause__ or error, text)}; fix the source"
         ) from None
-    return Override(kernel, source, callees)
+    return Override(kernel, text.source, callees)
 
 
-def _complaint(error: BaseException, source: str) -> str:
+def _complaint(error: BaseException, text: KernelText) -> str:
     """What the compiler says of a text, and the line that it means."""
-    if isinstance(error, ValueError):
-        return str(error).removeprefix("get_kernel: ")
     if isinstance(error, Unsupported):
-        if error.line is None:
-            return str(error)
-        return f"{error}, at line {error.line}: {source.splitlines()[error.line - 1].strip()!r}"
-    user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
-    said = f"{type(error).__name__}: {user.gist(error)}"
-    line = user.line_in(error, "<accnp kernel kernel>")
-    lines = source.split("\n")
-    return said if line is None else f"{said}, at {lines[line - 1].strip()!r}"
+        said, line = str(error), error.line
+    elif isinstance(error, ValueError):
+        said, line = str(error).removeprefix("get_kernel: "), None
+    else:
+        user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
+        said, line = user.gist(error), user.line_in(error, "<accnp kernel kernel>")
+    if line is None:
+        definition = functions_of(text.source).get("kernel")
+        line = 1 if definition is None else definition.lineno
+    return f"{said}, at {text.place(line)}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import broadcast_nodes, wrap
-from accnp.api.kernels.texts import python_function, scalar_text
+from accnp.api.kernels.texts import ScalarText, function_name, python_function
 from accnp.array import Array
 from accnp.ir.node import Node, record
 from accnp.primitives.user_kernels import scalar_op
@@ -30,10 +30,11 @@ class ScalarFunction:
     def __init__(self, function: Any, name: str | None, dtype: Any, cost: int) -> None:
         self.function = function
         self.python: Any = python_function(function)
-        self.name = name or self.python.__name__
+        self.name = name or function_name(self.python)
         self.declared = None if dtype is None else dtypes.canonicalize_dtype(dtype)
         self.of = "{} ({}:{})".format(*function_place(self.python))
-        self.mark = scalar_text(function)
+        self.text = ScalarText(function)
+        self.mark = self.text.name
         self.op = scalar_op(self.name, self.mark, self.reference, cost)
         self.found: dict[Any, np.dtype] = {}
 
@@ -61,7 +62,7 @@ class ScalarFunction:
             said = frontend.result_type(self.mark, given)
             if said is None:
                 compiled = importlib.import_module("accnp.compiler.numba.user_functions")
-                said = compiled.scalar_result(self.python, self.of, given)
+                said = compiled.scalar_result(self.text.python, self.of, given)
             found = self.declared or dtypes.canonicalize_dtype(said)
             self.found[key] = found
         return found
@@ -74,7 +75,7 @@ class ScalarFunction:
         compiled = importlib.import_module("accnp.compiler.numba.user_functions")
         ins = [x.astype(computed(x.dtype), copy=False) for x in arrays]
         with np.errstate(all="ignore"):
-            return np.asarray(compiled.vectorised(self.python)(*ins)).astype(out)
+            return np.asarray(compiled.vectorised(self.text.python)(*ins)).astype(out)
 
 
 def computed(dtype: np.dtype) -> np.dtype:

@@ -1,8 +1,11 @@
 """A user's function of numbers as text that kernels can hold.
 
-In: a Python function. Out: its definition by a name that says all of it: what it reads from outside
-is part of the text (numbers as literals, functions of `math` and NumPy by those modules' names,
-other functions of numbers by their own definitions), so that caches on disk know it again.
+The input is a Python function. The output is its definition under a name that contains a hash of
+the text, so that caches on disk recognize it. What the function reads from outside becomes part of
+the text: numbers become literals, and functions of `math`, of NumPy, and of `accnp.numpy` are
+written with the names of `math` and NumPy. Other functions of numbers, and kernels made of them,
+have definitions of their own. `ScalarText.python` is the same definition as a function for Numba,
+whose lines are those of the user's file.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import ast
 import builtins
 import cmath
 import inspect
+import linecache
 import math
 import textwrap
 import types
@@ -18,57 +22,92 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.arguments.scalars import ScalarType
 from accnp.compiler.frontend.definitions import define
 from accnp.compiler.frontend.syntax import parsed
 from accnp.trace_fn import function_place
 
-__all__ = ["python_function", "scalar_text"]
+__all__ = ["ScalarText", "function_name", "python_function"]
 
 _MODULES = {math: "math", cmath: "cmath", np: "np"}
+# Functions of accnp by other names: module and name.
+_SPECIAL = {
+    "erf": ("math", "erf"), "erfc": ("math", "erfc"), "gamma": ("math", "gamma"),
+    "gammaln": ("math", "lgamma"), "lgamma": ("math", "lgamma"), "round": ("np", "round"),
+}  # fmt: skip
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp,
           ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
 _LEAVES = (ast.Raise, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.Yield, ast.Await, ast.Assert)
 
 
 def python_function(f: Any) -> Any:
-    """The Python function that a Numba function was made from; None for what is neither."""
+    """Return the Python function that a Numba function or a kernel of numbers was made from; None
+    for anything else."""
+    if getattr(f, "kind", None) == "scalar":  # a `UserKernel`
+        f = f.function
     found = getattr(getattr(f, "_dispatcher", f), "py_func", f)  # a ufunc's is a dispatcher's
     return found if isinstance(found, types.FunctionType) else None
 
 
-def scalar_text(f: Any) -> str:
-    """Keep the text of a function of numbers for kernels; returns the name they call it by.
+def function_name(f: types.FunctionType) -> str:
+    """Return the name of a function, which is an identifier."""
+    return "lambda_" if f.__name__ == "<lambda>" else f.__name__
 
-    Raises:
-        ValueError: its source is not available, or it reads a value that a kernel cannot contain.
+
+class ScalarText(ast.NodeTransformer):
+    """The text of a function of numbers, which kernels call by `name`.
+
+    Raises
+    ------
+    ValueError
+        If the source of the function is not available, or the function reads a value that a kernel
+        cannot contain.
     """
-    return _Text(f, ()).name
 
-
-class _Text(ast.NodeTransformer):
-    def __init__(self, f: Any, outer: tuple[Any, ...]) -> None:
+    def __init__(self, f: Any, outer: tuple[types.FunctionType, ...] = ()) -> None:
         function = python_function(f)
-        self.function, self.outer = function, (*outer, function)
+        self.function: types.FunctionType = function
+        self.outer = (*outer, function)
         self.of = "{} ({}:{})".format(*function_place(function))
         self.modules: set[str] = set()
-        tree = self.definition(self.tree())
+        self.helpers: dict[str, ScalarText] = {}
+        self.tree = self.definition(self.source_tree())
         imports = {"np": "import numpy as np"}
         lines = [imports.get(m, f"import {m}") for m in sorted(self.modules)]
         # Braces of the user's own would be taken for places of the name.
-        text = "\n".join([*lines, ast.unparse(tree), ""]).replace("__accnp_name__", "{name}")
-        self.name = define(function.__name__, text)
+        text = "\n".join([*lines, ast.unparse(self.tree), ""]).replace("__accnp_name__", "{name}")
+        self.name = define(function_name(function), text)
+        self._python: types.FunctionType | None = None
+
+    @property
+    def python(self) -> types.FunctionType:
+        """The function for Numba, whose globals are what its text reads from outside."""
+        if self._python is None:
+            scope: dict[str, Any] = {"math": math, "cmath": cmath, "np": np, "builtins": builtins}
+            scope |= {name: helper.python for name, helper in self.helpers.items()}
+            file = self.function.__code__.co_filename
+            exec(compile(ast.Module([self.tree], []), file, "exec"), scope)
+            self._python = scope["__accnp_name__"]
+            assert self._python is not None
+            self._python.__name__ = function_name(self.function)
+        return self._python
 
     def refuse(self, what: str, node: ast.AST | None = None) -> Any:
+        file = self.function.__code__.co_filename
+        line = getattr(node, "lineno", self.function.__code__.co_firstlineno)
         text = f"kernel: {self.of} cannot be part of a kernel: {what}"
-        if node is not None:
-            line = self.function.__code__.co_firstlineno + getattr(node, "lineno", 1) - 1
-            text += f" (line {line})"
         if "; got " not in text:
             given = self.function.__name__ if node is None else ast.unparse(node).split("\n")[0]
             text += f"; got {given}"
-        raise ValueError(f"{text}; a function of arrays, with their shapes in out, is called whole")
+        raise ValueError(
+            f"{text}, at {file}:{line}: {linecache.getline(file, line).strip()}; to call a "
+            "function of arrays as a whole, declare its results in out"
+        )
 
-    def tree(self) -> ast.FunctionDef:
+    def source_tree(self) -> ast.FunctionDef:
+        """The definition of the function, with the lines of its file."""
+        if self.function.__name__ == "<lambda>":
+            return self.lambda_tree()
         try:
             source = textwrap.dedent(inspect.getsource(self.function))
             (found,) = parsed(source).body
@@ -77,7 +116,30 @@ class _Text(ast.NodeTransformer):
         if not isinstance(found, ast.FunctionDef):
             self.refuse("its source is not available; define it with def in a file")
         assert isinstance(found, ast.FunctionDef)
-        return found
+        return ast.increment_lineno(found, self.function.__code__.co_firstlineno - 1)
+
+    def lambda_tree(self) -> ast.FunctionDef:
+        """The same of a lambda, which is found in its file by its place."""
+        code = self.function.__code__
+        try:
+            module = parsed("".join(linecache.getlines(code.co_filename)))
+        except (SyntaxError, ValueError):
+            module = ast.Module([], [])
+        columns = {p[2] for p in code.co_positions() if p[2] is not None and p[2] != p[3]}
+        found = [
+            x
+            for x in ast.walk(module)
+            if isinstance(x, ast.Lambda)
+            and x.lineno == code.co_firstlineno
+            and [a.arg for a in x.args.args] == [*code.co_varnames[: code.co_argcount]]
+            and (x.end_lineno != x.lineno or _within(x, columns))
+        ]
+        if len(found) != 1:
+            why = "its source is not available" if not found else "there are several on its line"
+            self.refuse(f"{why}; define it with def in a file")
+        (one,) = found
+        body = ast.copy_location(ast.Return(one.body), one.body)
+        return ast.copy_location(ast.FunctionDef("lambda_", one.args, [body], [], None), one)
 
     def definition(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         a = tree.args
@@ -101,20 +163,45 @@ class _Text(ast.NodeTransformer):
         return super().visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id in self.function.__code__.co_varnames:
+        if self.is_local(node):
             return node
-        found = self.outside(node)
-        if found is self.function:
-            return ast.Name("__accnp_name__", ast.Load())
-        return self.written(found, node.id, node)
+        return self.written(self.outside(node), node.id, node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Write functions of arrays that have a meaning for numbers, and find ranges that never
+        end."""
+        called = self.value_of(node.func) if self.is_outside(node.func) else None
+        for name, write in (("where", ast.IfExp), ("clip", self.clipped)):
+            if called is getattr(np, name) or _is_own(called, name):
+                if len(node.args) != 3 or node.keywords:
+                    self.refuse(f"{name} takes three numbers, by position", node)
+                return ast.copy_location(write(*[self.visit(x) for x in node.args]), node)
+        found = self.generic_visit(node)
+        assert isinstance(found, ast.Call)
+        if called is range and len(found.args) == 3 and _is_zero(found.args[2]):
+            self.refuse("the step of a range must not be zero", node)
+        return found
+
+    def clipped(self, x: ast.expr, low: ast.expr, high: ast.expr) -> ast.expr:
+        above = ast.Call(self.of_module("np", "maximum"), [x, low], [])
+        return ast.Call(self.of_module("np", "minimum"), [above, high], [])
+
+    def is_local(self, node: ast.Name) -> bool:
+        code = self.function.__code__
+        return node.id in (*code.co_varnames, *code.co_cellvars)
+
+    def is_outside(self, node: ast.expr) -> bool:
+        """Whether an expression is a name from outside, or an attribute of one."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and not self.is_local(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        base = node
-        while isinstance(base, ast.Attribute):
-            base = base.value  # type: ignore[assignment]
-        if isinstance(base, ast.Name) and base.id not in self.function.__code__.co_varnames:
+        if self.is_outside(node):
             return self.written(self.value_of(node), ast.unparse(node), node)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        found = self.generic_visit(node)
+        assert isinstance(found, ast.expr)
+        return found
 
     def value_of(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Attribute):
@@ -129,26 +216,43 @@ class _Text(ast.NodeTransformer):
         """What a name from outside the function stands for now."""
         code, name = self.function.__code__, node.id
         if name in code.co_freevars:
-            cell = self.function.__closure__[code.co_freevars.index(name)]
+            cell = (self.function.__closure__ or ())[code.co_freevars.index(name)]
             try:
                 return cell.cell_contents
             except ValueError:
+                if name == self.function.__name__:
+                    return self.function
                 self.refuse(f"{name} has no value yet", node)
         for space in (self.function.__globals__, vars(builtins)):
             if name in space:
                 return space[name]
+        if name == self.function.__name__:
+            return self.function
         return self.refuse(f"{name} is not defined", node)
 
-    def written(self, value: Any, name: str, node: ast.AST) -> ast.expr:
+    def written(self, value: Any, name: str, node: ast.expr) -> ast.expr:
         """An expression that means a value from outside."""
-        if isinstance(value, bool | int | float | complex) and type(value) is not bool:
-            if isinstance(value, np.generic):
-                return self.cast(type(value).__name__, value.item())
-            return self.number(value)
-        if isinstance(value, bool):
-            return ast.Constant(value)
+        found = self.number_or_module(value, name, node) or self.helper(value, name, node)
+        if found is None:
+            self.refuse(
+                f"it reads {name}, a {type(value).__name__}; numbers, functions of math, NumPy and "
+                "accnp.numpy, and other functions of numbers can be read; pass the rest as "
+                "arguments",
+                node,
+            )
+        assert isinstance(found, ast.expr)
+        return ast.copy_location(found, node)
+
+    def number_or_module(self, value: Any, name: str, node: ast.expr) -> ast.expr | None:
+        """A number, a type, or a function of a module."""
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             return self.cast(value.dtype.name, value.item())
+        if isinstance(value, bool):
+            return ast.Constant(value)
+        if isinstance(value, int | float | complex):
+            return self.number(value)
+        if isinstance(value, ScalarType):
+            return self.type_of(np.dtype(value.dtype).name)
         for module, root in _MODULES.items():
             own = getattr(value, "__name__", None)
             if own and getattr(module, own, None) is value:
@@ -163,17 +267,30 @@ class _Text(ast.NodeTransformer):
         # Numba's names of types serve as casts.
         if type(value).__module__.startswith("numba.core.types") and hasattr(np, str(value)):
             return self.of_module("np", str(value))
+        if _is_own(value):
+            if isinstance(getattr(np, own, None), np.ufunc):
+                return self.of_module("np", own)
+            if own in _SPECIAL:
+                return self.of_module(*_SPECIAL[own])
+            self.refuse(
+                f"it calls {name}, which is a function of arrays; kernels can call where, clip, "
+                "round, erf, and the ufuncs of accnp.numpy",
+                node,
+            )
+        return None
+
+    def helper(self, value: Any, name: str, node: ast.expr) -> ast.expr | None:
+        """Another function of numbers, or this one."""
         function = python_function(value)
-        if function is not None:
-            if function in self.outer:
-                self.refuse(f"it and {name} call each other", node)
-            return ast.Name(_Text(function, self.outer).name, ast.Load())
-        kind = type(value).__name__
-        return self.refuse(
-            f"it reads {name}, a {kind}; numbers, functions of math and NumPy and other functions "
-            "of numbers can be read; pass the rest as arguments",
-            node,
-        )
+        if function is None:
+            return None
+        if function is self.function:
+            return ast.Name("__accnp_name__", ast.Load())
+        if function in self.outer:
+            self.refuse(f"it and {name} call each other", node)
+        text = ScalarText(function, self.outer)
+        self.helpers[text.name] = text
+        return ast.Name(text.name, ast.Load())
 
     def number(self, value: Any) -> ast.expr:
         if isinstance(value, float) and not math.isfinite(value):
@@ -185,9 +302,30 @@ class _Text(ast.NodeTransformer):
         return ast.Constant(value)
 
     def cast(self, dtype: str, value: Any) -> ast.expr:
-        name = "bool_" if dtype.startswith("bool") else dtype
-        return ast.Call(self.of_module("np", name), [self.number(value)], [])
+        return ast.Call(self.type_of(dtype), [self.number(value)], [])
+
+    def type_of(self, dtype: str) -> ast.expr:
+        return self.of_module("np", "bool_" if dtype.startswith("bool") else dtype)
 
     def of_module(self, module: str, name: str) -> ast.expr:
         self.modules.add(module)
         return ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())
+
+
+def _is_own(value: Any, name: str | None = None) -> bool:
+    """Whether a value is a function of accnp, with a name if one is given."""
+    scope = getattr(value, "__globals__", None)
+    module = scope.get("__name__", "") if isinstance(scope, dict) else ""
+    own = callable(value) and module.partition(".")[0] == "accnp"
+    return own and name in (None, value.__name__)
+
+
+def _is_zero(x: ast.expr) -> bool:
+    if isinstance(x, ast.UnaryOp):
+        x = x.operand
+    return isinstance(x, ast.Constant) and type(x.value) is int and not x.value
+
+
+def _within(x: ast.Lambda, columns: set[int]) -> bool:
+    """Whether code with these columns may be that of a lambda on one line."""
+    return all(x.col_offset <= c <= (x.end_col_offset or c) for c in columns)

@@ -11,7 +11,7 @@ import functools
 import linecache
 import re
 from collections.abc import Callable, Sequence
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -27,6 +27,15 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _NOISE = re.compile(
     r"^(Failed in|During:|File |This error may|Use of|Enable logging|- |There are \d|"
     r"Overload of|Of which|.*_?(overload|template)|\^+|\.\.\.|$|<source elided>|Known signatures)"
+)
+# Numba's own terms in messages, and what to write instead.
+_PLAIN = (
+    (re.compile(r"Literal\[\w+\]\((.*?)\)"), r"\1"),
+    (
+        re.compile(r"No implementation of function Function\(<.*?>\) found for signature: (.*)"),
+        r"there is no function \1",
+    ),
+    (re.compile(r"(?<=\.)\. Raised from .*"), ""),
 )
 _PLACES = (re.compile(r'File "(.+?)", line (\d+)'), re.compile(r"at (\S+) \((\d+)\)"))
 
@@ -76,9 +85,12 @@ def _described(kind: Any, name: str) -> tuple[int, np.dtype]:
     try:
         return rank, as_dtype(types.unliteral(element))
     except NumbaError:
+        what = "a value that arrays cannot hold"
+        if isinstance(element, types.Optional | types.NoneType):
+            what = "nothing on some path"
         raise TypeError(
-            f"kernel: {name} returns what no array holds; got {kind}; return one number in every "
-            "branch, or declare arrays as results with out="
+            f"kernel: {name} returns {what}; got {kind}; return one number in every branch, or "
+            "declare arrays as results with out="
         ) from None
 
 
@@ -91,30 +103,32 @@ def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dt
     kinds = tuple([from_dtype(d) for d in dtypes])
     # Without Numba's memory: kernels have none, and would fail later and say less.
     options: Any = {"_nrt": False}
-    made: Any = numba.njit(**options)(_with_helpers(function, {}))
+    helpers: dict[FunctionType, Any] = {}
+    made: Any = numba.njit(**options)(_with_helpers(function, helpers))
     try:
         made.compile(kinds)
     except Exception as error:  # Numba lets some through that are not its own
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
+    if any(s.args != kinds for s in helpers[function].nopython_signatures):
+        raise TypeError(
+            f"kernel: {name} calls itself with numbers of other types; got numbers of types "
+            f"{', '.join(map(str, kinds))}; convert the arguments of the inner call, or use a loop"
+        )
     return _described(made.overloads[kinds].signature.return_type, name)[1]
 
 
 def _with_helpers(function: FunctionType, made: dict[FunctionType, Any]) -> FunctionType:
-    """The function with Numba functions in place of the plain ones that it calls by name."""
-
-    def compiled(value: Any) -> Any:
-        if not isinstance(value, FunctionType):
-            return value
-        if value not in made:
-            made[value] = value  # Numba says what is wrong with a function that calls itself
-            made[value] = numba.njit(_with_helpers(value, made))
-        return made[value]
-
-    code, scope = function.__code__, function.__globals__
-    called = {n: compiled(scope[n]) for n in code.co_names if n in scope}
-    cells = tuple([CellType(compiled(c.cell_contents)) for c in function.__closure__ or ()])
-    found = FunctionType(code, {**scope, **called}, function.__name__, None, cells)
+    """Return the function with Numba functions in place of the plain ones that it calls by name."""
+    scope = dict(function.__globals__)
+    found = FunctionType(function.__code__, scope, function.__name__)
     found.__module__ = function.__module__
+    made[function] = numba.njit(found)
+    for name in function.__code__.co_names:
+        value = scope.get(name)
+        if isinstance(value, FunctionType):
+            if value not in made:
+                _with_helpers(value, made)
+            scope[name] = made[value]
     return found
 
 
@@ -132,10 +146,18 @@ def vectorised(function: Any) -> Callable[..., Any]:
 
 
 def gist(error: Exception) -> str:
-    """What Numba says, in its first lines that are not about Numba."""
-    lines = [line.strip() for line in _COLOURS.sub("", str(error)).split("\n")]
-    said = [line.removeprefix(">>> ") for line in lines if line and not _NOISE.match(line)]
-    return " ".join(said[:2])[:400]
+    """Return what Numba says, in its first lines that are not about Numba."""
+    said, quotes = [], False
+    for line in _COLOURS.sub("", str(error)).split("\n"):
+        # After the place of a statement, Numba quotes the lines around it up to an empty line.
+        quotes = bool(line.strip()) and (quotes or line.startswith("File "))
+        text = line.strip().removeprefix(">>> ")
+        if not quotes and text and not _NOISE.match(text):
+            said.append(text)
+    found = " ".join(said[:2])
+    for pattern, new in _PLAIN:
+        found = pattern.sub(new, found)
+    return found[:400] or type(error).__name__
 
 
 def line_in(error: Exception, file: str) -> int | None:
