@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.compiler.frontend.calls import resolve_call
 from accnp.compiler.frontend.definitions import is_defined
-from accnp.compiler.frontend.operators import compared, computed, negated
+from accnp.compiler.frontend.operators import BINARY, COMPARE, compared, computed, negated
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
@@ -25,12 +25,9 @@ from accnp.compiler.unsupported import Unsupported
 __all__ = ["converted", "expression"]
 
 _OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-    ast.USub: "neg", ast.Invert: "not",
+    **BINARY, **COMPARE, ast.USub: "neg", ast.Invert: "not",
 }  # fmt: skip
-_TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
+_TESTS = frozenset(COMPARE.values())
 _BITWISE = ("and", "or", "xor", "not")
 # The low bits of these results depend only on the low bits of the operands.
 _MODULAR = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "sq")

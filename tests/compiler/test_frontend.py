@@ -12,7 +12,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from accnp.api.kernels.texts import scalar_text
+from accnp.api.kernels.texts import ScalarText
 from accnp.compiler import elf_loader
 from accnp.compiler.frontend.functions import result_type
 from accnp.compiler.frontend.program import lower_source, read_source
@@ -410,12 +410,30 @@ def test_random_programs_do_what_python_does(seed):
     check(source, p, np.zeros(4, np.int64))
 
 
+def test_steps_of_ranges_that_are_known_at_run_time_only():
+    source = """
+def kernel(lo, hi, x, n, m, k):
+    c = 0
+    for i in range(n, m, k):
+        x[c] = i
+        c += 1
+    x[39] = c
+"""
+    for n, m, k in ((0, 10, 3), (10, 0, -1), (10, 0, -3), (0, 10, -1), (3, 3, 1)):
+        check(source, np.zeros(40, np.int64), n, m, k)
+    args = (np.zeros(40, np.int64), 5, 9, 0)  # Python raises an error
+    kernel = read(textwrap.dedent(source), args)
+    assert by_interpreter(kernel, args, (0, 1))[0][39] == 0
+    assert by_llvm(source, kernel, args, (0, 1))[0][39] == 0
+
+
 def test_what_is_beyond_the_language_is_refused():
     for text, why in (
-        ("x[0] = [1.0]", "List"),
+        ("x[0] = [1.0]", r"expression \[1.0\]"),
         ("x[0] = unknown(1)", "unknown"),
         ("x[0] = y", "is not defined"),
-        ("x[0] = lo ** 2", "Pow"),
+        ("x[0] = lo ** 9", "a power"),
+        ("for k in range(lo, hi, 0):\n        pass", "a step of 0"),
         ("for v in x:\n        pass", "range"),
         ("x[0] = f8(x)", "address"),
         ("lo[0] = 1.0", "number"),
@@ -488,7 +506,7 @@ def helper(x):
 def test_functions_of_users_are_part_of_kernels():
     r = np.random.default_rng(0)
     x, y = r.normal(size=(2, 300)) * 2
-    mark = scalar_text(piecewise)
+    mark = ScalarText(piecewise).name
     source = f"""
 def kernel(lo, hi, x, y, out):
     for i in range(lo, hi):
@@ -501,7 +519,7 @@ def kernel(lo, hi, x, y, out):
     want = [piecewise(a, b) for a, b in zip(x, y, strict=True)]
     np.testing.assert_allclose(found, want, rtol=1e-14)
     assert result_type(mark, [np.dtype(np.float64)] * 2) == np.float64
-    assert result_type(scalar_text(helper), [np.dtype(np.float64)]) == np.float64
+    assert result_type(ScalarText(helper).name, [np.dtype(np.float64)]) == np.float64
 
 
 def several(x):
@@ -510,7 +528,7 @@ def several(x):
 
 
 def test_functions_that_need_numba():
-    assert result_type(scalar_text(several), [np.dtype(np.float64)]) is None
+    assert result_type(ScalarText(several).name, [np.dtype(np.float64)]) is None
 
 
 PROGRAM = """

@@ -94,7 +94,7 @@ class Branchless(Expressions):
                 self.values[target.id] = self.kept(target.id, self.expr(s.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             name = node.target.id
-            old = self.name(ast.Name(name, ast.Load()))
+            old = self.name(name)
             self.values[name] = self.kept(name, self.binary(node.op, old, self.expr(node.value)))
         elif not isinstance(node, ast.Pass) and not (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -1,8 +1,8 @@
-"""Expressions of numbers in restricted Python, as users write them in functions, as loop IR.
+"""Expressions of numbers in restricted Python as loop IR.
 
-Names, literals, operators, comparisons, `and`, `or`, `not`, choices, conversions, and functions of
-`math` and NumPy, which are those that kernels have themselves. The types are those of Numba. What
-else there is, is beyond this (`Unsupported`).
+Names, literals, operators, comparisons, `and`, `or`, `not`, choices, and functions of `math` and
+NumPy (`number_functions`). The types are those of Numba. Raises `Unsupported` for anything else.
+Functions of users have these expressions; `source` adds elements of memory for kernels.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import ast
 from collections.abc import Sequence
 from typing import Protocol
 
+from accnp.compiler.frontend.number_functions import MODULES, NUMBERS, number_function
 from accnp.compiler.frontend.operators import (
+    BINARY,
+    COMPARE,
     cast_to,
     common_type,
     compared,
@@ -19,42 +22,15 @@ from accnp.compiler.frontend.operators import (
     constant,
     negated,
 )
-from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Buffer, Call, Const, Expr, Var, dtype, number_type
-from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Var, dtype, number_type
+from accnp.compiler.loops.types import B1, DType
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = [
-    "BINARY", "COMPARE", "LARGEST", "RENAMED", "SAME", "SQUARINGS", "Expressions", "Users",
-]  # fmt: skip
+__all__ = ["LARGEST", "SQUARINGS", "Expressions", "Users"]
 
 LARGEST = 2000  # operations of a function, its copies after each `if` that returns among them
 SQUARINGS = 8  # constant exponents up to this are products
-
-BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
-    ast.FloorDiv: "floor_quotient", ast.Mod: "floor_remainder",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
-}  # fmt: skip
-COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-}  # fmt: skip
-# Functions of math and NumPy of one floating number that kernels have by another name.
-RENAMED = {
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
-}  # fmt: skip
-SAME = frozenset(
-    """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh
-    asinh acosh atanh erf erfc lgamma gamma copysign pow abs""".split()  # noqa: SIM905
-)
-_CASTS = {"float": F8, "int": I8, "bool": B1, "bool_": B1} | {
-    d.numpy.name: d for d in DTYPES.values() if d.kind in ("int", "uint", "float")
-}
-_NUMBERS = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"),
-            "nan": float("nan"), "tau": 6.283185307179586}  # fmt: skip
-_MODULES = ("math", "np", "builtins")
 
 
 class Users(Protocol):
@@ -66,7 +42,7 @@ class Users(Protocol):
         """Count an operation."""
         ...
 
-    def call(self, name: str, arguments: Sequence[Expr], branches: bool) -> Expr:
+    def call(self, name: str, arguments: Sequence[Expr], branches: bool = True) -> Expr:
         """Write a call; `branches` says whether it may have branches and loops."""
         ...
 
@@ -86,10 +62,14 @@ class Expressions:
         """A value under a name, so that it is computed once."""
         return x if isinstance(x, Const | Var) else self.let(name, x)
 
-    def expr(self, x: ast.expr, name: str = "t") -> Expr:
+    def count(self) -> None:
+        """Count an operation of a function, whose length is limited."""
         self.users.count()
+
+    def expr(self, x: ast.expr, name: str = "t") -> Expr:
+        self.count()
         if isinstance(x, ast.Name):
-            return self.name(x)
+            return self.name(x.id)
         if isinstance(x, ast.Constant):
             return constant(x.value)
         if isinstance(x, ast.BinOp):
@@ -114,20 +94,21 @@ class Expressions:
             return self.select(test, self.expr(x.body), self.expr(x.orelse))
         if isinstance(x, ast.Call):
             return self.call(x)
-        if isinstance(x, ast.Attribute) and self.member(x) in _NUMBERS:
-            return constant(_NUMBERS[x.attr])
-        raise Unsupported(type(x).__name__)
+        if isinstance(x, ast.Attribute) and self.module_of(x) and x.attr in NUMBERS:
+            return constant(NUMBERS[x.attr])
+        raise Unsupported(f"the expression {ast.unparse(x)}", x)
 
-    def name(self, x: ast.Name) -> Expr:
-        found = self.values.get(x.id)
+    def name(self, name: str) -> Expr:
+        found = self.values.get(name)
         if not isinstance(found, Const | Var):
-            raise Unsupported(f"{x.id} may have no value")
+            raise Unsupported(f"{name} may have no value")
         return found
 
-    def member(self, x: ast.expr) -> str:
-        """The name of a member of a module; empty for something else."""
-        of_module = isinstance(x, ast.Attribute) and getattr(x.value, "id", "") in _MODULES
-        return x.attr if of_module and isinstance(x, ast.Attribute) else ""
+    def module_of(self, x: ast.expr) -> str:
+        """The name of the module of which something is a member; empty for anything else."""
+        if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name):
+            return x.value.id if x.value.id in MODULES and x.value.id not in self.values else ""
+        return ""
 
     def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
         known = BINARY.get(type(op))
@@ -181,20 +162,15 @@ class Expressions:
         arguments = [self.expr(a) for a in x.args]
         if isinstance(x.func, ast.Name) and x.func.id in self.users.functions:
             return self.users.call(x.func.id, arguments, self.branches)
-        name = self.member(x.func)
-        alike = len({dtype(a) for a in arguments}) == 1
-        if name in ("min", "max") and len(arguments) == 2 and alike:
-            a, b = [self.kept("side", v) for v in arguments]
-            return self.select(compared("lt" if name == "min" else "gt", b, a), b, a)
-        if name in _CASTS and len(arguments) == 1:
-            return cast_to(arguments[0], _CASTS[name])
-        own = RENAMED.get(name, name)
-        if own in SAME and alike and number_type(arguments[0]).kind == "float":
-            of = tuple([dtype(a) for a in arguments])
-            found = resolve(own, of)
-            if found is not None and found[1] == of and found[0] is not None:
-                return Call(own, tuple(arguments), found[0])
-        raise Unsupported(f"a call of {ast.unparse(x.func)}")
+        module = self.module_of(x.func)
+        name = x.func.attr if isinstance(x.func, ast.Attribute) else ""
+        if isinstance(x.func, ast.Name) and x.func.id not in self.values:
+            module, name = "builtins", x.func.id
+        found = number_function(module, name, arguments, self.kept) if module else None
+        if found is None:
+            of = ", ".join([dtype(a).token for a in arguments])
+            raise Unsupported(f"a call of {ast.unparse(x.func)} for ({of})", x)
+        return found
 
     def truth(self, x: Expr) -> Expr:
         return cast_to(x, B1)

@@ -20,7 +20,7 @@ from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
 from accnp.compiler.frontend.steps import Steps
-from accnp.compiler.frontend.syntax import functions_of
+from accnp.compiler.frontend.syntax import functions_of, parsed
 from accnp.compiler.intrinsics.all import TABLE
 from accnp.compiler.intrinsics.linked import define_linked
 from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
@@ -31,7 +31,7 @@ from accnp.forks import imported
 __all__ = ["UserFunctions", "result_type"]
 
 # What the texts of functions name (`api.kernels.texts`).
-_IMPORTS = "import builtins\nimport cmath\nimport math\nimport numpy as np"
+_IMPORTS = "import builtins\nimport cmath\nimport math\nimport numpy\nimport numpy as np"
 
 
 def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
@@ -144,13 +144,16 @@ class UserFunctions:
 
     def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
         """A call of a function that Numba compiles."""
-        numbers = [f"{n} = {x.value!r}" for n, x in self.constants.items()]
-        functions = [ast.unparse(f) for f in self.functions.values()]
-        text = "\n".join([_IMPORTS, *numbers, *functions, ""])
+        numbers = [f"{n} = float('{x.value}')" if isinstance(x.value, float) else f"{n} = {x.value}"
+                   for n, x in self.constants.items()]  # fmt: skip
+        header = "\n".join([_IMPORTS, *numbers])
+        functions = list(self.functions.values())
+        text = "\n".join([header, *map(ast.unparse, functions), ""])
         mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         if mark not in TABLE:
             compiled = imported("accnp.compiler.numba.compile_function").compile_function
-            define_linked(mark, len(arguments), functools.partial(compiled, name, text))
+            module = ast.Module([*parsed(header).body, *functions], [])
+            define_linked(mark, len(arguments), functools.partial(compiled, name, mark, module))
         found = resolve_call(mark, arguments)
         if found is None or found[0] is None:
             raise Unsupported(f"a call of {name}")

@@ -6,6 +6,7 @@ numbers of half precision to float32.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from accnp.compiler.loops.builder import call
@@ -14,6 +15,8 @@ from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, Type, 
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = [
+    "BINARY",
+    "COMPARE",
     "cast_to",
     "common_type",
     "compared",
@@ -24,6 +27,15 @@ __all__ = [
     "zero",
 ]
 
+# The functions of the loop IR for the operators of Python.
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
+    ast.FloorDiv: "floor_quotient", ast.Mod: "floor_remainder",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
+}  # fmt: skip
+COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
 _WHOLE = ("int", "uint")
 _BITS = ("and", "or", "xor")
 _SHIFTS = ("shl", "shr")

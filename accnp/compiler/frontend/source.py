@@ -1,31 +1,29 @@
 """Kernels that are written in restricted Python, as kernels of the loop IR.
 
-The language: a function of `lo`, `hi`, pointers and integers. Statements are assignments to a name
-or to an element, `if`, `while`, `for ... in range(...)`, and calls of procedures. Expressions are
-numbers, names, elements, operators, comparisons of two values, `and`, `or`, `not`, choices
-(`x if c else y`, of which both sides are computed), `z.real`, `z.imag`, `z.conjugate()`, and calls
-of the functions in `intrinsics`. `at(p, k)` is the address of element k, and memory comes from
-functions such as `stack_f4()` and `heap_f4(n)`. Operators have the types that Numba gives them.
+A kernel is a function of `lo`, `hi`, pointers and integers. Its statements are assignments to a
+name or to an element, `if`, `while`, `for ... in range(...)`, and calls of procedures. Its
+expressions are those of functions of users (`expressions`), elements, `z.real`, `z.imag`,
+`z.conjugate()`, and calls of the functions in `intrinsics`; both sides of `x if c else y` are
+computed. `at(p, k)` is the address of element k, and memory comes from functions such as
+`stack_f4()` and `heap_f4(n)`.
 """
 
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Mapping, Sequence
 
 from accnp.compiler.frontend.calls import convert_argument, resolve_call
-from accnp.compiler.frontend.expressions import BINARY, COMPARE
+from accnp.compiler.frontend.expressions import Expressions
 from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
 from accnp.compiler.frontend.liveness import assigned
+from accnp.compiler.frontend.number_functions import number_function
 from accnp.compiler.frontend.operators import (
+    BINARY,
     cast_to,
     common_type,
-    compared,
     computed,
-    constant,
-    negated,
     stored_as,
 )
 from accnp.compiler.frontend.statements import Statements, Written, as_type
@@ -94,7 +92,9 @@ def read_kernel(
     return _Reader(tree, signature, callees, functions or {}, constants or {}).kernel()
 
 
-class _Reader(Statements):
+class _Reader(Expressions, Statements):
+    branches = True
+
     def __init__(
         self,
         tree: ast.FunctionDef,
@@ -103,8 +103,8 @@ class _Reader(Statements):
         functions: Mapping[str, ast.FunctionDef],
         constants: Mapping[str, Const],
     ) -> None:
-        super().__init__(
-            tree, Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED)
+        Statements.__init__(
+            self, tree, Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED)
         )
         self.callees = {c.name: c for c in callees}
         self.called: dict[str, Callee] = {}
@@ -262,41 +262,25 @@ class _Reader(Statements):
             raise Unsupported("an index that is not an integer")
         return as_index(cast_to(value, I8))
 
+    def count(self) -> None:
+        """Kernels may be of any length."""
+
+    def kept(self, name: str, x: Expr) -> Expr:
+        return x if self.out.pure else super().kept(name, x)
+
     def expr(self, x: ast.expr, name: str = "t") -> Expr:
-        if isinstance(x, ast.Name):
-            return self.name(x.id)
-        if isinstance(x, ast.Constant):
-            return constant(x.value)
         if isinstance(x, ast.Subscript):
             return Load(self.memory(x.value), self.index(x.slice))
-        if isinstance(x, ast.BinOp):
-            return self.binary(x.op, self.expr(x.left), self.expr(x.right))
-        if isinstance(x, ast.Compare):
-            return self.compare(x)
-        if isinstance(x, ast.UnaryOp):
-            return self.unary(x)
-        if isinstance(x, ast.BoolOp):
-            return self.logical(x)
         if isinstance(x, ast.IfExp):
-            test = self.truth(self.expr(x.test))
+            test = self.test(x.test)
             a, b = self.expr(x.body), self.expr(x.orelse)
             of = common_type([dtype(a), dtype(b)])
             return Call("select", (test, as_type(a, of), as_type(b, of)), of)
-        if isinstance(x, ast.Attribute):
+        if isinstance(x, ast.Attribute) and not self.module_of(x):
             return self.part(x.attr, self.expr(x.value))
-        if isinstance(x, ast.Call):
-            return self.call(x, name)
-        raise Unsupported(type(x).__name__)
-
-    def compare(self, x: ast.Compare) -> Expr:
-        sides = [self.expr(v) for v in (x.left, *x.comparators)]
-        found = []
-        for op, a, b in zip(x.ops, sides, sides[1:], strict=False):
-            known = COMPARE.get(type(op))
-            if known is None:
-                raise Unsupported(type(op).__name__)
-            found.append(compared(known, a, b))
-        return functools.reduce(lambda a, b: call("and", a, b), found)
+        if isinstance(x, ast.Call) and not self.module_of(x.func):
+            return self.call_by_name(x, name)
+        return super().expr(x)
 
     def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
         name = BINARY.get(type(op))
@@ -310,27 +294,6 @@ class _Reader(Statements):
             if found is not None:
                 return found
         return computed(name, x, y)
-
-    def unary(self, x: ast.UnaryOp) -> Expr:
-        value = self.expr(x.operand)
-        if isinstance(x.op, ast.Not):
-            return call("not", self.truth(value))
-        if isinstance(x.op, ast.USub) and isinstance(value, Const) and value.dtype != B1:
-            return constant(-value.value)
-        if isinstance(x.op, ast.UAdd):
-            raise Unsupported("a sign without effect")
-        return negated("neg" if isinstance(x.op, ast.USub) else "not", value)
-
-    def logical(self, x: ast.BoolOp) -> Expr:
-        first, *others = [self.expr(v) for v in x.values]
-        if any(dtype(v) != B1 for v in (first, *others)):
-            raise Unsupported("and, or of values that are not bool")
-        for other in others:
-            first = call("or" if isinstance(x.op, ast.Or) else "and", first, other)
-        return first
-
-    def test(self, x: ast.expr) -> Expr:
-        return self.truth(self.expr(x))
 
     def truth(self, x: Expr) -> Expr:
         return cast_to(x, B1) if not isinstance(x, Const) else Const(bool(x.value), B1)
@@ -347,7 +310,7 @@ class _Reader(Statements):
             raise Unsupported(f"a call of the variable {x.func.id}")
         return x.func.id, [self.expr(a) for a in x.args]
 
-    def call(self, x: ast.Call, name: str) -> Expr:
+    def call_by_name(self, x: ast.Call, name: str) -> Expr:
         if isinstance(x.func, ast.Attribute) and x.func.attr == "conjugate" and not x.args:
             z = self.expr(x.func.value)
             return call("conj", z) if number_type(z).kind == "complex" else z
@@ -365,6 +328,9 @@ class _Reader(Statements):
         if result is None:
             result, passed = type_of_call(function, [dtype(a) for a in args]), tuple(args)
         if result is None and function not in TABLE and function not in FUNCTIONS:
+            found = number_function("builtins", function, args, self.kept)
+            if found is not None:
+                return found
             raise Unsupported(f"name {function!r} is not defined", x)
         if result is None:
             of = ", ".join([dtype(a).token for a in args])

@@ -300,6 +300,8 @@ class Statements:
         given = [self.index(a) for a in limits]
         start, stop = (_ZERO, given[0]) if len(given) == 1 else (given[0], given[1])
         step = given[2] if len(given) == 3 else _ONE
+        if isinstance(step, Const) and not step.value:
+            raise Unsupported("a range with a step of 0", s.iter)
         index = Var(self.out.fresh(name))
         self.counts(index)
         if isinstance(step, Const) and step.value > 0:
@@ -320,14 +322,22 @@ class Statements:
     ) -> tuple[tuple[Expr, Expr, int], Expr]:
         """The limits of a loop that counts its steps, and the index in terms of its own."""
         if isinstance(step, Const):
-            size = Const(-step.value, I8)
-            span = self.sum_of("sub", start, stop)
-        else:  # is positive: only kernels that are not generated have such a step
-            size, span = step, self.sum_of("sub", stop, start)
-        more = self.sum_of("add", span, self.sum_of("sub", size, _ONE))
-        steps = more if size == _ONE else call("floordiv", more, size)
+            size, span = Const(-step.value, I8), self.sum_of("sub", start, stop)
+            steps = self.quotient(span, size)
+        else:  # a step of 0 makes no steps, as in Numba
+            forward, none = call("gt", step, _ZERO), call("eq", step, _ZERO)
+            size = call("select", forward, step, self.sum_of("sub", _ZERO, step))
+            size = self.let("size", call("select", none, _ONE, size))
+            far, back = self.sum_of("sub", stop, start), self.sum_of("sub", start, stop)
+            span = self.let("span", call("select", forward, far, back))
+            steps = call("select", none, _ZERO, self.quotient(span, size))
         index_of = self.sum_of("add", start, self.sum_of("mul", index, step))
         return (_ZERO, steps, 1), index_of
+
+    def quotient(self, span: Expr, size: Expr) -> Expr:
+        """How many steps of a size a range has."""
+        more = self.sum_of("add", span, self.sum_of("sub", size, _ONE))
+        return more if size == _ONE else call("floordiv", more, size)
 
     def sum_of(self, name: str, x: Expr, y: Expr) -> Expr:
         """A sum, a difference or a product of indices."""

@@ -48,7 +48,7 @@ class Steps(Expressions, Statements):
             self.assign(target.id, self.expr(s.value))
         elif isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
             name = s.target.id
-            old = self.name(ast.Name(name, ast.Load()))
+            old = self.name(name)
             self.assign(name, self.binary(s.op, old, self.expr(s.value)))
         else:
             super().statement(s)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from accnp.compiler.frontend.definitions import is_defined, with_definitions
 from accnp.compiler.frontend.functions import UserFunctions
+from accnp.compiler.frontend.number_functions import MODULES, NUMBERS
 from accnp.compiler.frontend.operators import cast_to, constant
 from accnp.compiler.frontend.statements import Written
 from accnp.compiler.frontend.syntax import parsed
@@ -27,15 +30,50 @@ from accnp.compiler.unsupported import Unsupported
 __all__ = ["constants_of", "users_functions", "write_users_functions"]
 
 
+def _power(x: Any, y: Any) -> Any:
+    """x**y, in floating point if the exact result would fill the memory."""
+    return x**y if abs(y) <= 64 else float(x) ** y
+
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Pow: _power,
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Not: operator.not_,
+}  # fmt: skip
+
+
 def constants_of(module: ast.Module) -> dict[str, Const]:
-    """Return the names that a source gives a number."""
-    found = {}
+    """Return the names that a source gives a number, which may be computed from others."""
+    values: dict[str, Any] = {}
     for s in module.body:
         if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
-            with contextlib.suppress(ValueError, Unsupported):
-                value = constant(ast.literal_eval(s.value))
-                found |= {t.id: value for t in s.targets if isinstance(t, ast.Name)}
+            names = [t.id for t in s.targets if isinstance(t, ast.Name)]
+            with contextlib.suppress(ValueError, ArithmeticError, TypeError):
+                values |= dict.fromkeys(names, _evaluated(s.value, values))
+    found = {}
+    for name, value in values.items():
+        with contextlib.suppress(Unsupported):
+            found[name] = constant(value)
     return found
+
+
+def _evaluated(x: ast.expr, values: Mapping[str, Any]) -> Any:
+    """The value of an expression of numbers, as Python computes it."""
+    if isinstance(x, ast.Constant) and isinstance(x.value, bool | int | float):
+        return x.value
+    if isinstance(x, ast.Name) and x.id in values:
+        return values[x.id]
+    if isinstance(x, ast.UnaryOp) and type(x.op) in _UNARY:
+        return _UNARY[type(x.op)](_evaluated(x.operand, values))
+    if isinstance(x, ast.BinOp) and type(x.op) in _BINARY:
+        sides = [_evaluated(side, values) for side in (x.left, x.right)]
+        return _BINARY[type(x.op)](*sides)
+    if isinstance(x, ast.Attribute) and ast.unparse(x.value) in MODULES and x.attr in NUMBERS:
+        return NUMBERS[x.attr]
+    raise ValueError(ast.unparse(x))
 
 
 def write_users_functions(kernel: Kernel) -> Kernel:

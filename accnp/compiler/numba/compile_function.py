@@ -1,12 +1,12 @@
 """Compile a function of numbers that a user brought through Numba's public API.
 
-In: the text of functions, the name of one of them, and the types of its arguments. Out: the text of
-an LLVM module, which is linked to the kernels that call it.
+The input is the syntax tree of a module, the name of a function in it, and the types of its
+arguments. The output is the text of an LLVM module, which is linked to the kernels that call it.
 """
 
 from __future__ import annotations
 
-import hashlib
+import ast
 import re
 from collections.abc import Sequence
 from types import FunctionType
@@ -18,6 +18,7 @@ from numba.np.numpy_support import as_dtype
 from accnp.compiler.intrinsics.linked import LinkedFunction
 from accnp.compiler.loops.types import DType, dtype_of
 from accnp.compiler.numba.functions import NUMBA_TYPES
+from accnp.compiler.numba.user_functions import gist, line_in
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["compile_function"]
@@ -33,14 +34,18 @@ _OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def compile_function(name: str, text: str, of: Sequence[DType]) -> LinkedFunction:
+def compile_function(
+    name: str, mark: str, module: ast.Module, of: Sequence[DType]
+) -> LinkedFunction:
     """Return the code of a function for arguments of some types.
 
     Parameters
     ----------
     name : str
         The name of the function.
-    text : str
+    mark : str
+        A name for its definition, which contains a hash of the text.
+    module : ast.Module
         Its definition, and those of the functions that it calls.
     of : sequence of DType
         The types of its arguments.
@@ -48,29 +53,32 @@ def compile_function(name: str, text: str, of: Sequence[DType]) -> LinkedFunctio
     Raises
     ------
     Unsupported
-        If its result is not a number.
-    numba.core.errors.NumbaError
-        If Numba cannot compile it.
+        If Numba cannot compile it, with the line, or its result is not a number.
     """
     scope: dict[str, Any] = {}
-    exec(compile(text, f"<accnp function {name}>", "exec"), scope)
+    exec(compile(module, f"<{mark}>", "exec"), scope)
     for n, f in list(scope.items()):
         if isinstance(f, FunctionType):
             scope[n] = njit(**_OPTIONS)(f)
     made = scope[name]
     given = tuple([NUMBA_TYPES[t.token] for t in of])
-    made.compile(given)
-    (signature,) = made.nopython_signatures
-    returned = types.unliteral(signature.return_type)
+    try:
+        made.compile(given)
+    except Exception as error:  # Numba lets some through that are not its own
+        text = "a function of numbers makes no arrays, lists or texts"
+        found = Unsupported(text if "NRT required" in str(error) else f"{name}: {gist(error)}")
+        found.line = line_in(error, f"<{mark}>") or scope[name].py_func.__code__.co_firstlineno
+        raise found from error
+    if len(made.nopython_signatures) > 1:
+        raise Unsupported(f"{name} calls itself with numbers of other types")
+    returned = types.unliteral(made.overloads[given].signature.return_type)
     known = isinstance(returned, types.Number | types.Boolean)
     result = dtype_of(as_dtype(returned)) if known else None
     if result is None:
         raise Unsupported(f"{name} returns {returned}")
-    module = made.inspect_llvm(given)
-    (symbol,) = _DEFINED.findall(module)
-    module = _DEFINED.sub(lambda m: m[0].replace("define ", "define linkonce_odr ", 1), module)
-    module = _COMMON.sub("= internal ", module)
-    unique = "_".join(
-        [name, hashlib.sha256(text.encode()).hexdigest()[:16], *[t.token for t in of]]
-    )
-    return LinkedFunction(unique, module.replace(symbol, unique), result)
+    code = made.inspect_llvm(given)
+    (symbol,) = _DEFINED.findall(code)
+    code = _DEFINED.sub(lambda m: m[0].replace("define ", "define linkonce_odr ", 1), code)
+    code = _COMMON.sub("= internal ", code)
+    unique = "_".join([mark, *[t.token for t in of]])
+    return LinkedFunction(unique, code.replace(symbol, unique), result)
