@@ -97,6 +97,11 @@ def _exporter(size: int) -> type[ctypes.Array]:
     return kind
 
 
+def is_pooled(owner: object) -> bool:
+    """Whether an object exports the memory of a Buffer of the pool to NumPy."""
+    return isinstance(owner, ctypes.Array) and type(getattr(owner, "buffer", None)) is Buffer
+
+
 class Buffer(BufferBase):
     """Memory of a known size; `ptr` is its address. The functions of this module make buffers."""
 

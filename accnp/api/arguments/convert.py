@@ -23,6 +23,7 @@ from accnp.forks import imported
 from accnp.ir.node import Node, is_held, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import DEAD, state
+from accnp.runtime.buffer import is_pooled
 
 __all__ = [
     "apply_to_keys",
@@ -172,12 +173,26 @@ _ALWAYS = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f4"
 
 
 def can_change(x: np.ndarray) -> bool:
-    """Whether the memory of an array may be written to: through it, or one that it views."""
-    while type(x) is np.ndarray:
-        if x.flags.writeable:
-            return True
-        x = x.base  # type: ignore[assignment]
-    return x is not None and type(x) is not bytes
+    """Whether the memory of an array may be written to: through it, or what it is a view of.
+
+    Files that are mapped for reading, and values of accnp's arrays, cannot.
+    """
+    owner: Any = x
+    while owner is not None:
+        if isinstance(owner, np.ndarray):
+            if owner.flags.writeable:
+                return True
+            owner = owner.base
+        elif isinstance(owner, memoryview):
+            owner = owner.obj
+        elif is_pooled(owner):  # accnp writes to no memory that is visible elsewhere
+            return False
+        else:  # bytes, mapped files, memory of other libraries
+            try:
+                return not memoryview(owner).readonly
+            except TypeError:
+                return True
+    return False
 
 
 # What becomes of dtypes of NumPy's that are none here, by kind.
