@@ -434,6 +434,38 @@ def run_plan(
     return outputs
 
 
+def run_into(
+    plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], memory: Sequence[Buffer | None]
+) -> list[Buffer]:
+    """Run a plan on leaf nodes, wait, and return the buffers of its results: for each the memory
+    that is given, if its kernel can write there.
+
+    Kernels cannot write over what they read, and functions of libraries return memory of their own.
+    """
+    if watch.on or plan.overwritten or plan.device is not None:
+        return [ready(x) for x in run_plan(plan, leaves, avals)]
+    materialise(leaves)
+    buffers = [ready(x) for x in leaves] + plan.constants
+    given: dict[int, Buffer] = {}
+    for slot, b in zip(plan.output_slots, memory, strict=True):
+        if b is not None and not any(map(b.overlaps, (*buffers, *given.values()))):
+            given.setdefault(slot, b)
+    found: list[Buffer] = []
+
+    def work() -> None:
+        try:
+            found.extend(execute.run(plan, buffers, given=given))
+        except BaseException as error:
+            execute.blame(error)
+            raise
+
+    if default_stream().idle:
+        work()
+    else:
+        default_stream().submit(work).wait()
+    return found
+
+
 def compile_plan(plan: Plan) -> None:
     """Make or load the machine code of every kernel of a plan."""
     for step in plan.steps:

@@ -37,11 +37,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_NONE: dict[int, Buffer] = {}
+
+
 def run(
-    plan: Plan, leaves: Sequence[Buffer], tell: Callable[..., None] | None = None
+    plan: Plan,
+    leaves: Sequence[Buffer],
+    tell: Callable[..., None] | None = None,
+    given: dict[int, Buffer] | None = None,
 ) -> list[Buffer]:
     """Run a plan and return its outputs' buffers; `tell` is called after every step (for a GPU with
-    times, see there)."""
+    times, see there). Kernels write to the buffers that are `given` for slots."""
     if plan.device is not None:
         try:
             return _on_device().run(plan, leaves, tell)
@@ -50,16 +56,17 @@ def run(
             raise
     if not plan.loaded:
         preload(plan)
-    if plan.quick is not None and tell is None:
+    if plan.quick is not None and tell is None and given is None:
         return plan.quick(leaves)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     # Another thread may still be loading the plan: then it has no parts yet.
-    for step in plan.steps if tell is not None else plan.parts or plan.steps:
+    one_by_one = tell is not None or given is not None
+    for step in plan.steps if one_by_one else plan.parts or plan.steps:
         if type(step) is Part:
             step.run(slots)
             continue
         if type(step) is KernelStep:
-            launch(step, slots, plan.fastmath)
+            launch(step, slots, plan.fastmath, given or {})
         elif type(step) is ControlStep:
             imported("accnp.engine.control").run_control(step, slots, run)
         else:
@@ -71,16 +78,16 @@ def run(
     return [slots[s] for s in plan.output_slots]
 
 
-def launch(step: KernelStep, slots: Any, fastmath: bool) -> None:
-    """Run the kernel of a step; makes its buffers."""
+def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer] = _NONE) -> None:
+    """Run the kernel of a step; makes its buffers, but for those that are given."""
     kernel = step.kernel or step.load(fastmath)
     for slot, nbytes in step.allocs:
-        slots[slot] = pool.empty(nbytes)
+        slots[slot] = given.get(slot) or pool.empty(nbytes)
     for slot, source, nbytes, over in step.takes:
         if over:
             slots[slot] = slots[source]
         else:
-            slots[slot] = fresh = pool.empty(nbytes)
+            slots[slot] = fresh = given.get(slot) or pool.empty(nbytes)
             ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]
     if step.text.shares:

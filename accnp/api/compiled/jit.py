@@ -269,10 +269,10 @@ class JitFunction(Caller, Generic[P, R]):
             return self._fun(*args, **kwargs)
         switches = config.key
         call, entry, leaves = self.entry_of(args, kwargs)
-        if state.abstract is None and any(_outer(x) for x in entry.consts):
+        if state.abstract is None and any(is_outer(x) for x in entry.consts):
             # A program that serves this call only: its operations are found again, it is not.
             return entry.put_together(evaluate(entry.graph, leaves), call.refs)
-        if state.abstract is not None or any(_outer(x) for x in leaves):
+        if state.abstract is not None or any(is_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
             return entry.put_together(record_call("jit", leaves, params), call.refs)
         donated: Sequence[int] = ()
@@ -313,7 +313,7 @@ class JitFunction(Caller, Generic[P, R]):
             entry = self._trace(call, [x.aval for x in nodes])
             misses.traced(self._name, self.transform, start)
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
-            if not any(_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):
+            if not any(is_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):
                 _enter(self._cache, key, entry, began)
         elif entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
@@ -383,6 +383,46 @@ class JitFunction(Caller, Generic[P, R]):
         refs = [h.ref for h in held]
         graph = with_refs(Body(graph, out_spec, held), refs)
         return Entry(graph, close([graph]), out_spec, refs, constants)
+
+    @api_boundary
+    def call_into(self, out: PyTree, /, *args: Any, **kwargs: Any) -> PyTree:
+        """Call the function and write its results to given NumPy arrays.
+
+        Kernels write to the arrays directly, if these are C-contiguous and overlap no argument.
+        Otherwise, the results are copied.
+
+        Parameters
+        ----------
+        out : pytree of numpy.ndarray
+            Arrays to write to, in the structure of the results, for example a `numpy.memmap`.
+            Their shapes and dtypes are those of the results.
+        *args : pytree of array_like
+            Positional arguments of the function.
+        **kwargs : pytree of array_like
+            Keyword arguments of the function, of any names.
+
+        Returns
+        -------
+        pytree of numpy.ndarray
+            The given arrays. The results are computed when the call returns.
+
+        Raises
+        ------
+        TypeError
+            If `out` has another structure than the results, or an array in it is not writeable, or
+            is of another dtype, or the call is traced.
+        ValueError
+            If an array in `out` has another shape than the result.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import accnp as jnp
+        >>> buffer = np.empty(3, np.float32)
+        >>> jnp.jit(lambda x: x * 2).call_into(buffer, jnp.arange(3.0))
+        array([0., 2., 4.], dtype=float32)
+        """
+        return imported("accnp.api.compiled.output_buffers").call_into(self, out, args, kwargs)
 
     # --- jax's stages ---
 
@@ -502,7 +542,7 @@ def _arm(
     imported("accnp.api.compiled.armed").arm(function, entry, args, kwargs, key)
 
 
-def _outer(node: Node) -> bool:
+def is_outer(node: Node) -> bool:
     """Whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
     return node.trace is not None and (node.trace.active or is_traced(node))
 

@@ -1,0 +1,265 @@
+"""NumPy arrays that are used without a copy, and memory of the caller that results are written to.
+
+Copies are counted where arrays are copied into the pool, and buffers where they are taken from it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.runtime import buffer as pool
+
+N = 1 << 16
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The sizes of large arrays that are copied."""
+    found: list[int] = []
+    copy_in = pool.copy_in
+
+    def counted(array: np.ndarray) -> Any:
+        if array.nbytes >= N:
+            found.append(array.nbytes)
+        return copy_in(array)
+
+    monkeypatch.setattr(pool, "copy_in", counted)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", np.arange(N, dtype=np.float32))
+    return tmp_path / "x.npy"
+
+
+def read_only() -> np.ndarray:
+    x = np.arange(N, dtype=np.float32)
+    x.flags.writeable = False
+    return x
+
+
+SOURCES: dict[str, Callable[[Path], np.ndarray]] = {
+    "mapped file": lambda path: np.load(path, mmap_mode="r"),
+    "part of a mapped file": lambda path: np.load(path, mmap_mode="r")[100:],
+    "memmap": lambda path: np.memmap(path, np.float32, "r", offset=128),
+    "read-only array": lambda path: read_only(),
+    "bytes": lambda path: np.frombuffer(path.read_bytes(), np.float32, offset=128),
+    "array of accnp": lambda path: np.asarray(jnp.arange(N, dtype=np.float32) + 0),
+}
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "asarray": jnp.asarray,
+    "device_put": jnp.device_put,
+    "jit": jnp.jit(lambda x: x + 1),
+    "donating jit": jnp.jit(lambda x: x + 1, donate_argnums=0),
+    "eager": lambda x: jnp.sum(jnp.multiply(x, 2)),
+    "grad": jnp.grad(lambda x: (x * x).sum()),
+    "scan": lambda x: jnp.lax.scan(lambda c, v: (c + v, None), 0.0, x),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_cannot_change_is_not_copied(
+    source: str, call: str, path: Path, copies: list[int]
+) -> None:
+    x = SOURCES[source](path)
+    before = x.copy()
+    for _ in range(4):
+        jnp.block_until_ready(CALLS[call](x))
+    assert copies == []
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda path: np.zeros(N, np.float32),
+        lambda path: np.load(path, mmap_mode="r+"),
+        lambda path: np.load(path, mmap_mode="c"),
+        lambda path: np.frombuffer(memoryview(bytearray(4 * N)).toreadonly(), np.float32),
+        lambda path: np.broadcast_to(np.zeros(N, np.float32), (N,)),
+    ],
+)
+def test_what_can_change_is_copied(source: Any, path: Path, copies: list[int]) -> None:
+    x = source(path)
+    jnp.asarray(x).block_until_ready()
+    assert len(copies) == 1
+    jnp.jit(lambda x: x + 1)(x).block_until_ready()
+    assert len(copies) == 2
+
+
+def test_no_kernel_writes_to_a_mapped_file(path: Path, copies: list[int]) -> None:
+    x = np.load(path, mmap_mode="r")
+    want = np.array(x)
+    y = jnp.asarray(x)
+    y = y.at[3:9].set(7) + 1
+    z = jnp.jit(lambda x: jnp.lax.fori_loop(0, 3, lambda i, x: x.at[i].set(1.0), x))(x)
+    donated = jnp.asarray(x)
+    jnp.jit(lambda x: x * 2 + 1, donate_argnums=0)(donated).block_until_ready()
+    jnp.block_until_ready((y, z))
+    np.testing.assert_array_equal(x, want)
+    assert float(y[3]) == 8
+    assert float(z[1]) == 1
+
+
+def test_a_mapped_file_is_not_read_into_memory(tmp_path: Path) -> None:
+    """The memory of a process grows by the pages of the file that a sum has touched, which the
+    system can drop, and by nothing else: RssAnon does not contain them."""
+    path = tmp_path / "large.npy"
+    np.lib.format.open_memmap(path, "w+", np.float32, (1 << 24,))[:] = 1  # 64 MB
+    code = f"""
+import numpy as np, accnp as jnp
+def own():
+    with open("/proc/self/status") as file:
+        return next(int(x.split()[1]) for x in file if x.startswith("RssAnon"))
+f = jnp.jit(lambda x: (jnp.sin(x) ** 2 + jnp.cos(x) ** 2).sum())
+x = np.load({str(path)!r}, mmap_mode="r")
+f(x[:1000]).block_until_ready(); float(f(x[:1 << 22])); before = own()
+assert abs(float(f(x)) - (1 << 24)) < 100
+assert abs(float(f(jnp.asarray(x))) - (1 << 24)) < 100
+print(own() - before)
+"""
+    grown = int(subprocess.check_output([sys.executable, "-c", code], text=True))
+    assert grown < 16_000  # kB
+
+
+# --- call_into -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The sizes of large buffers that launches take from the pool."""
+    found: list[int] = []
+    empty = pool.empty
+
+    def counted(nbytes: int) -> Any:
+        if nbytes >= N:
+            found.append(nbytes)
+        return empty(nbytes)
+
+    monkeypatch.setattr(pool, "empty", counted)
+    return found
+
+
+X = np.linspace(0, 1, N, dtype=np.float32)
+INTO: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "map": (lambda x: jnp.sin(x) * 2, (X,)),
+    "two results": (lambda x: {"a": x + 1, "b": (x > 0.5, x.sum())}, (X,)),
+    "matrix product": (lambda a, b: a @ b, (X.reshape(256, 256), X.reshape(256, 256))),
+    "sums of rows": (lambda a: a.sum(axis=1), (X.reshape(-1, 2),)),
+    "concatenate": (lambda x: jnp.concatenate([x, x[::-1]]), (X,)),
+    "update": (lambda x: x.at[5:9].set(1), (X,)),
+    "scatter": (lambda x: x.at[jnp.array([1, 1, 5])].add(1), (X,)),
+    "argument": (lambda x: (x, x), (X,)),
+    "constant": (lambda x: jnp.zeros(N), (X,)),
+    "sort": (lambda x: jnp.sort(-x), (X,)),
+    "cumsum": (lambda x: jnp.cumsum(x), (X,)),
+    "loop": (lambda x: jnp.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x), x), (X,)),
+    "library": (lambda x: jnp.fft.fft(x).real, (X,)),
+    "view": (lambda a: a.T, (X.reshape(16, -1),)),
+    "nothing": (lambda x: (x[:0], None), (X,)),
+}
+DIRECT = ("map", "two results", "matrix product", "sums of rows", "concatenate", "constant")
+
+
+def empty_like(results: Any) -> Any:
+    return jnp.tree.map(lambda x: np.empty(x.shape, x.dtype), results)
+
+
+@pytest.mark.parametrize("name", INTO)
+def test_results_are_written(name: str, taken: list[int]) -> None:
+    function, args = INTO[name]
+    f = jnp.jit(function)
+    want = jnp.tree.map(np.asarray, jnp.jit(function)(*args))
+    out = empty_like(want)
+    operands = [jnp.asarray(x).block_until_ready() for x in args]
+    del taken[:]
+    for _ in range(3):
+        assert f.call_into(out, *operands) is out
+    for got, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
+        np.testing.assert_array_equal(got, expected)
+        assert got.tobytes() == expected.tobytes()
+    if name in DIRECT:
+        assert taken == []
+
+
+def test_any_array_can_be_written_to(tmp_path: Path) -> None:
+    f = jnp.jit(lambda x, *, out=1: x * 2 + out)  # a parameter of this name is the function's own
+    target = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", np.float32, X.shape)
+    f.call_into(target, X, out=3)
+    target.flush()
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), X * 2 + 3)
+    strided = np.zeros((N, 2), np.float32)
+    f.call_into(strided[:, 1], X)
+    np.testing.assert_array_equal(strided[:, 1], X * 2 + 1)
+    assert not strided[:, 0].any()
+    odd = np.zeros(4 * N + 1, np.uint8)[1:].view(np.float32)  # not aligned
+    f.call_into(odd, X)
+    np.testing.assert_array_equal(odd, X * 2 + 1)
+
+
+def test_arguments_may_overlap() -> None:
+    memory = np.arange(10.0, dtype=np.float32)
+    shared = jnp.asarray(memory[:8], copy=False)
+    jnp.jit(lambda x: x[::-1] * 2).call_into(memory[1:9], shared)
+    np.testing.assert_array_equal(memory, [0, 14, 12, 10, 8, 6, 4, 2, 0, 9])
+    both = np.zeros(8, np.float32)
+    jnp.jit(lambda x: (x + 1, x + 2)).call_into((both[:4], both[2:6]), jnp.zeros(4))
+    np.testing.assert_array_equal(both, [1, 1, 2, 2, 2, 2, 0, 0])
+
+
+def test_other_ways_of_calling() -> None:
+    f = jnp.jit(lambda x: x + 1)
+    out = np.empty(3, np.float32)
+    with jnp.disable_jit():
+        f.call_into(out, jnp.zeros(3))
+    np.testing.assert_array_equal(out, 1)
+    ref = jnp.new_ref(jnp.zeros(3))
+
+    @jnp.jit
+    def g(x: jnp.Array) -> jnp.Array:
+        ref[...] = x
+        return x * 2
+
+    g.call_into(out, jnp.ones(3))
+    assert out.tolist() == [2, 2, 2]
+    assert ref[...].tolist() == [1, 1, 1]
+    donating = jnp.jit(lambda x: x + 5, donate_argnums=0)
+    x = jnp.zeros(3)
+    donating(jnp.zeros(3))
+    donating.call_into(out, x)
+    assert out.tolist() == [5, 5, 5]
+    assert x.tolist() == [0, 0, 0]  # not donated: the result is elsewhere
+    with jnp.explain():
+        f.call_into(out, jnp.zeros(3))
+    assert out.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.empty(3, np.float64), TypeError, r"must have the dtype of the result, float32"),
+        (np.empty(4, np.float32), ValueError, r"must have the shape of the result, \(3,\)"),
+        ((np.empty(3, np.float32),), TypeError, "must have the structure of the results"),
+        (read_only()[:3], TypeError, "one that is read-only"),
+        (jnp.zeros(3), TypeError, r"writeable NumPy arrays.*np.empty\(\(3,\), 'float32'\)"),
+    ],
+)
+def test_what_cannot_be_written_to(out: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        jnp.jit(lambda x: x + 1).call_into(out, jnp.zeros(3))
+
+
+def test_traced_results_cannot_be_written() -> None:
+    f = jnp.jit(lambda x: x + 1)
+    with pytest.raises(jnp.errors.TracerArrayConversionError):
+        jnp.jit(lambda x: f.call_into(np.empty(3, np.float32), x))(jnp.zeros(3))
