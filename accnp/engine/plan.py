@@ -267,7 +267,7 @@ class Planner:
                 imported("accnp.ir.verify").verify_spec(spec)
 
     def kernel(self, c: Cluster) -> None:
-        groups = lower(c)
+        groups = lower(c, constants=self.body)
         every = [spec for specs in groups for spec in specs]
         for v in c.roots:
             if v.home is None:

@@ -104,6 +104,8 @@ class Op:
             end), a number and a chunk: calls for parts of 0..number leave the interpreter's lock,
             and threads share these. It stands for the reference where there is much to do; parts
             depend on shapes alone, not on the number of threads ("opaque").
+        constants: in kernels of loops, integer literals among the operands are constants: with a
+            known count or mask, code is shorter ("map").
         cost: rough number of simple instructions for one element; decides between recomputing and
             storing.
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
@@ -132,6 +134,7 @@ class Op:
     halves: str = ""
     takes: int | None = None
     rounds: Callable[..., Any] | None = None
+    constants: bool = False
     cost: int = 1
     show: Callable[..., Any] | None = None
     dtypes: str = ""

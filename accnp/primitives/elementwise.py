@@ -273,22 +273,27 @@ map_op(
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
-compare("eq", "biufc", q(np.equal), "{0} == {1}")
-compare("ne", "biufc", q(np.not_equal), "{0} != {1}")
+compare("eq", "biufc", q(np.equal), "{0} == {1}", constants=True)
+compare("ne", "biufc", q(np.not_equal), "{0} != {1}", constants=True)
 compare("lt", "biuf", q(np.less), "{0} < {1}")
 compare("le", "biuf", q(np.less_equal), "{0} <= {1}")
 compare("gt", "biuf", q(np.greater), "{0} > {1}")
 compare("ge", "biuf", q(np.greater_equal), "{0} >= {1}")
-binary("and", "biu", np.bitwise_and, "{0} & {1}", ZERO)
-binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO)
-binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO)
+binary("and", "biu", np.bitwise_and, "{0} & {1}", ZERO, constants=True)
+binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO, constants=True)
+binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO, constants=True)
 unary("not", "biu", np.bitwise_not, {"b": "not {0}", "": "~{0}"}, ZERO)
-binary("shift_left", INTEGER, ref.shift_left, "shift_left({0}, {1})", ZERO)
+binary("shift_left", INTEGER, ref.shift_left, "shift_left({0}, {1})", ZERO, constants=True)
 binary(
-    "shift_right_logical", INTEGER, ref.shift_right_logical, "shift_right_logical({0}, {1})", ZERO
+    "shift_right_logical",
+    INTEGER,
+    ref.shift_right_logical,
+    "shift_right_logical({0}, {1})",
+    ZERO,
+    constants=True,
 )
 binary("shift_right_arithmetic", INTEGER, ref.shift_right_arithmetic,
-       "shift_right_arithmetic({0}, {1})", ZERO)  # fmt: skip
+       "shift_right_arithmetic({0}, {1})", ZERO, constants=True)  # fmt: skip
 unary(
     "population_count",
     INTEGER,

@@ -297,9 +297,10 @@ def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: An
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, **more)
 
 
-def compare(name: str, dtypes: str, numpy: Any, scalar: Any) -> Op:
+def compare(name: str, dtypes: str, numpy: Any, scalar: Any, **more: Any) -> Op:
     """Declare a comparison: bool result, no derivative."""
-    return map_op(name, numpy=numpy, scalar=scalar, jvp=(ZERO, ZERO), dtypes=dtypes, out="bool")
+    jvp = (ZERO, ZERO)
+    return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, out="bool", **more)
 
 
 # --- view, reduce, opaque -------------------------------------------------------------------------

@@ -316,3 +316,43 @@ def test_what_does_not_change_is_read_before_loops_of_scalars():
     loops = [text for name, text in blocks.items() if f"label %{name}\n" in f"{text}\n"]
     (bits,) = [text for text in loops if text.count("lshr") == 2]
     assert " load " not in bits
+
+
+BITS = {
+    "masks": lambda m: lambda i, x: (x ^ (x >> 3)) | 5,
+    "negative": lambda m: lambda i, x: (x & -3) ^ (x << 2),
+    "compared": lambda m: lambda i, x: m.numpy.where((x & 1) != 0, x >> 1, x + 7),
+    "equal": lambda m: lambda i, x: m.numpy.where(x == 5, 1, x - 1),
+    "wide": lambda m: (
+        lambda i, x: (
+            m.lax.shift_left(x, m.numpy.full_like(x, 1)) ^ m.lax.shift_right_logical(x, x ^ x)
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4"])
+@pytest.mark.parametrize("case", BITS)
+def test_loops_of_bit_operations_have_the_values_of_jax(case, dtype):
+    for shape in ((), (5,)):
+        x = np.arange(100, 100 + np.prod(shape, dtype=int), dtype=dtype).reshape(shape)
+        theirs = jax.lax.fori_loop(0, 6, BITS[case](jax), jax.numpy.asarray(x))
+        for ours in (lax.fori_loop, jnp.jit(lax.fori_loop, static_argnums=(0, 1, 2))):
+            np.testing.assert_array_equal(np.asarray(ours(0, 6, BITS[case](jnp), x)), theirs)
+
+
+def test_counts_and_masks_in_loops_are_constants_of_the_kernel():
+    f = jnp.jit(lambda x: lax.fori_loop(0, 5, lambda i, x: (x ^ (x >> 3)) | 17, x))
+    source = kernels(f, np.uint32(77))[0].source
+    assert "u4(17)" in source
+    assert "u4(3)" in source
+
+
+def test_each_value_of_a_literal_has_its_own_loop():
+    x = np.uint32(12345678)
+    for k in (1, 2, 1):
+        loop = lax.fori_loop(0, 5, lambda i, x, k=k: x ^ (x >> k), x)
+        y = x
+        for _ in range(5):
+            y ^= y >> np.uint32(k)
+        assert int(loop) == int(y)

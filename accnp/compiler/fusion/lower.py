@@ -16,7 +16,7 @@ from accnp.compiler.fusion.gathers import write_gather
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.regions import Cell, cells_of, operand, placed
 from accnp.compiler.fusion.spaces import apply_views, index_strides, long_axes, strided, strip_views
-from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
+from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement, dtype_code
 from accnp.primitives.views import contiguous
 
 __all__ = ["lower", "lower_rows", "scalar_text"]
@@ -38,9 +38,13 @@ def scalar_text(v: Value) -> str:
     return text
 
 
-def lower(c: Cluster) -> list[list[KernelSpec]]:
-    """Make the kernels of the cells of a cluster; those of one list go over the same rows."""
-    return [[_Lowering(c, cell).run() for cell in row] for row in cells_of(c.shape, c.cuts)]
+def lower(c: Cluster, constants: bool = False) -> list[list[KernelSpec]]:
+    """Make the kernels of the cells of a cluster; those of one list go over the same rows.
+
+    With `constants`, integer literals are constants of the kernel where an op asks for it.
+    """
+    cells = cells_of(c.shape, c.cuts)
+    return [[_Lowering(c, cell, constants).run() for cell in row] for row in cells]
 
 
 def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
@@ -50,8 +54,9 @@ def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
 
 
 class _Lowering:
-    def __init__(self, c: Cluster, cell: Cell) -> None:
+    def __init__(self, c: Cluster, cell: Cell, constants: bool) -> None:
         self.c = c
+        self.constants = constants
         self.shape = c.shape
         self.cell = cell
         self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
@@ -301,7 +306,7 @@ class _Lowering:
             if missing:
                 stack.extend(missing)
                 continue
-            args = tuple([self.emit(x, outer, context) for x in w.inputs])
+            args = tuple([self.constant(w, x) or self.emit(x, outer, context) for x in w.inputs])
             name = self.fresh("t")
             section = self.row_section if context == "row" else self.section
             section.append(Statement(name, w.aval.dtype, scalar_text(w), args))
@@ -336,15 +341,29 @@ class _Lowering:
                 self.names[id(x)] = self.fixed(w, chain)
                 stack.pop()
                 continue
-            missing = [x for x in w.inputs if id(x) not in self.names]
+            missing = [x for x in w.inputs if id(x) not in self.names and not self.constant(w, x)]
             if missing:
                 stack.extend(missing)
                 continue
+            args = tuple([self.constant(w, x) or self.names[id(x)] for x in w.inputs])
             name = self.fresh("k")
-            args = tuple([self.names[id(x)] for x in w.inputs])
             self.scalars.append(Statement(name, w.aval.dtype, scalar_text(w), args))
             self.names[id(w)] = name
         return self.names[id(v)]
+
+    def constant(self, v: Value, x: Value) -> str | None:
+        """An operand that is a constant of the kernel, or None."""
+        dtype = x.aval.dtype
+        if not (self.constants and v.op.constants and x.is_leaf and dtype.kind in "iu"):
+            return None
+        if "value" not in x.params:  # not a literal, or not one with the same value in each run
+            return None
+        key = (id(x), "constant")
+        if key not in self.names:
+            self.names[key] = self.fresh("k")
+            text = f"{dtype_code(dtype)}({np.array(x.params['value']).astype(dtype)})"
+            self.scalars.append(Statement(self.names[key], dtype, text))
+        return self.names[key]
 
     def fixed(self, v: Value, chain: tuple[Any, ...]) -> str:
         """One element of a stored value, or of an iota, selected by views that end at rank 0."""
