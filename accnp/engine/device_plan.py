@@ -11,12 +11,11 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from accnp.compiler.families import generated_for_grid
+from accnp.compiler.families import cells_for_grid, generated_for_grid
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.kernel_cache import CompileError
-from accnp.compiler.text.grid_cells import generate_grid_cells
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
@@ -82,7 +81,7 @@ class DevicePlanner(Planner):
             if c.form != "host":
                 specs = [spec for specs in lower(c) for spec in specs]
                 self.check(specs)
-                joined = generate_grid_cells(specs, self.wave) if len(specs) > 1 else None
+                joined = cells_for_grid(specs, self.wave) if len(specs) > 1 else None
                 if joined is not None:
                     texts[c] = [(specs, joined)]
                 else:

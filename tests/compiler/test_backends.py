@@ -14,13 +14,14 @@ import pytest
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.builder import Builder, affine, call, cast
 from accnp.compiler.loops.functions import FUNCTIONS, result_of
-from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, Var, dtype, number_type
+from accnp.compiler.loops.ir import Const, Expr, Kernel, Load, dtype, number_type
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I4, I8, DType
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.pipeline import Target, run_passes
+from tests.compiler.renaming import renamed
 from tests.compiler.running import WIDTH, by_llvm, by_numba, by_text, interpreted, launched
 
 TYPES = (B1, I4, I8, F4, F8)
@@ -417,26 +418,6 @@ def test_values_that_loops_hand_on_together():
     found = [results(way, kernel, 8, 1, {"n": 5}, (0, 8)) for way in (by_numba, by_text, by_llvm)]
     expected = bits(results(None, kernel, 8, 1, {"n": 5}, (0, 8)))
     assert [bits(x) for x in found] == [expected] * 3
-
-
-def renamed(kernel: Kernel, seed: int) -> Kernel:
-    """A kernel whose names are random words."""
-    rng = random.Random(seed)
-    names: dict[str, str] = {}
-
-    def change(x: object) -> object:
-        if isinstance(x, tuple):
-            new = [change(y) for y in x]
-            made = type(x)(*new) if hasattr(x, "_fields") else tuple(new)
-            if isinstance(x, DType):
-                return x
-            if isinstance(x, Var) or type(x).__name__ == "Buffer":
-                word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=9))
-                return made._replace(name=names.setdefault(x.name, f"z{word}"))  # type: ignore
-            return made
-        return x
-
-    return change(kernel)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -84,10 +84,10 @@ def test_adjacent_elements_are_few_accesses():
     text = print_kernel(dealt("adjacent"))
     vectors, single = text.split("in <4*groups + 0>..hi")
     loads = [line.split("= ")[1] for line in vectors.split("\n") if line.startswith("    load ")]
-    assert loads == ["a[<4*u + 0>]", "b[<4*u + 0>]", "d[<4*u + 0>]", "d[<4*u + 2>]"]
+    assert loads == ["a[i]", "b[i]", "d[i]", "d[<1*i + 2>]"]
     stores = [line.split(" =")[0] for line in vectors.split("\n") if "    store " in line]
-    assert stores == [f"    store {x}]" for x in ("y[<4*u + 0>", "x[<4*u + 0>", "x[<4*u + 2>")]
-    assert vectors.count("= c[<s_0*u + ") == 4  # not adjacent, and neither is what is gathered
+    assert stores == [f"    store {x}]" for x in ("y[i", "x[i", "x[<1*i + 2>")]
+    assert vectors.count("= c[<s*i + ") == 4  # not adjacent, and neither is what is gathered
     assert [vectors.count(f"let g{k}: f4 = b[w{k}]") for k in ("", "_0", "_1", "_2")] == [1] * 4
     assert "load " not in single
     test = "aligned(&a[0:i8]), aligned(&b[0:i8])), aligned(&d[0:i8])), aligned(&y[0:i8])), aligned"
@@ -106,10 +106,13 @@ def test_elements_that_are_apart_are_loaded_first():
 def test_the_printed_source_asks_who_a_thread_is():
     text = numba_source(dealt("adjacent"))
     assert text.startswith("def k(a, b, c, d, e, x, y, hi, s):\n")
-    assert "    u = thread()\n    while u < groups:\n        a_ = load4(a, u * 4)\n" in text
+    assert (
+        "    u = thread()\n    while u < groups:\n        i = u * 4\n        a_ = load4(a, u * 4)\n"
+        in text
+    )
     assert "        t_0 = b1(part(a_, 1))\n" in text
     assert "        store2(x, u * 4 + 2, " in text
-    assert "    i = groups * 4 + thread()\n    while i < hi:\n" in text
+    assert "    i_0 = groups * 4 + thread()\n    while i_0 < hi:\n" in text
     text = numba_source(dealt("apart"))
     assert "    b_0 = block_of_grid() * 32\n" in text
     assert "        t = thread_of_block()\n        t_0 = a[b_0 + t]\n" in text
@@ -118,7 +121,6 @@ def test_the_printed_source_asks_who_a_thread_is():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("lo..hi independent", "lo..hi"),
         ("lo..hi independent", "0:i8..hi independent"),
         ("    let t: b1 = a[i]\n", "    let t: b1 = a[i]\n    if t { x[i] = 1.0:f8 }\n"),
         ("  let q", "  stack r: f4[8]\n  let q"),
@@ -131,7 +133,7 @@ def test_other_kernels_are_refused(old: str, new: str):
 
 
 VECTORS = """
-kernel k(a: f4[], b: c8[]) for lo..hi threads 32 {
+kernel k(a: f4[], b: c8[], s) for lo..hi threads 32 {
   for i in 0:i8..hi step 4 independent spread grid {
     load x: f4, y: f4, z: f4, w: f4 = a[i]
     store a[i] = w, z, y, x
@@ -147,12 +149,12 @@ def test_elements_of_an_access_are_those_of_one_step():
     x = np.zeros(40, np.float32)
     x = x[-x.ctypes.data % 16 // 4 :][:36]
     x[:] = np.arange(36)
-    run(kernel, {"a": x, "b": np.zeros(1, np.complex64)}, {}, 0, 8)
+    run(kernel, {"a": x, "b": np.zeros(1, np.complex64)}, {"s": 0}, 0, 8)
     assert list(x[:8]) == [3, 2, 1, 0, 7, 6, 5, 4]
     with pytest.raises(AlignmentError, match=r"a\[4\] is not aligned for 4 elements"):
-        run(kernel, {"a": x[1:], "b": np.zeros(1, np.complex64)}, {}, 0, 8)
+        run(kernel, {"a": x[1:], "b": np.zeros(1, np.complex64)}, {"s": 0}, 0, 8)
     with pytest.raises(IndexError, match=r"a\[7\] of 6 elements"):
-        run(kernel, {"a": x[:6], "b": np.zeros(1, np.complex64)}, {}, 0, 8)
+        run(kernel, {"a": x[:6], "b": np.zeros(1, np.complex64)}, {"s": 0}, 0, 8)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_elements_of_an_access_are_those_of_one_step():
         ("load x: f4,", "load x: f8,", "x has another type"),
         ("store a[i] = w, z, y, x", "store b[i] = w, z", "access cannot have 2 elements of b"),
         ("q: f4", "part: f4", "the name part has a meaning"),
-        ("32 {", "32 {\n  stack s: f4[8]", "what only processors have"),
+        ("for lo..hi threads", "for lo..hi past s threads", "what only processors have"),
     ],
 )
 def test_what_is_not_well_formed_is_refused(old: str, new: str, message: str):

@@ -6,8 +6,9 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
+from accnp.compiler.families import cells_for_grid
+from accnp.compiler.loops.verifier import verify
 from accnp.compiler.specs.cells import generated_cells
-from accnp.compiler.text.grid_cells import generate_grid_cells
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -32,7 +33,9 @@ def test_bits_are_those_of_the_processor(name):
     assert len(specs) > 1
     case = Case.of_all(specs)
     want = case.on_cpu(generated_cells([[s] for s in specs]))
-    text = generate_grid_cells(specs)
+    text = cells_for_grid(specs)
+    assert text.kernel is not None
+    verify(text.kernel)
     for blocks in (None, 1, 5):
         found = case.on_gpu(text, blocks)
         assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))

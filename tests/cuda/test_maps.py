@@ -90,9 +90,8 @@ def test_patches(name):
     and divides its numbers once for a patch."""
     f, *arrays = PROGRAMS[name]
     ((_, text),) = grids_of(f, *arrays)
-    assert "warp() * 2" in text.source
-    whole = text.source.split("else:")[0]
-    assert whole.split("if (r + 1 <")[1].count(" = a1[") == 8
+    whole = text.source.split("        else:")[0]
+    assert whole.split("if ((r + 1) <")[1].count(" = a1[") == 8
     assert whole.count("quotient(") == (2 if name == "planes" else 1)
     assert text.blocks == text.extent
 

@@ -24,11 +24,11 @@ from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
-from accnp.compiler.llvm.scalars.ir import fetch
+from accnp.compiler.llvm.scalars.ir import I32, I64, fetch
 from accnp.compiler.llvm.spreading import (
     first_of,
     load_elements,
-    register,
+    one_of,
     share_memory,
     step_of,
     store_elements,
@@ -278,8 +278,8 @@ class Function:
         elif isinstance(s, For):
             if s.vector is not None and self.vector_bytes:
                 self.vectors(s)
-            elif s.spread == "threads":  # each does one step
-                self.values[s.index] = register(self.b, "tid.x")
+            elif s.spread in ("threads", "once"):  # each does one step
+                self.values[s.index] = one_of(self.b, s.spread, s.step)
                 self.block(s.body)
             else:
                 self.loop(s)
@@ -297,8 +297,9 @@ class Function:
         self.left |= _for_vectorizer(s)
         b = self.b
         start, stop = self.value(s.start), self.value(s.stop)
+        block, blocks = [self.value(x) for x in s.part] if s.part is not None else (None, None)
         if s.spread:
-            start = first_of(b, s.spread, start, s.step)
+            start = first_of(b, s.spread, start, s.step, block)
         initial = [self.value(c.start) for c in s.carried]
         before = b.block
         head, body, end = (b.append_basic_block(n) for n in ("for", "body", "end"))
@@ -318,7 +319,7 @@ class Function:
         if not b.block.is_terminated:  # by a break
             following = [self.value(c.following) for c in s.carried]
             # Computed in the loop, LLVM puts it where the loop begins: no register is held before.
-            step = step_of(b, s.spread, s.step) if s.spread else ir.Constant(_I64, s.step)
+            step = step_of(b, s.spread, s.step, blocks) if s.spread else ir.Constant(_I64, s.step)
             # An index that is used is always in the range, so it does not overflow.
             now.add_incoming(b.add(now, step, flags=("nsw",)), b.block)
             for phi, value in zip(phis, following, strict=True):
@@ -474,7 +475,13 @@ class Function:
         return self.values[buffer] if isinstance(buffer, Var) else self.pointers[buffer]
 
     def place(self, buffer: Memory, index: Expr) -> Any:
-        return self.b.gep(self.base(buffer), [self.value(index)])
+        if not self.kernel.narrow or not isinstance(index, loops.Index):
+            return self.b.gep(self.base(buffer), [self.value(index)])
+        # The constant is added afterwards: as part of an instruction that accesses memory.
+        at = self.index(index._replace(constant=0))
+        at = self.b.sext(self.b.trunc(at, I32), I64)
+        constant = ir.Constant(_I64, index.constant)
+        return self.b.gep(self.base(buffer), [self.b.add(at, constant, flags=("nsw",))])
 
 
 def take_apart(module: ir.Module) -> None:

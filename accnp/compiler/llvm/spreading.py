@@ -17,8 +17,8 @@ from accnp.compiler.loops.ir import Buffer, Spread
 from accnp.compiler.loops.types import DType
 
 __all__ = [
-    "first_of", "load_elements", "register", "share_memory", "step_of", "store_elements", "thread",
-    "threads",
+    "first_of", "load_elements", "one_of", "register", "share_memory", "step_of", "store_elements",
+    "thread", "threads",
 ]  # fmt: skip
 
 
@@ -29,25 +29,41 @@ def register(b: Any, name: str) -> Any:
     return b.zext(b.call(fn, []), I64)
 
 
-def thread(b: Any) -> Any:
-    """Return the number of this thread in the grid."""
-    return b.add(b.mul(register(b, "ctaid.x"), register(b, "ntid.x")), register(b, "tid.x"))
+def thread(b: Any, block: Any = None) -> Any:
+    """Return the number of this thread in the grid, or among those of blocks up to this one."""
+    block = register(b, "ctaid.x") if block is None else block
+    return b.add(b.mul(block, register(b, "ntid.x")), register(b, "tid.x"))
 
 
-def threads(b: Any) -> Any:
-    """Return how many threads the grid has."""
-    return b.mul(register(b, "nctaid.x"), register(b, "ntid.x"))
+def threads(b: Any, blocks: Any = None) -> Any:
+    """Return how many threads the grid has, or some blocks of it."""
+    blocks = register(b, "nctaid.x") if blocks is None else blocks
+    return b.mul(blocks, register(b, "ntid.x"))
 
 
-def first_of(b: Any, to: Spread, start: Any, step: int) -> Any:
-    """Return the first index of a loop that this thread or its block does."""
-    number = thread(b) if to == "grid" else register(b, "ctaid.x")
+def first_of(b: Any, to: Spread, start: Any, step: int, block: Any) -> Any:
+    """Return the first index of a loop that this thread or its block does; `block` is its number
+    among those that do the loop, or None."""
+    if to == "grid":
+        number = thread(b, block)
+    else:
+        number = register(b, "ctaid.x") if block is None else block
     return b.add(start, _times(b, number, step))
 
 
-def step_of(b: Any, to: Spread, step: int) -> Any:
-    """Return how far apart the indices are that this thread or its block does."""
-    return _times(b, threads(b) if to == "grid" else register(b, "nctaid.x"), step)
+def step_of(b: Any, to: Spread, step: int, blocks: Any) -> Any:
+    """Return how far apart the indices are that this thread or its block does; `blocks` is the
+    number of blocks that do the loop, or None."""
+    if to == "grid":
+        number = threads(b, blocks)
+    else:
+        number = register(b, "nctaid.x") if blocks is None else blocks
+    return _times(b, number, step)
+
+
+def one_of(b: Any, to: Spread, step: int) -> Any:
+    """Return the one index of a loop that this thread, or its block, does."""
+    return _times(b, register(b, "tid.x" if to == "threads" else "ctaid.x"), step)
 
 
 def _times(b: Any, x: Any, step: int) -> Any:
@@ -80,7 +96,7 @@ def store_elements(b: Any, place: Any, of: DType, values: Sequence[Any]) -> None
 def share_memory(b: Any, buffer: Buffer) -> Any:
     """Return the address of a buffer that the threads of a block share."""
     kind = ir.ArrayType(memory_type(buffer.dtype), buffer.length)
-    name = b.module.get_unique_name(f"accnp.shared.{buffer.name}")
+    name = b.module.get_unique_name("accnp.shared")
     room: Any = ir.GlobalVariable(b.module, kind, name, addrspace=3)
     room.initializer, room.linkage, room.align = ir.Constant(kind, ir.Undefined), "internal", 16
     return b.addrspacecast(room, kind.element.as_pointer())

@@ -100,7 +100,7 @@ def run(
     memory |= {b: np.zeros(b.length, b.dtype.numpy) for b in kernel.shared}
     memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
     with np.errstate(all="ignore"):
-        _Machine(memory, values, kernels or {}).block(kernel.body)
+        _Machine(memory, values, kernels or {}, kernel.threads).block(kernel.body)
 
 
 def lanes_of(combine: str) -> int:
@@ -161,7 +161,9 @@ class _Machine:
         memory: dict[Buffer, np.ndarray],
         values: dict[Var, Any],
         kernels: Mapping[str, Kernel],
+        threads: int = 0,
     ) -> None:
+        self.threads = threads  # of a block of a GPU
         self.memory = memory
         self.values = values
         self.kernels = kernels
@@ -311,7 +313,7 @@ class _Machine:
 
     def loop(self, s: For) -> None:
         self.begin(s)
-        steps = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
+        steps = self.steps(s)
         self.deep += s.spread in ("grid", "threads")
         try:
             for i in reversed(steps) if s.independent else steps:
@@ -322,6 +324,14 @@ class _Machine:
         else:
             self.end(s)
         self.deep -= s.spread in ("grid", "threads")
+
+    def steps(self, s: For) -> Sequence[int]:
+        found = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
+        if s.part is None:
+            return found
+        block, blocks = [int(self.expr(x)) for x in s.part]
+        each = self.threads if s.spread == "grid" else 1
+        return [i for k, i in enumerate(found) if k // each % blocks == block]
 
     def base(self, memory: Memory) -> _Place:
         return self.values[memory] if isinstance(memory, Var) else _Place(self.memory[memory], 0)
@@ -334,7 +344,8 @@ class _Machine:
     def adjacent(self, buffer: Memory, index: Expr, count: int) -> np.ndarray:
         """Elements that are one access."""
         array, at = self.place(buffer, index)
-        self.check(buffer, self.base(buffer), at + count - 1)
+        base = self.base(buffer)
+        self.check(buffer, base, at - base.at + count - 1)
         found = array[at : at + count]
         if found.ctypes.data % found.nbytes:
             raise AlignmentError(f"run: {buffer.name}[{at}] is not aligned for {count} elements")

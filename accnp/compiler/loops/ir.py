@@ -242,8 +242,8 @@ class Vector(NamedTuple):
 
 
 # What the steps of a loop are dealt to, one after the other: all threads of a grid, its blocks, or
-# the threads of a block, of which each does one.
-Spread = Literal["", "grid", "blocks", "threads"]
+# the threads of a block, of which each does one. With "once", there is a block for each step.
+Spread = Literal["", "grid", "blocks", "once", "threads"]
 
 
 class For(NamedTuple):
@@ -263,6 +263,8 @@ class For(NamedTuple):
     vector: Vector | None = None
     interchangeable: bool = False
     spread: Spread = ""  # in kernels for GPUs
+    # Where only some blocks do the steps: the number of this block among these, and their number.
+    part: tuple[Expr, Expr] | None = None
 
 
 class Break(NamedTuple):
@@ -374,7 +376,9 @@ class Kernel(NamedTuple):
     A kernel for GPUs has `threads`: those of a block. All threads of a grid do the steps 0..`last`
     together, and the arguments are `buffers`, `last` and `integers`. With an `order`, the arguments
     are those in it, and there is no `last`: the kernel finds its work by intrinsics such as
-    `thread`. `shared` lists the buffers that the threads of a block share.
+    `thread`. `shared` lists the buffers that the threads of a block share. If the kernel is
+    `narrow`, all indices of its memory fit into 32 bits, in which a GPU computes them by half as
+    many instructions.
     """
 
     first: Var
@@ -392,6 +396,7 @@ class Kernel(NamedTuple):
     sized: bool = False  # whether all sizes are known
     threads: int = 0  # of a block of a GPU; 0: the kernel is for processors
     shared: tuple[Buffer, ...] = ()
+    narrow: bool = False
 
     @property
     def arguments(self) -> tuple[Memory, ...]:

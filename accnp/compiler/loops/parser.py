@@ -3,7 +3,7 @@
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
     kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" "order"]
-                ["threads" INT] "{" stack* shared* heap* statement* "}"
+                ["threads" INT ["narrow"]] "{" stack* shared* heap* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]"
     shared    = "shared" NAME ":" TYPE "[" INT "]"
@@ -17,7 +17,8 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
               | "transpose" NAME "[" INT "]" "=" NAME "[" expr "]" "step" expr
                 "shape" expr "by" expr
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
-                ["interchangeable"] ["spread" ("grid" | "blocks" | "threads")]
+                ["interchangeable"] ["spread" ("grid" | "blocks" | "once" | "threads")]
+                ["part" expr "of" expr]
                 ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
               | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
@@ -90,7 +91,7 @@ NESTED = 100  # most nested statements and expressions; passes are recursive
 DIGITS = 400  # most digits of a number; the largest float has 309
 _Item = TypeVar("_Item")
 _RESTS = ("tail", "masked", "whole")
-_SPREADS: tuple[Spread, ...] = ("grid", "blocks", "threads")
+_SPREADS: tuple[Spread, ...] = ("grid", "blocks", "once", "threads")
 
 
 class ParseError(ValueError):
@@ -201,6 +202,7 @@ class _Parser:
         past = self.variable() if self.accept("past") else None
         sized = self.accept("sized")
         threads = self.integer() if self.accept("threads") else 0
+        narrow = self.accept("narrow")
         self.expect("{")
         while self.accept("stack"):
             made = self.sized_buffer()
@@ -225,6 +227,7 @@ class _Parser:
         return Kernel(
             first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
             in_order, tuple(callees), past, sized, threads, tuple(shared),
+            narrow,
         )  # fmt: skip
 
     def typed_buffer(self) -> Buffer:
@@ -430,6 +433,11 @@ class _Parser:
         independent = self.accept("independent")
         interchangeable = self.accept("interchangeable")
         spread = self.spread() if self.accept("spread") else ""
+        part = None
+        if self.accept("part"):
+            number = self.expr()
+            self.expect("of")
+            part = number, self.expr()
         vector = self.vector() if self.accept("vector") else None
         var = self.new(index)
         heads = self.carries()
@@ -437,7 +445,17 @@ class _Parser:
         body = self.block()
         following = self.following(heads)
         return For(
-            var, start, stop, step, body, independent, following, vector, interchangeable, spread
+            var,
+            start,
+            stop,
+            step,
+            body,
+            independent,
+            following,
+            vector,
+            interchangeable,
+            spread,
+            part,
         )
 
     def spread(self) -> Spread:

@@ -75,6 +75,7 @@ def print_kernel(k: Kernel) -> str:
     words += ["in order"] * bool(k.threads and k.order)
     words += [f"past {k.past.name}"] if k.past is not None else []
     words += ["sized"] * k.sized + [f"threads {k.threads}"] * bool(k.threads)
+    words += ["narrow"] * k.narrow
     head = f"{' '.join(words)} {{"
     lines = [f"  stack {b.name}: {b.dtype.token}[{b.length}]{' exact' * b.exact}" for b in k.stack]
     lines += [f"  shared {b.name}: {b.dtype.token}[{b.length}]" for b in k.shared]
@@ -129,6 +130,7 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
         words += [f"step {s.step}"] * (s.step != 1) + ["independent"] * s.independent
         words += ["interchangeable"] * s.interchangeable
         words += [f"spread {s.spread}"] * bool(s.spread)
+        words += [f"part {' of '.join(map(print_expr, s.part))}"] if s.part is not None else []
         if s.vector is not None:
             facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
             words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")

@@ -335,7 +335,8 @@ class _Verifier:
         self.results(s.carried)
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and carry values")
-            self.independent(s.index, s.body, s.step)
+            if not s.spread or not _has_computed_places(s):
+                self.independent(s.index, s.body, s.step)
         if s.interchangeable:
             inner = s.body[-1] if s.body else None
             right = isinstance(inner, For) and inner.independent and not s.carried
@@ -349,6 +350,10 @@ class _Verifier:
         """A loop whose steps are dealt to threads or blocks."""
         name, threads = s.index.name, self.kernel.threads
         self.check(threads > 0, f"{name} is spread in a kernel for processors")
+        for x in s.part or ():
+            self.typed(x, I8, f"a number of the blocks of {name}")
+        some = s.part is None or s.spread in ("grid", "blocks")
+        self.check(some, f"{name} is dealt to some blocks, and has one step for each")
         alone = s.independent and s.vector is None
         self.check(alone, f"{name} is spread, and steps may depend on others")
         if s.spread == "threads":
@@ -472,6 +477,18 @@ class _Verifier:
             self.check(found is not None, f"no scalar function for {print_expr(x)}")
             self.check(found == x.dtype, f"{print_expr(x)} has another type")
         return dtype(x)
+
+
+def _has_computed_places(s: For) -> bool:
+    """Whether a loop that is dealt to threads writes at indices that it computes from its own, as
+    passes do that make one loop of several: they keep apart what was apart."""
+    own = {s.index}
+    for inner in statements(s.body):
+        if isinstance(inner, Let) and any(x in own for x in subexpressions(inner.value)):
+            own.add(inner.var)
+    places = [x.index for x in statements(s.body) if isinstance(x, Store | StoreVector)]
+    used = [{*subexpressions(x)} for x in places]
+    return any(own & x - {s.index} for x in used) and all(own & x for x in used)
 
 
 def _step(x: Expr, index: Var) -> int:

@@ -34,8 +34,8 @@ from accnp.compiler.loops.ir import (
 )
 
 __all__ = [
-    "accessed", "addends", "assigned", "expressions", "fresh_name", "map_expr", "map_statement",
-    "names_of", "parts", "replace_loops", "statements", "subexpressions", "unlike",
+    "accessed", "addends", "assigned", "expressions", "fresh_name", "map_body", "map_expr",
+    "map_statement", "names_of", "parts", "replace_loops", "statements", "subexpressions", "unlike",
 ]  # fmt: skip
 
 
@@ -116,12 +116,36 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
         return s._replace(start=change(s.start), step=change(s.step), **shape)
     if isinstance(s, For):
         carried = tuple([c._replace(start=change(c.start)) for c in s.carried])
-        return s._replace(start=change(s.start), stop=change(s.stop), carried=carried)
+        part = None if s.part is None else (change(s.part[0]), change(s.part[1]))
+        return s._replace(start=change(s.start), stop=change(s.stop), carried=carried, part=part)
     if isinstance(s, If):
         return s._replace(test=change(s.test))
     if isinstance(s, Reduce):
         return s._replace(extent=change(s.extent))
     return s._replace(start=change(s.start), extent=change(s.extent))
+
+
+def map_body(body: Sequence[Stmt], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
+    """Rebuild statements, and those in them, with other expressions."""
+    found: list[Stmt] = []
+    for s in body:
+        made = map_statement(s, change)
+        if isinstance(made, For | While):
+            carried = [c._replace(following=change(c.following)) for c in made.carried]
+            made = made._replace(body=map_body(made.body, change), carried=tuple(carried))
+            made = made._replace(test=change(made.test)) if isinstance(made, While) else made
+        elif isinstance(made, If):
+            joined = [j._replace(then=change(j.then), orelse=change(j.orelse)) for j in made.joined]
+            made = made._replace(
+                then=map_body(made.then, change), orelse=map_body(made.orelse, change),
+                joined=tuple(joined),
+            )  # fmt: skip
+        elif isinstance(made, Reduce):
+            steps = [x for x in map_body(made.body, change) if isinstance(x, Let | Store)]
+            folds = [f._replace(value=change(f.value)) for f in made.folds]
+            made = made._replace(body=tuple(steps), folds=tuple(folds))
+        found.append(made)
+    return tuple(found)
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:
@@ -149,7 +173,8 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
     if isinstance(s, Transpose):
         return (s.start, s.step, s.rows, s.columns)
     if isinstance(s, For):
-        return (s.start, s.stop, *[x for c in s.carried for x in (c.start, c.following)])
+        carried = [x for c in s.carried for x in (c.start, c.following)]
+        return (s.start, s.stop, *(s.part or ()), *carried)
     if isinstance(s, While):
         return (s.test, *[x for c in s.carried for x in (c.start, c.following)])
     if isinstance(s, If):

@@ -101,11 +101,11 @@ class _Printer:
         if isinstance(s, Let):
             add(f"{pad}{s.var.name} = {self.expr(s.value)}")
         elif isinstance(s, Store):
-            add(f"{pad}{self.memory(s.buffer)}[{self.expr(s.index)}] = {self.expr(s.value)}")
+            add(f"{pad}{self.memory(s.buffer)}[{self.place(s.index)}] = {self.expr(s.value)}")
         elif isinstance(s, LoadVector):
             self.load_vector(s, pad)
         elif isinstance(s, StoreVector):
-            place = f"{self.memory(s.buffer)}, {self.expr(s.index)}"
+            place = f"{self.memory(s.buffer)}, {self.place(s.index)}"
             add(f"{pad}store{len(s.values)}({place}, {self.listed(*s.values)})")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
@@ -150,12 +150,19 @@ class _Printer:
         name = self.memory(buffer)
         return name if place == "0" else f"at({name}, {place})"
 
+    def place(self, x: Expr) -> str:
+        """The index of an access."""
+        if not self.kernel.narrow or not isinstance(x, Index):
+            return self.expr(x)
+        constant = f" {'-' if x.constant < 0 else '+'} {abs(x.constant)}" * bool(x.constant)
+        return f"i4({self.index(x._replace(constant=0))}){constant}"
+
     def memory(self, buffer: Memory) -> str:
         return self.expr(buffer) if isinstance(buffer, Var) else buffer.name
 
     def load_vector(self, s: LoadVector, pad: str) -> None:
         vector = unlike(f"{s.buffer.name}_", names_of(self.kernel))
-        at = f"{self.memory(s.buffer)}, {self.expr(s.index)}"
+        at = f"{self.memory(s.buffer)}, {self.place(s.index)}"
         self.lines.append(f"{pad}{vector} = load{len(s.results)}({at})")
         for k, v in enumerate(s.results):
             part = f"part({vector}, {k})"
@@ -165,17 +172,23 @@ class _Printer:
     def spread(self, s: For, pad: str) -> None:
         """The steps of a loop that this thread or its block does."""
         add, i = self.lines.append, s.index.name
-        if s.spread == "threads":
-            add(f"{pad}{i} = thread_of_block()")
+        step = f" * {s.step}" if s.step != 1 else ""
+        if s.spread in ("threads", "once"):
+            number = "thread_of_block" if s.spread == "threads" else "block_of_grid"
+            add(f"{pad}{i} = {number}(){step}")
             self.block(s.body, pad)
             return
-        number, count = _DEALT[s.spread]
-        step = f" * {s.step}" if s.step != 1 else ""
+        number, count = [f"{name}()" for name in _DEALT[s.spread]]
+        if s.part is not None:
+            number, count = map(self.operand, s.part)
+            if s.spread == "grid":
+                number = f"({number} * threads_of_block() + thread_of_block())"
+                count = f"({count} * threads_of_block())"
         start = "" if s.start == Const(0, s.index.dtype) else f"{self.expr(s.start)} + "
-        add(f"{pad}{i} = {start}{number}(){step}")
+        add(f"{pad}{i} = {start}{number}{step}")
         add(f"{pad}while {i} < {self.expr(s.stop)}:")
         self.block(s.body, pad + "    ")
-        add(f"{pad}    {i} = {i} + {count}(){step}")
+        add(f"{pad}    {i} = {i} + {count}{step}")
 
     def loop(self, s: For, pad: str) -> None:
         if s.spread:
@@ -231,7 +244,7 @@ class _Printer:
         if isinstance(x, Var):
             return self.names.get(x, x.name)
         if isinstance(x, Load):
-            return f"{self.memory(x.buffer)}[{self.expr(x.index)}]"
+            return f"{self.memory(x.buffer)}[{self.place(x.index)}]"
         if isinstance(x, Address):
             return self.at(x.buffer, x.index)
         if isinstance(x, Cast):

@@ -1,4 +1,4 @@
-"""Replace variables in expressions by others, or by constants."""
+"""Replace variables in expressions by others, by affine indices, or by constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["replaced"]
 
 
 def replaced(x: Expr, known: Mapping[Var, Expr]) -> Expr:
-    """Return an expression with other variables, or constants in their place."""
+    """Return an expression with other variables, indices or constants in their place."""
 
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Var):
@@ -26,17 +26,26 @@ def _sum(x: Index, known: Mapping[Var, Expr]) -> Expr:
     terms: list[tuple[Var, int | Var]] = []
     constant = x.constant
     for v, k in x.terms:
-        to = known.get(v, v)
         factor = known.get(k, k) if isinstance(k, Var) else k
         if isinstance(factor, Const):
             factor = int(factor.value)
-        if isinstance(to, Const) and isinstance(factor, int):
-            constant += int(to.value) * factor
-        elif isinstance(to, Const):
-            assert isinstance(factor, Var)
-            terms.append((factor, int(to.value)))
-        else:
-            assert isinstance(to, Var)
-            assert isinstance(factor, int | Var)
-            terms.append((to, factor))
+        assert isinstance(factor, int | Var)
+        moved = _index(known.get(v, v))
+        for w, m in moved.terms:
+            if isinstance(factor, int) and isinstance(m, int):
+                terms.append((w, m * factor))
+            else:
+                assert factor == 1 or m == 1
+                terms.append((w, m if factor == 1 else factor))
+        if isinstance(factor, int):
+            constant += factor * moved.constant
+        elif moved.constant:
+            terms.append((factor, moved.constant))
     return affine(*terms, constant=constant)
+
+
+def _index(x: Expr) -> Index:
+    if isinstance(x, Const):
+        return Index((), int(x.value))
+    assert isinstance(x, Var | Index)
+    return x if isinstance(x, Index) else Index(((x, 1),))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.builder import affine, call, cast, plus
 from accnp.compiler.loops.ir import (
     Address,
     Buffer,
@@ -23,19 +23,19 @@ from accnp.compiler.loops.ir import (
     Let,
     Load,
     LoadVector,
+    Stmt,
     Store,
     StoreVector,
     Var,
 )
-from accnp.compiler.loops.types import B1, I8
-from accnp.compiler.loops.visiting import map_expr, map_statement, names_of, unlike
+from accnp.compiler.loops.types import B1, I4, I8
+from accnp.compiler.passes.copies import Body, Copies, in_turn
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["spread"]
+__all__ = ["collapse", "nest_of", "spread"]
 
 BYTES = 16  # of an access, at most
 _ZERO = Const(0, I8)
-_Body = list[Let | Store]
 
 
 def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel:
@@ -44,13 +44,37 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
     Parameters
     ----------
     kernel : Kernel
-        Its statements are assignments and one loop of independent steps over its whole range.
+        Its statements are assignments, and then one loop over its range, or a nest of loops whose
+        sizes are arguments. The range of the result are the steps of the whole nest. No step
+        depends on another one.
     threads : int
         The number of threads of a block.
     several : int
         How many elements a thread computes at a time; more than 1 only for elements.
     adjacent : bool
-        Whether these are adjacent; `several` is 4 then, and all results are adjacent, too.
+        Whether these are adjacent along the innermost loop, whose size is a multiple of `several`
+        if there are others; `several` is 4 then, and all results are adjacent, too.
+
+    Raises
+    ------
+    Unsupported
+        If the kernel has other statements.
+    """
+    before, nest = nest_of(kernel)
+    if several == 1:
+        loops: Sequence[Let | For] = [_whole(kernel, nest)]
+    else:
+        body = [s for s in nest[-1].body if isinstance(s, Let | Store)]
+        if len(body) < len(nest[-1].body):
+            raise Unsupported("a kernel that is not a map over single elements")
+        made = _Spread(kernel, nest, body, threads)
+        loops = made.adjacent(several) if adjacent else made.apart(several)
+    return kernel._replace(body=(*before, *loops), threads=threads)
+
+
+def nest_of(kernel: Kernel) -> tuple[list[Stmt], list[For]]:
+    """Return the assignments of a kernel, and the loops that follow: one over its whole range, or
+    loops inside of each other whose sizes are arguments.
 
     Raises
     ------
@@ -58,129 +82,118 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
         If the kernel has other statements.
     """
     *before, loop = kernel.body
-    if not isinstance(loop, For) or not loop.independent or kernel.stack or kernel.heap:
-        raise Unsupported("a kernel whose steps are not independent")
-    whole_range = (loop.start, loop.stop, loop.step) == (kernel.first, kernel.last, 1)
-    if not whole_range or not all(isinstance(s, Let) for s in before):
+    if not isinstance(loop, For) or kernel.stack or kernel.heap:
+        raise Unsupported("a kernel without a loop over its range")
+    if not all(isinstance(s, Let) for s in before):
         raise Unsupported("a kernel with several loops")
-    loops: Sequence[Let | For] = [loop._replace(start=_ZERO, spread="grid")]
-    if several > 1:
-        body = [s for s in loop.body if isinstance(s, Let | Store)]
-        if len(body) < len(loop.body):
-            raise Unsupported("a kernel that is not a map over single elements")
-        made = _Spread(kernel, loop.index, body, threads)
-        loops = made.adjacent(several) if adjacent else made.apart(several)
-    return kernel._replace(body=(*before, *loops), threads=threads)
+    if (loop.start, loop.stop, loop.step) == (kernel.first, kernel.last, 1):
+        return before, [loop]
+    nest: list[For] = []
+    inner: Stmt | None = loop
+    while isinstance(inner, For) and inner.stop in kernel.integers:
+        if inner.start != _ZERO or inner.step != 1 or inner.carried:
+            break
+        nest.append(inner)
+        inner = inner.body[0] if len(inner.body) == 1 else None
+    if not nest:
+        raise Unsupported("a kernel without a loop over its range")
+    return before, nest
+
+
+def collapse(
+    kernel: Kernel, names: Copies, nest: Sequence[For], flat: Expr
+) -> tuple[list[Let], dict[Var, Expr]]:
+    """Return assignments of the indices of a nest to new variables, and these, for the number of a
+    step."""
+    lets: list[Let] = []
+    known: dict[Var, Expr] = {}
+    for loop in reversed(nest[1:]):
+        above, index = names.new("q"), names.fresh(loop.index)
+        rest = call("sub", flat, call("mul", above, loop.stop))
+        lets.append(Let(above, call("floordiv", flat, loop.stop)))
+        lets.append(Let(index, cast(cast(rest, I4), I8) if kernel.narrow else rest))
+        known[loop.index] = index
+        flat = above
+    return lets, {nest[0].index: flat, **known}
+
+
+def _whole(kernel: Kernel, nest: Sequence[For]) -> For:
+    """One step at a time, whatever it does."""
+    if len(nest) == 1:
+        return nest[0]._replace(start=_ZERO, stop=kernel.last, independent=True, spread="grid")
+    names = Copies(kernel)
+    i = names.new("i")
+    lets, known = collapse(kernel, names, nest, i)
+    same = [Let(v, x) for v, x in known.items()]
+    body = (*lets, *same, *nest[-1].body)
+    return For(i, _ZERO, kernel.last, 1, body, independent=True, spread="grid")
 
 
 class _Spread:
-    def __init__(self, kernel: Kernel, index: Var, body: _Body, threads: int) -> None:
+    def __init__(self, kernel: Kernel, nest: Sequence[For], body: Body, threads: int) -> None:
         self.kernel = kernel
-        self.index = index
+        self.nest = nest
         self.body = body
         self.threads = threads
-        self.names = names_of(kernel._replace(body=kernel.body[:-1]))
-        self.scaled: dict[tuple[Var, int], Var] = {}  # strides times integers
+        self.names = Copies(kernel._replace(body=kernel.body[:-1]))
+        self.new = self.names.new
 
-    def fresh(self, v: Var) -> Var:
-        name = unlike(v.name, self.names)
-        self.names.add(name)
-        return v._replace(name=name)
-
-    def new(self, name: str) -> Var:
-        return self.fresh(Var(name))
-
-    def copy(self, at: Expr) -> _Body:
-        """The statements for the element at a place, with variables of their own."""
-        known: dict[Var, Expr] = {self.index: at}
-
-        def change(x: Expr) -> Expr | None:
-            if isinstance(x, Var):
-                return known.get(x)
-            return self.shifted(x, at) if isinstance(x, Index) else None
-
-        found: _Body = []
-        for s in self.body:
-            made = map_statement(s, lambda x: map_expr(x, change))
-            if isinstance(made, Let):
-                var = known[made.var] = self.fresh(made.var)
-                made = made._replace(var=var)
-            assert isinstance(made, Let | Store)
-            found.append(made)
-        return found
-
-    @property
-    def strides(self) -> list[Let]:
-        return [Let(v, affine((stride, k))) for (stride, k), v in self.scaled.items()]
-
-    def times(self, stride: int | Var, k: int) -> int | Var:
-        """A stride times an integer."""
-        if isinstance(stride, int):
-            return stride * k
-        if k != 1 and (stride, k) not in self.scaled:
-            self.scaled[stride, k] = self.fresh(stride)
-        return stride if k == 1 else self.scaled[stride, k]
-
-    def shifted(self, x: Index, at: Expr) -> Index:
-        """An affine index with the place of an element for the index of the loop."""
-        assert isinstance(at, Var | Index)
-        moved = at if isinstance(at, Index) else Index(((at, 1),))
-        terms: list[tuple[Var, int | Var]] = []
-        constant = x.constant
-        for v, k in x.terms:
-            assert k != self.index
-            if v != self.index:
-                terms.append((v, k))
-                continue
-            terms += [(w, self.times(k, m)) for w, m in moved.terms if isinstance(m, int)]
-            if isinstance(k, int):
-                constant += k * moved.constant
-            elif moved.constant:
-                terms.append((k, moved.constant))
-        return Index(tuple(terms), constant)
+    def copies(self, places: Sequence[Expr]) -> Body:
+        """The statements for the steps of these numbers."""
+        lets: Body = []
+        copies: list[Body] = []
+        for place in places:
+            indices, known = collapse(self.kernel, self.names, self.nest, place)
+            lets += indices
+            copies.append(self.names.copy(self.body, known))
+        return [*lets, *in_turn(copies)]
 
     def single(self, start: Expr) -> For:
         """A loop of one element at a time, from one on."""
         i = self.new("i")
-        body = tuple(self.copy(i))
+        body = tuple(self.copies([i]))
         return For(i, start, self.kernel.last, 1, body, independent=True, spread="grid")
 
     def adjacent(self, several: int) -> list[Let | For]:
         """Some elements that are adjacent, if all addresses permit it, and single ones."""
-        u = self.new("u")
-        places = [affine((u, several), constant=k) for k in range(several)]
-        copies = [self.copy(place) for place in places]
+        u, first = self.new("u"), self.new("i")
+        indices, known = collapse(self.kernel, self.names, self.nest, first)
+        along = self.nest[-1].index
+        places = [plus(known[along], Const(k, I8)) for k in range(several)]
+        copies = [self.names.copy(self.body, {**known, along: place}) for place in places]
         loads: list[LoadVector] = []
-        rest: list[list[Let]] = [[] for _ in copies]
+        rest: list[Body] = [[] for _ in copies]
         stores: list[StoreVector] = []
         moved: dict[Buffer, None] = {}
         for each in zip(*copies, strict=True):
-            first = each[0]
-            if isinstance(first, Store):
-                assert isinstance(first.buffer, Buffer)
-                assert first.index == places[0]
-                moved[first.buffer] = None
-                values = [s.value for s in each if isinstance(s, Store)]
-                for k, part in _parts(first.buffer, several):
-                    stores.append(StoreVector(first.buffer, places[k], tuple(values[k : k + part])))
+            s = each[0]
+            if isinstance(s, Store):
+                assert isinstance(s.buffer, Buffer)
+                moved[s.buffer] = None
+                values = [x.value for x in each if isinstance(x, Store)]
+                for k, part in _parts(s.buffer, several):
+                    at = plus(s.index, Const(k, I8))
+                    stores.append(StoreVector(s.buffer, at, tuple(values[k : k + part])))
                 continue
-            lets = [s for s in each if isinstance(s, Let)]
-            buffer = _loaded(first, places[0])
+            found = [s for s in each if isinstance(s, Let)]
+            buffer = _adjacent(found)
             if buffer is None:
-                for statements, s in zip(rest, lets, strict=True):
-                    statements.append(s)
+                for statements, one in zip(rest, found, strict=True):
+                    statements.append(one)
                 continue
             moved[buffer] = None
             for k, part in _parts(buffer, several):
-                results = tuple([s.var for s in lets[k : k + part]])
-                loads.append(LoadVector(results, buffer, places[k]))
+                results = tuple([s.var for s in found[k : k + part]])
+                value = found[k].value
+                assert isinstance(value, Load)
+                loads.append(LoadVector(results, buffer, value.index))
         aligned = [Call("aligned", (Address(b, _ZERO),), B1) for b in moved]
         test = functools.reduce(lambda x, y: call("and", x, y), aligned)
         groups = self.new("groups")
         count = call("shr", self.kernel.last, Const(several.bit_length() - 1, I8))
-        body = (*loads, *[s for statements in rest for s in statements], *stores)
+        place = Let(first, affine((u, several)))
+        body = (place, *indices, *loads, *[s for statements in rest for s in statements], *stores)
         return [
-            *self.strides,
             Let(groups, call("select", test, count, _ZERO)),
             For(u, _ZERO, groups, 1, body, independent=True, spread="grid"),
             self.single(affine((groups, several))),
@@ -191,13 +204,8 @@ class _Spread:
         tile = several * self.threads
         b, t, whole = self.new("b"), self.new("t"), self.new("whole")
         places = [affine((b, 1), (t, 1), constant=k * self.threads) for k in range(several)]
-        copies = [self.copy(place) for place in places]
-        early = [s for copy in copies for s in copy if _is_early(s)]
-        late = [s for copy in copies for s in _stores_last(copy) if not _is_early(s)]
-        inner = For(
-            t, _ZERO, Const(self.threads, I8), 1, (*early, *late), independent=True,
-            spread="threads",
-        )  # fmt: skip
+        body = tuple(self.copies(places))
+        inner = For(t, _ZERO, Const(self.threads, I8), 1, body, independent=True, spread="threads")
         return [
             Let(whole, call("and", self.kernel.last, Const(-tile, I8))),
             For(b, _ZERO, whole, tile, (inner,), independent=True, spread="blocks"),
@@ -211,18 +219,13 @@ def _parts(buffer: Buffer, several: int) -> list[tuple[int, int]]:
     return [(k, part) for k in range(0, several, part)]
 
 
-def _loaded(s: Let, index: Expr) -> Buffer | None:
-    """The buffer of which an assignment loads the element at an index."""
-    x = s.value
-    if not isinstance(x, Load) or x.index != index or not isinstance(x.buffer, Buffer):
+def _adjacent(each: Sequence[Let]) -> Buffer | None:
+    """The buffer of which assignments load adjacent elements."""
+    loads = [s.value for s in each if isinstance(s.value, Load)]
+    if not loads or not isinstance(loads[0].index, Var | Index):
         return None
-    return None if x.buffer.dtype.kind == "complex" else x.buffer
-
-
-def _is_early(s: Let | Store) -> bool:
-    """Whether a statement is a load whose place is known at once."""
-    return isinstance(s, Let) and isinstance(s.value, Load) and isinstance(s.value.index, Index)
-
-
-def _stores_last(body: _Body) -> _Body:
-    return [*[s for s in body if isinstance(s, Let)], *[s for s in body if isinstance(s, Store)]]
+    buffer, start = loads[0].buffer, loads[0].index
+    places = [plus(start, Const(k, I8)) for k in range(len(each))]
+    if [x.index for x in loads] != places or not isinstance(buffer, Buffer):
+        return None
+    return None if buffer.dtype.kind == "complex" else buffer

@@ -14,8 +14,9 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.specs.accumulators import accumulator
+from accnp.compiler.specs.grid import THREADS, beside
 from accnp.compiler.text.folds import combined, guard, identity
-from accnp.compiler.text.grid_writer import THREADS, Copy, Grid, beside
+from accnp.compiler.text.grid_writer import Copy, Grid
 from accnp.ir.generated import Room
 from accnp.ir.kernel import ROWS, dtype_code
 

@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from accnp.compiler.specs.accumulators import accumulator, lanes
+from accnp.compiler.specs.grid import NARROW, beside
 from accnp.compiler.specs.layouts import across
 from accnp.compiler.text.folds import combined, guard, identity, joined
 from accnp.compiler.text.grid_products import again, rereads, without_stores
 from accnp.compiler.text.grid_tiles import turned_row
-from accnp.compiler.text.grid_writer import NARROW, Copy, beside
+from accnp.compiler.text.grid_writer import Copy
 from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code, replace
 
 __all__ = ["grid_row", "grid_split"]

@@ -1,9 +1,8 @@
 """Operands that lie across, on GPUs: their memory runs along an outer axis.
 
 In: the emitter of a kernel with loads whose stride is 1 along an outer axis and long along the
-innermost one. Out: lines in its writer. A map reads tiles of 32 x 32 elements along memory and
-takes them from shared memory along the other axis; a fold along rows has the lanes of a warp walk
-32 rows side by side, in the order of each row's sum.
+innermost one. Out: lines in its writer. A fold along rows has the lanes of a warp walk 32 rows side
+by side, in the order of each row's sum.
 """
 
 from __future__ import annotations
@@ -12,78 +11,25 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.specs.accumulators import accumulator, lanes
-from accnp.compiler.specs.layouts import crossing
 from accnp.compiler.text.folds import combined, identity, joined
 from accnp.compiler.text.grid_products import again_beside
 from accnp.compiler.text.grid_writer import Copy
-from accnp.ir.kernel import BLOCK, Access, dtype_code
+from accnp.ir.kernel import BLOCK, dtype_code
 
-__all__ = ["turned_map", "turned_row"]
+__all__ = ["turned_row"]
 
 SIDE = 32  # of a tile
-PITCH = SIDE + 1  # so that neither rows nor columns of a tile meet in one bank
 WARPS = 8  # of a block of threads
-ROOM = 40 << 10  # bytes of shared memory for tiles
 
 
-def _tile(e: Any, others: list[int], d: int, last: str | None) -> dict[int, str]:
-    """Where the tile of number u begins: c0 along axis d, j0 along the last one."""
-    w = e.w
-    text = "u"
-    if last is not None:
-        (inner,) = e.of_inner
-        across = -(-e.sizes[inner] // SIDE)
-        w.add(f"v = {e.quotient(text, 'across', across)}", f"j0 = (u - v * across) * {SIDE}")
-        text = "v"
+def _tile(e: Any, others: list[int], d: int) -> dict[int, str]:
+    """Where the tile of number u begins: c0 along axis d."""
     down = -(-e.sizes[d] // SIDE)
-    w.add(f"o = {e.quotient(text, 'down', down)}", f"c0 = ({text} - o * down) * {SIDE}")
+    e.w.add(f"o = {e.quotient('u', 'down', down)}", f"c0 = (u - o * down) * {SIDE}")
     index: dict[int, str] = {}
     if others:
         e.decompose("o", others, index, "o")
     return e.bases(index, e.all_accesses(), "p")
-
-
-def _fitting(accesses: list[Access]) -> list[Access]:
-    """The first ones whose tiles have room; others are read as they lie."""
-    size, found = 0, []
-    for a in accesses:
-        size += SIDE * PITCH * a.dtype.itemsize
-        if size <= ROOM:
-            found.append(a)
-    return found
-
-
-def turned_map(e: Any, d: int) -> None:
-    """Map form in tiles along axis d and the inner one."""
-    spec, w = e.spec, e.w
-    (inner,) = e.of_inner
-    others = [k for k in e.of_outer if k != d]
-    total = prod([e.sizes[k] for k in others])
-    total *= -(-e.sizes[d] // SIDE) * -(-e.sizes[inner] // SIDE)
-    count = e.integer("count", "count", total)
-    e.done = set()
-    e.out.extent = e.out.blocks = total
-    e.out.weight = spec.cost * SIDE * SIDE
-    phase = spec.phases[0]
-    those = _fitting(crossing(spec, inner, d))
-    for a in those:
-        e.turned[id(a)] = f"tile{a.number}"
-        w.add(f"tile{a.number} = shared_{dtype_code(a.dtype)}({SIDE * PITCH})")
-    w.add("j = lane()", "u = block_of_grid()")
-    with w.block(f"while u < {count}:"):
-        base = _tile(e, others, d, "j0")
-        for k in range(0, SIDE, WARPS):
-            w.add(f"r = warp() + {k}", "q = j0 + r", "c = c0 + j")
-            with w.block(f"if (q < {e.size(inner)}) & (c < {e.size(d)}):"):
-                for a in those:
-                    source = f"a{a.number}[{e.place(a, base, {d: 'c', inner: 'q'})}]"
-                    w.add(f"tile{a.number}[j * {PITCH} + r] = {source}")
-        w.add("barrier()")
-        for k in range(0, SIDE, WARPS):
-            w.add(f"r = warp() + {k}", "q = j0 + j", "c = c0 + r", f"turn = r * {PITCH}")
-            with w.block(f"if (q < {e.size(inner)}) & (c < {e.size(d)}):"):
-                e.body(phase, base, {d: "c", inner: "q"})
-        w.add("barrier()", "u = u + blocks()")
 
 
 def turned_row(e: Any, d: int) -> None:
@@ -103,7 +49,7 @@ def turned_row(e: Any, d: int) -> None:
         w.add(f"{f.name}_parts = shared_{dtype_code(f.dtype)}({32 * WARPS})")
     w.add("u = block_of_grid()")
     with w.block(f"while u < {count}:"):
-        outside = _tile(e, others, d, None)
+        outside = _tile(e, others, d)
         w.add("c = c0 + lane()", f"live = c < {e.size(d)}", f"c = c if live else {e.size(d)} - 1")
         base = e.deepen(outside, {d: "c"}, "r")
         for s in spec.row_head:

@@ -1,0 +1,70 @@
+"""Copies of statements with variables of their own, for passes that do several steps at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from accnp.compiler.loops.ir import Expr, Kernel, Let, Load, Store, Var
+from accnp.compiler.loops.types import Type
+from accnp.compiler.loops.visiting import map_statement, names_of, subexpressions, unlike
+from accnp.compiler.passes.replace_variables import replaced
+
+__all__ = ["Body", "Copies", "in_turn"]
+
+Body = list[Let | Store]
+
+
+class Copies:
+    """Makes names that a kernel does not have, and copies of its statements.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel whose names are taken.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.names = names_of(kernel)
+
+    def fresh(self, v: Var) -> Var:
+        """Return a variable of the type of another one."""
+        name = unlike(v.name, self.names)
+        self.names.add(name)
+        return v._replace(name=name)
+
+    def new(self, name: str, of: Type | None = None) -> Var:
+        """Return a new variable; an index by default."""
+        return self.fresh(Var(name) if of is None else Var(name, of))
+
+    def copy(self, body: Sequence[Let | Store], known: Mapping[Var, Expr]) -> Body:
+        """Return statements with other expressions for some variables, and new variables for those
+        that they assign."""
+        here = dict(known)
+        found: Body = []
+        for s in body:
+            made = map_statement(s, lambda x: replaced(x, here))
+            if isinstance(made, Let):
+                var = here[made.var] = self.fresh(made.var)
+                made = made._replace(var=var)
+            assert isinstance(made, Let | Store)
+            found.append(made)
+        return found
+
+
+def in_turn(copies: Sequence[Body]) -> Body:
+    """Return the statements of several copies: all loads whose places are known at once, which are
+    issued before the first one is waited for, and the others, whose stores come last."""
+    early: Body = []
+    late: Body = []
+    for copy in copies:
+        lets = [s for s in copy if isinstance(s, Let)]
+        own = {s.var for s in lets}
+        first = [s for s in lets if isinstance(s.value, Load) and not _uses(s.value.index, own)]
+        early += first
+        late += [s for s in lets if s not in first]
+        late += [s for s in copy if isinstance(s, Store)]
+    return [*early, *late]
+
+
+def _uses(x: Expr, variables: Set[Var]) -> bool:
+    return any(part in variables for part in subexpressions(x) if isinstance(part, Var))

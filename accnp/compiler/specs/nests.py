@@ -1,0 +1,55 @@
+"""Maps for GPUs: a nest of loops, one for each axis, which passes deal to blocks and threads."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from math import prod
+
+from accnp.compiler.loops.builder import Loop
+from accnp.compiler.loops.ir import Const, Var
+from accnp.compiler.loops.types import I8
+from accnp.compiler.specs.statements import Statements, are_adjacent
+from accnp.ir.kernel import Phase
+
+__all__ = ["add_nest", "axis_loops"]
+
+
+def add_nest(made: Statements) -> None:
+    """Add a loop for each axis of a map; the innermost one computes an element."""
+    spec, b = made.spec, made.b
+    for s in spec.row_head:
+        made.statement(s, {})
+    phase = spec.phases[0] if spec.phases else Phase()
+    if not spec.inner:  # one element, which is stored by the one step of a loop
+        with b.loop("i", b.first, b.last, independent=True) as loop:
+            for s in (*phase.full, *phase.row):
+                made.statement(s, {})
+            for a, name in (*phase.stores, *phase.row_stores):
+                b.store(made.buffers[id(a)], loop.index, made.values[name])
+        return
+    sizes = (*spec.outer, *spec.inner)
+    made.out.extent, made.out.weight = prod(sizes), spec.cost
+    along = len(sizes) - 1
+    adjacent = are_adjacent(phase.stores, along)
+    if not spec.outer:
+        made.hoist(phase, along, {})
+        with b.loop("i", b.first, b.last, independent=adjacent) as loop:
+            made.body(phase, {along: loop.index})
+        return
+    with ExitStack() as loops:
+        made.body(phase, axis_loops(made, loops, range(along + 1), adjacent))
+
+
+def axis_loops(
+    made: Statements, loops: ExitStack, axes: range, independent: bool = False
+) -> dict[int, Var]:
+    """Begin a loop for each of some axes; returns the indices. Fusion makes only kernels whose
+    results are independent of each other; `independent` says that the verifier can check it."""
+    index: dict[int, Var] = {}
+    for d in axes:
+        checked = independent and d == axes[-1]
+        loop: Loop = loops.enter_context(
+            made.b.loop(f"k{d}", Const(0, I8), made.size(d), independent=checked)
+        )
+        index[d] = loop.index
+    return index

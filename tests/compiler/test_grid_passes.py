@@ -1,0 +1,146 @@
+"""Passes that deal a nest of loops to the blocks and threads of a GPU, on small kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accnp.compiler.loops.interpreter import run
+from accnp.compiler.loops.ir import Kernel
+from accnp.compiler.loops.parser import parse_kernel
+from accnp.compiler.loops.printer import print_kernel
+from accnp.compiler.loops.verifier import VerificationError, verify
+from accnp.compiler.passes.divide_by_products import divide_by_products
+from accnp.compiler.passes.join_kernels import join_kernels
+from accnp.compiler.passes.patch import patch
+from accnp.compiler.passes.spread import spread
+from accnp.compiler.passes.tile import tile
+from accnp.compiler.unsupported import Unsupported
+
+# y = x * z + w of three axes, of which x and w are strided and w lies across.
+NEST = """
+kernel k(y: f4[], x: f4[], z: f4[], w: f4[], n0, n1, n2, s0, s1, t0, t1, v) for lo..hi {
+  for i in 0:i8..n0 {
+    for j in 0:i8..n1 {
+      for k in 0:i8..n2 independent {
+        let a: f4 = x[<s0*i + s1*j + 1*k + 0>]
+        let b: f4 = z[j]
+        let c: f4 = w[<t0*i + 1*j + v*k + 0>]
+        y[<t0*i + t1*j + 1*k + 0>] = add(mul(a, b), c)
+      }
+    }
+  }
+}
+"""
+SIZES = [(1, 1, 4), (2, 17, 132), (1, 40, 36), (3, 16, 128)]
+
+
+def given(n: tuple[int, int, int]) -> tuple[dict[str, np.ndarray], dict[str, int], np.ndarray]:
+    """Operands, integers, and the result."""
+    n0, n1, n2 = n
+    rng = np.random.default_rng(n1)
+    x = rng.standard_normal((n0, n1, n2 + 4)).astype(np.float32)
+    z, w = rng.standard_normal(n1).astype(np.float32), rng.standard_normal((n0, n2, n1))
+    w = w.astype(np.float32)
+    want = x[:, :, :n2] * z[:, None] + w.transpose(0, 2, 1)
+    y = aligned(want.size)
+    arrays = {"y": y, "x": aligned(x.size, x), "z": z, "w": w.ravel()}
+    strides = {"s0": n1 * (n2 + 4), "s1": n2 + 4, "t0": n1 * n2, "t1": n2, "v": n1}
+    return arrays, {"n0": n0, "n1": n1, "n2": n2, **strides}, want.ravel()
+
+
+def aligned(n: int, values: np.ndarray | None = None) -> np.ndarray:
+    room = np.zeros(n + 16, np.float32)
+    found = room[-room.ctypes.data % 64 // 4 :][:n]
+    if values is not None:
+        found[:] = values.ravel()
+    return found
+
+
+def check(kernel: Kernel, n: tuple[int, int, int], last: int, more: dict[str, int]) -> None:
+    verify(kernel)
+    assert parse_kernel(print_kernel(kernel)) == kernel
+    arrays, integers, want = given(n)
+    run(kernel, arrays, integers | more, 0, last)
+    assert (arrays["y"] == want).all()
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("way", [(1, False), (4, False), (4, True)])
+def test_a_nest_is_one_loop(way: tuple[int, bool], n: tuple[int, int, int]):
+    kernel = spread(parse_kernel(NEST), 32, *way)
+    assert ("load a" in print_kernel(kernel)) == way[1]
+    check(kernel, n, int(np.prod(n)), {})
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_patches(n: tuple[int, int, int]):
+    kernel, across, down = patch(parse_kernel(NEST))
+    width, height = -(-n[2] // 128), -(-n[1] // 16)
+    check(kernel, n, n[0] * width * height, {across.name: width, down.name: height})
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_tiles(n: tuple[int, int, int]):
+    kernel, across, down = tile(parse_kernel(NEST), 1)
+    width, height = -(-n[2] // 32), -(-n[1] // 32)
+    (shared,) = kernel.shared
+    assert shared.length == 32 * 33
+    assert print_kernel(kernel).count(" = w[") == 4
+    check(kernel, n, n[0] * width * height, {across.name: width, down.name: height})
+
+
+def test_quotients_are_products():
+    kernel = spread(parse_kernel(NEST), 32, 1, False)
+    sizes = [v for v in kernel.integers if v.name in ("n1", "n2")]
+    made, divided = divide_by_products(kernel, sizes)
+    assert {v.name for v in divided} == {"n1", "n2"}
+    assert "floordiv" not in print_kernel(made)
+    n = (2, 17, 132)
+    _, integers, _ = given(n)
+    factors = {}
+    for k, v in enumerate(divided):
+        size = integers[v.name]
+        bits = 31 + (size - 1).bit_length()
+        m, s = made.integers[len(kernel.integers) + 2 * k :][:2]
+        factors |= {m.name: (1 << bits) // size + 1, s.name: bits}
+    check(made, n, int(np.prod(n)), factors)
+    assert divide_by_products(kernel, []) == (kernel, [])
+
+
+@pytest.mark.parametrize("way", [(1, False), (4, False), (4, True)])
+def test_kernels_in_one_launch(way: tuple[int, bool]):
+    """Two parts of one array from another one."""
+    text = """
+    kernel k(y: f4[], x: f4[], s) for lo..hi {
+      for i in lo..hi independent { y[i] = x[<s*i + 0>] }
+    }
+    """
+    kernel = spread(parse_kernel(text), 8, *way)
+    joined = join_kernels([kernel, kernel], [[0, 1], [0, 2]])
+    verify(joined)
+    assert parse_kernel(print_kernel(joined)) == joined
+    y, x, z = aligned(300), aligned(204), aligned(200)
+    x[:], z[:] = np.arange(204), -np.arange(200)
+    # First block, blocks, elements, where y and x begin, and the stride of x.
+    ints = [0, 3, 100, 0, 4, 2, 3, 2, 200, 100, 0, 1]
+    names = [v.name for v in joined.integers]
+    run(joined, {"a0": y, "a1": x, "a2": z}, dict(zip(names, ints, strict=True)), 0, 5)
+    assert (y[:100] == x[4::2]).all()
+    assert (y[100:] == z).all()
+
+
+@pytest.mark.parametrize("pass_", [patch, lambda k: tile(k, 0)])
+def test_other_kernels_are_refused(pass_):
+    text = NEST.replace("let b: f4 = z[j]", "if true:b1 { z[j] = 1.0:f4 }")
+    text = text.replace("mul(a, b)", "a").replace(" independent", "")
+    with pytest.raises(Unsupported):
+        pass_(parse_kernel(text.replace("true:b1", "lt(i, j)")))
+
+
+def test_a_loop_for_some_blocks_has_numbers_of_blocks():
+    kernel = spread(parse_kernel(NEST), 32, 1, False)
+    (loop,) = kernel.body
+    x = loop.body[0].var
+    with pytest.raises(VerificationError, match="used where it is not defined"):
+        verify(kernel._replace(body=(loop._replace(part=(x, x)),)))
