@@ -30,7 +30,7 @@ def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any])
 
         return result(x), (x, *[I8] * len(more)), emit
 
-    define(name, 2 if name == "raised" else 1, rule)
+    define(name, 2 if name == "raised" else 1, rule, gpu=name != "odd")
 
 
 def _exponent(b: Any, xs: list[Any]) -> Any:
