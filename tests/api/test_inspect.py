@@ -2,6 +2,8 @@
 
 import functools
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -345,3 +347,41 @@ def test_steps_that_are_one_launch_are_named():
     large = jnp.ones((3000, 3000))
     text = str(jnp.inspect(f)(large, large))
     assert "one launch" not in text
+
+
+def test_texts_of_kernels_run_outside_of_accnp(tmp_path):
+    """Those of loop IR, and those that accnp has as restricted Python, which are printed."""
+    x = jnp.arange(12, dtype="float32").reshape(3, 4)
+    kernels = [
+        jnp.inspect(f)(x).kernels[-1]
+        for f in (
+            lambda x: jnp.cumsum(x, 1),
+            lambda x: jnp.sort(x, 1),
+            lambda x: jnp.searchsorted(x[0], x[1]),
+            softmax,
+        )
+    ]
+    assert "select(" in kernels[0].text  # of `s = t if n2 == 0 else acc + t`
+    assert " if n2 == 0 else " in kernels[0].source
+    parts = [
+        f"{k.text}\nkinds = [kind(t) for t in {k.signature}]\n"
+        "made.append(numba.njit(numba.void(numba.int64, numba.int64, *kinds))(kernel))\n"
+        for k in kernels
+    ]
+    program = """
+import numba
+import numpy as np
+from accnp.compiler.numba.functions import *
+from accnp.compiler.numba.functions import NUMBA_TYPES
+
+def kind(token):
+    found = NUMBA_TYPES[token.removesuffix("*")]
+    return numba.types.CPointer(found) if token.endswith("*") else found
+
+made = []
+"""
+    program += "\n".join(parts) + "\nprint([len(f.signatures) for f in made])\n"
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
+    assert done.stdout == "[1, 1, 1, 1]\n", done.stderr[-2000:]

@@ -11,6 +11,7 @@ from typing import Any
 from accnp.api.kernels.files import kernel_file, memory_of
 from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import Callees, Kernel, find_kernel, get_kernel, show_kernel
+from accnp.compiler.numba.reprint import reprint
 from accnp.config import config
 from accnp.engine.describe import (
     body_operations,
@@ -26,9 +27,10 @@ __all__ = ["InspectedKernel", "kernels_of"]
 class InspectedKernel:
     """A generated kernel of a plan.
 
-    `text` is what Numba compiles, `source` a Python file with it that can be edited and run by
-    itself (`python file.py` makes operands and times it), `signature` its arguments after the
-    range, `operations` the names of the operations fused in it, `extent` how far its range goes.
+    `text` is its source for Numba, and `source` a Python file that can be edited and run by itself
+    (`python file.py` makes operands and times it); kernels that accnp has as restricted Python are
+    in that form there. `signature` has the arguments after the range, `operations` the names of the
+    operations fused in it, `extent` how far its range goes.
     `origin` says where its machine code comes from: "compiled" or "disk" once this plan has run,
     "memory" if another plan has made it, else "on disk" or "not compiled"; `compile_ms` is its
     time, if known.
@@ -46,7 +48,7 @@ class InspectedKernel:
         self.step = place
         self.device: Any = None  # a GPU
         self.label = label
-        self.text = step.text.source
+        self.code = step.text.source  # what is compiled, unless the kernel is loop IR
         self.signature = step.text.signature
         self.operations = list(operations)
         self.number_of_ops = len(self.operations)
@@ -60,7 +62,7 @@ class InspectedKernel:
         self.callees = step.callees
         self._step, self._sizes = step, sizes
         found, on_disk = find_kernel(
-            self.text, "kernel", self.signature, fastmath=fastmath, callees=self.callees
+            self.code, "kernel", self.signature, fastmath=fastmath, callees=self.callees
         )
         kernel: Kernel | None = step.kernel or found
         self.origin = "on disk" if on_disk else "not compiled"
@@ -73,6 +75,14 @@ class InspectedKernel:
         self.load_ms = (
             kernel.seconds * 1e3 if kernel is not None and kernel.origin == "disk" else None
         )
+
+    @property
+    def text(self) -> str:
+        """The source for Numba, which runs outside accnp with `accnp.compiler.numba.functions`."""
+        if self._step.text.kernel is not None:
+            return self.code
+        step = self._step
+        return reprint(self.code, "kernel", self.signature, self.callees, step.programs)[0]
 
     @property
     def source(self) -> str:
@@ -95,7 +105,7 @@ class InspectedKernel:
 
     def _shown(self, what: str) -> str:
         return show_kernel(
-            self.text,
+            self.code,
             "kernel",
             self.signature,
             fastmath=self.fastmath,
@@ -173,6 +183,11 @@ class KernelOnGpu(InspectedKernel):
         self._on_gpu = step
         self.loaded = step.function is not None
         self.origin = "memory" if self.loaded else "on disk"
+
+    @property
+    def text(self) -> str:
+        """The source that is compiled to PTX."""
+        return self.code
 
     def compiled(self, source: str, callees: Callees) -> None:
         self._on_gpu.ptx(source, callees)

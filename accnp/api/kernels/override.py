@@ -73,7 +73,7 @@ class Override(contextlib.ContextDecorator):
     def __init__(self, original: InspectedKernel, source: str, callees: tuple[Any, ...]) -> None:
         self.original = original
         self.source = source
-        self._entry = (original.text, original.signature, source, callees)
+        self._entry = (original.code, original.signature, source, callees)
         self._scopes: list[Any] = []
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ class Override(contextlib.ContextDecorator):
             plans.append(plan)
             nodes = [*leaves, *closed]
             buffers.append(execute.bring(plan, nodes, [engine.ready(x) for x in nodes]))
-        texts = (self.original.text, self.source)
+        texts = (self.original.code, self.source)
         timed = [_steps(plan, text) for plan, text in zip(plans, texts, strict=True)]
         if not all(timed):
             raise ValueError(
