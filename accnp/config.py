@@ -12,13 +12,12 @@ import importlib
 import math
 import os
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from accnp.docstrings import Sentinel
-from accnp.forks import renewed
+from accnp.forks import imported, renewed
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off", ""})
@@ -627,7 +626,7 @@ def warn_once(text: str, name: str) -> None:
     if name in _warned:
         return
     _warned.add(name)
-    warnings.warn(text, IgnoredOptionWarning, stacklevel=4)
+    imported("accnp.errors").warn(text, IgnoredOptionWarning)  # a module that imports this one
 
 
 @contextlib.contextmanager

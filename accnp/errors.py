@@ -906,13 +906,16 @@ def user_line(depth: int = 1) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
-def warn(text: str, category: type[Warning]) -> None:
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn about the user's line, however many of the package's calls lie between."""
     frame = user_frame(2)
-    if frame is not None:
-        registry = frame.f_globals.setdefault("__warningregistry__", {})
-        place = (frame.f_code.co_filename, frame.f_lineno)
-        warnings.warn_explicit(text, category, *place, registry=registry)
+    if frame is None:  # a thread of the package
+        warnings.warn(text, category, stacklevel=2)
+        return
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    place = (frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<unknown>"))
+    warnings.warn_explicit(text, category, *place, registry=registry)
 
 
 def own_frame() -> FrameType | None:

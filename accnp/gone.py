@@ -243,7 +243,31 @@ _PALLAS = {
     "triton.TritonCompilerParams": "=api.pallas.devices:TritonParams",
 }
 
+_HOST = "an array of NumPy has it: np.asarray(x).{}"
+_ARRAY = {
+    "base": "there are no views: each array is independent of those it was computed from",
+    "ctypes": _HOST.format("ctypes"),
+    "data": "use memoryview(x), or x.unsafe_buffer_pointer()",
+    "dump": "use jnp.save(file, x), or pickle.dump(x, file)",
+    "dumps": "use pickle.dumps(x)",
+    "fill": "arrays cannot be changed: use jnp.full_like(x, value), or x.at[...].set(value)",
+    "flags": _HOST.format("flags"),
+    "getfield": "use x.view(dtype)",
+    "itemset": "arrays cannot be changed: use x.at[index].set(value)",
+    "newbyteorder": "arrays have the byte order of the machine: use x.byteswap()",
+    "numpy": "use np.asarray(x)",
+    "partition": "arrays cannot be changed: use jnp.partition(x, kth)",
+    "put": "arrays cannot be changed: use jnp.put(x, indices, values, inplace=False)",
+    "resize": "arrays cannot be changed: use jnp.resize(x, shape)",
+    "setfield": "arrays cannot be changed: use x.at[...].set(value)",
+    "setflags": "arrays cannot be changed: np.array(x) makes a copy that can",
+    "strides": _HOST.format("strides"),
+    "tofile": "use jnp.save(file, x), or np.asarray(x).tofile(file)",
+    "tostring": "use x.tobytes()",
+}
+
 GONE = {
+    **{f"accnp.Array.{name}": what for name, what in _ARRAY.items()},
     **{f"accnp.{name}": what for name, what in _JAX.items()},
     **{f"accnp.experimental.pallas.{name}": what for name, what in _PALLAS.items()},
     **{f"accnp.numpy.{name}": what for name, what in _NUMPY.items()},

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-import warnings
+
+from accnp.errors import warn
 
 __all__ = ["READ_PRIVATE", "is_private_file", "private_folder"]
 
@@ -42,12 +43,11 @@ def private_folder(folder: str) -> str | None:
     if not fault:
         return path
     found = _instead[folder] = _temporary()
-    warnings.warn(
+    warn(
         f"disk cache: {folder} is not used, because {fault}, and another user could run code in "
         f"this process through it; kernels are kept in {found}; set ACCNP_CACHE_DIR to a folder "
         "that belongs to you and has mode 0700",
         RuntimeWarning,
-        stacklevel=2,
     )
     return found
 

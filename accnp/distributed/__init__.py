@@ -12,10 +12,10 @@ False
 from __future__ import annotations
 
 import os
-import warnings
 
 from accnp.api.arguments.shapes import AxesLike
 from accnp.config import config, default_threads
+from accnp.errors import warn
 from accnp.forks import imported
 from accnp.missing import install_getattr as _install_getattr
 from accnp.runtime import device
@@ -128,10 +128,9 @@ def _share_cores(processes: int, index: int) -> None:
         threads = max(1, cores // processes)
         config.update("threads", threads)
     if threads * processes > cores and index == 0:
-        warnings.warn(
+        warn(
             f"distributed.initialize: {processes} processes of {threads} threads each share "
             f"{cores} cores of this machine; start fewer processes, or set ACCNP_THREADS",
-            stacklevel=3,
         )
 
 

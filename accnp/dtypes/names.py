@@ -6,7 +6,6 @@ In: anything that names a dtype. Out: `numpy.dtype` objects, or an `ExtendedDTyp
 from __future__ import annotations
 
 import importlib
-import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from accnp.config import config
-from accnp.errors import KeyArrayError, UnsupportedDtypeError
+from accnp.errors import KeyArrayError, UnsupportedDtypeError, warn
 
 DType = Any  # np.dtype or ExtendedDType
 
@@ -452,11 +451,10 @@ def requested_dtype(dtype: Any, function: str) -> DType:
         )
     # Python's own types (float, int) mean the default width, so they do not warn.
     if result != given and dtype not in _PYTHON_TYPES:
-        warnings.warn(
+        warn(
             f"Explicitly requested dtype {given} requested in {function.removeprefix('jnp.')} is "
             f"not available, and will be truncated to dtype {result}: 64-bit types are off; call "
             'accnp.config.update("jax_enable_x64", True) to have them',
-            stacklevel=3,
         )
     return result
 

@@ -149,8 +149,20 @@ def _one(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
         kind = find_bad(result, kinds)
         if kind:
             _look_inside(v, operands, kinds)
-            raise _Found(v.node, kind, operands, result)
+            raise _Found(v.node, kind, *_as_recorded(v.node, operands, result))
     return results if several else results[0]
+
+
+def _as_recorded(
+    node: Any, operands: Sequence[Any], result: np.ndarray
+) -> tuple[list[Any], np.ndarray]:
+    """The operands and the result of an operation with the axes that it was recorded with: programs
+    leave out axes of length 1."""
+    shape, of = getattr(node.aval, "shape", result.shape), result.shape
+    if [n for n in shape if n != 1] != [n for n in of if n != 1]:
+        return [*operands], result
+    found = [np.asarray(x) for x in operands]
+    return [x.reshape(shape) if x.shape == of else x for x in found], result.reshape(shape)
 
 
 def _look_inside(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> None:

@@ -12,13 +12,13 @@ import ctypes
 import importlib
 import os
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from accnp.errors import warn
 from accnp.forks import at_fork
 from accnp.runtime.cupy_solver import CupySolver
 from accnp.runtime.driver import BLAS, GEMM, LITTLE, SOLVER, Entries, Missing, NotCaptured
@@ -303,11 +303,10 @@ class CupyDriver:
             why = "the result of a product of 2 by 3 is wrong"
         except Exception as error:  # CuPy's functions are used instead
             why = f"{type(error).__name__}: {error}"
-        warnings.warn(
+        warn(
             f"accnp: products on {self.kind} use calls of CuPy from Python, one by one, because "
             f"cuBLAS cannot be called directly ({why}); ACCNP_GPU_PRODUCTS=cupy selects this "
             "without a warning",
-            stacklevel=2,
         )
         return 0, 0
 
@@ -327,11 +326,10 @@ class CupyDriver:
         try:
             return CupySolver(self, handle, _mapped)
         except Exception as error:  # CuPy's functions are used instead
-            warnings.warn(
+            warn(
                 f"accnp: factorizations on {self.kind} use calls of CuPy from Python, one by one, "
                 "because cuSOLVER cannot be called directly "
                 f"({type(error).__name__}: {error})",
-                stacklevel=3,
             )
         return None
 

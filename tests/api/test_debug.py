@@ -129,6 +129,25 @@ def test_nan_in_eager_code_comes_up_at_the_line():
     assert np.isnan(np.asarray(jnp.sqrt(x))[1])
 
 
+@pytest.mark.parametrize(
+    ("f", "place"),
+    [
+        (lambda x: jnp.log(x[None])[0], "(0, 0, 1)"),  # the program has no axis of length 1
+        (lambda x: jnp.log(jnp.expand_dims(x, (1, 3))), "(0, 0, 1, 0)"),
+        (lambda x: jnp.log(x.swapaxes(0, 1)[None]).sum(), "(0, 1, 0)"),
+        (jnp.vmap(lambda x: jnp.log(x[None])), "(0, 0, 1)"),
+        (lambda x: jnp.log(x.reshape(-1)), "(1,)"),
+        (lambda x: jnp.power(x[:, None], 0.5)[:, 0], "(0, 0, 1)"),
+    ],
+)
+@pytest.mark.parametrize("transform", [lambda f: f, jnp.jit])
+def test_the_index_of_nan_is_that_of_the_recorded_operation(f, place, transform):
+    x = jnp.array([[1.0, -1.0, 2.0], [3.0, 4.0, 5.0]])
+    with jnp.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        np.asarray(transform(f)(x))
+    assert f"1 of 6 results, first at index {place}, from -1" in str(caught.value)
+
+
 def test_nan_in_jitted_code_names_the_inner_line():
     @jnp.jit
     def f(x):

@@ -56,6 +56,19 @@ def test_advice_names_what_is_there(name: str) -> None:
         found(name, {"accnp": accnp})
 
 
+def test_what_only_numpys_arrays_have() -> None:
+    """Each public name of theirs is there, or refused with advice."""
+    x = jnp.arange(6.0).reshape(2, 3)
+    for name in dir(np.ndarray):
+        if name[0] != "_" and name not in dir(x):
+            with pytest.raises(AttributeError, match=rf"no attribute '{name}': "):
+                getattr(x, name)
+            assert not hasattr(x, name)
+            assert getattr(x, name, None) is None
+    with pytest.raises(AttributeError, match=r"fill': arrays cannot be changed: use jnp.full_like"):
+        x.fill(2)
+
+
 def test_a_misspelt_name_offers_the_nearest() -> None:
     for module, name, near in (
         (accnp, "jitt", "jit"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from accnp.errors import (
     KeyArrayError,
     TypePromotionError,
     recover_by,
+    warn,
 )
 from accnp.forks import imported
 from accnp.ir.node import Node, is_held, literal, refuse_float0
@@ -428,9 +428,7 @@ def check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
         raise ValueError(
             f"{name}: Operands could not be broadcast together for {name} {text}; it is 'raise'"
         )
-    warnings.warn(
-        f"{name}: Following NumPy automatic rank promotion for {name} {text}", stacklevel=4
-    )
+    warn(f"{name}: Following NumPy automatic rank promotion for {name} {text}")
 
 
 __all__ += ["broadcast_shapes", "check_ranks", "numpy_node", "scalar_node"]

@@ -602,6 +602,19 @@ def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleTy
     return _NAMESPACE[0]
 
 
+# Methods and attributes of NumPy's arrays that arrays here do not have (`accnp/gone.py`).
+_NUMPY_ONLY = (
+    "base", "ctypes", "data", "dump", "dumps", "fill", "flags", "getfield", "itemset",
+    "newbyteorder", "numpy", "partition", "put", "resize", "setfield", "setflags", "strides",
+    "tofile", "tostring",
+)  # fmt: skip
+
+
+def _dir(self: Array) -> list[str]:
+    """The names for completion, without those that only give advice."""
+    return sorted({*object.__dir__(self)} - {*_NUMPY_ONLY})
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     # reductions
     "all": reductions.all,
@@ -642,6 +655,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     # protocols
     "__array_namespace__": _array_namespace,
     "__contains__": _contains,
+    "__dir__": _dir,
     "__iter__": _iter,
     "__matmul__": _matmul,
     "__pow__": _pow,
@@ -687,6 +701,23 @@ class _Later:
         return getattr(owner if array is None else array, self.name)
 
 
+class _NumpyOnly:
+    """Raises an AttributeError that says what to use instead.
+
+    `Array.__getattr__` would do so for all names, but classes that have one find each attribute
+    more slowly.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, array: Array | None, owner: type[Array]) -> Any:
+        today = imported("accnp.gone").GONE[f"accnp.Array.{self.name}"]
+        raise AttributeError(
+            f"'Array' object has no attribute {self.name!r}: {today}", name=self.name, obj=array
+        )
+
+
 def _named(function: Any, name: str) -> Any:
     """Name a method for tracebacks and help."""
     function.__name__ = name
@@ -712,6 +743,8 @@ def install() -> None:
         setattr(Array, name, property(function))
     for name, module in LATER.items():
         setattr(Array, name, _Later(name, module))
+    for name in _NUMPY_ONLY:
+        setattr(Array, name, _NumpyOnly(name))
 
 
 def _install_numpy_protocols() -> None:

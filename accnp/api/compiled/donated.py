@@ -6,13 +6,12 @@ are taken. The others stay with the caller, who is warned of those that are used
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from accnp.api.compiled.statics import Call
 from accnp.array import Array
-from accnp.errors import JaxRuntimeError
+from accnp.errors import JaxRuntimeError, warn
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
@@ -74,10 +73,9 @@ def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
             out.append(i)
     if left:
         types = [f"{a.dtype.name}{list(a.shape)}" for a in (graph.in_avals[i] for i in left)]
-        warnings.warn(
+        warn(
             f"Some donated buffers were not usable: {', '.join(types)}.\n"
             f"{graph.name} has no results of their size for them; they stay as they are",
-            stacklevel=6,  # the line that calls
         )
     return sorted(out)
 

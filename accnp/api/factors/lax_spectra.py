@@ -7,7 +7,6 @@ Nothing is promoted. Matrices for which LAPACK fails give NaN.
 from __future__ import annotations
 
 import enum
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
@@ -15,7 +14,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_int
 from accnp.api.factors.lax_linalg import arrays, symmetrized
 from accnp.array import Array, ArrayLike
-from accnp.errors import IncompatibleShapesError, api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary, warn
 from accnp.ir.op import o
 
 __all__ = [
@@ -176,7 +175,7 @@ def eig(
     """
     if use_magma is not None:
         text = "lax.linalg.eig: use_magma is deprecated; pass implementation= instead"
-        warnings.warn(text, DeprecationWarning, stacklevel=3)
+        warn(text, DeprecationWarning)
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
     node = o.eig(
         as_node(x, "lax.linalg.eig"),

@@ -7,7 +7,6 @@ Integers become floats. What says how SciPy uses memory (`overwrite_a`), or chec
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from accnp.api.factors import lax_linalg
 from accnp.api.folds.sorting import argsort
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array, ArrayLike, wrap
-from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, Maybe, boundary
@@ -51,7 +50,7 @@ def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
             f"{name}: batches of vectors, b.ndim = a.ndim - 1, will become matrices; "
             "pass b[..., None] and squeeze the result"
         )
-        warnings.warn(text, FutureWarning, stacklevel=4)
+        warn(text, FutureWarning)
         vector = True
     if vector:
         right = (*right, 1)

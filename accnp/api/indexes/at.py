@@ -5,7 +5,6 @@ A key and values come in; the scatter that writes there (or the gather that read
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ from accnp.api.flow.loops import while_loop
 from accnp.api.folds import reductions
 from accnp.api.indexes.indexing import are_adjacent, entries, index_node, read, refuse_empty
 from accnp.array import Array, ArrayLike, IndexMode, ShardingLike, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
 from accnp.ir.op import distinct_number, o
 from accnp.ir.trace import state
@@ -216,12 +215,11 @@ def write(
     if kind != a.dtype and kind == dtypes.canonicalize_dtype(a.dtype):
         kind = a.dtype  # x was made before 64-bit types were switched off
     elif kind != a.dtype:
-        warnings.warn(
+        warn(
             f"x.at[...].{_METHOD.get(how, how)}: scatter inputs have incompatible types: cannot "
             f"safely cast value from dtype={y.aval.dtype.name} to dtype={a.dtype.name}; the value "
             "is cast, which will be an error in a future release; convert it with astype",
             FutureWarning,
-            stacklevel=5,
         )
     if how == "scatter":
         kind = a.dtype

@@ -6,7 +6,6 @@ typed key (`PRNGKeyArray`) wraps a raw one and stores its generator.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from accnp.api.sampling.generators import (
 from accnp.array import Array, ArrayLike, Shape, wrap
 from accnp.config import config
 from accnp.dtypes.names import DTypeLike
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.key_array import PRNGKeyArray
@@ -374,7 +373,7 @@ def _told_of_raw(function: str) -> None:
     )
     if config.legacy_prng_key == "error":
         raise ValueError(text)
-    warnings.warn(text, stacklevel=5)
+    warn(text)
 
 
 def _raw(keys: Any, kind: type[Words], function: str) -> Node:

@@ -7,7 +7,6 @@ Method: P. D. Welch, IEEE Trans. Audio Electroacoust. 15 (1967).
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -30,7 +29,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.folds.means import mean
 from accnp.api.folds.quantiles import median
 from accnp.array import Array, ArrayLike
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import api_boundary, not_one_of, warn
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 _TRENDS = ("constant", "linear")
@@ -140,10 +139,9 @@ def _window(name: str, window: Window, given: int | None, length: int, dtype: An
     if isinstance(window, str | tuple):
         n = length if given is None else given
         if n > length:
-            warnings.warn(
+            warn(
                 f"{name}: segments of nperseg={n} are longer than the signal; "
                 f"nperseg={length} is used",
-                stacklevel=4,
             )
             n = length
         return array(_window_values(name, window, n), dtype=dtype)
@@ -286,9 +284,7 @@ def _spectral(
         longest += missing
     one_sided = bool(one_sided)
     if one_sided and any(s.dtype.kind == "c" for s in signals):
-        warnings.warn(
-            f"{name}: the signal is complex, so return_onesided=False is used", stacklevel=4
-        )
+        warn(f"{name}: the signal is complex, so return_onesided=False is used")
         one_sided = False
     place = axis if axis == -1 else d
     segments = _Segments(win, overlap, length, trend, place, one_sided)

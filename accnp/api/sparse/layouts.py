@@ -6,7 +6,6 @@ In: BCOO. Out: BCOO of lazy Arrays.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from math import ceil, prod
 from typing import Any
@@ -38,7 +37,7 @@ from accnp.api.sparse.coordinates import (
 )
 from accnp.api.sparse.products import bcoo_reshape, bcoo_squeeze
 from accnp.array import Array
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import api_boundary, not_one_of, warn
 
 __all__ = [
     "CuSparseEfficiencyWarning", "SparseEfficiencyError", "SparseEfficiencyWarning",
@@ -106,10 +105,9 @@ def _inefficient(what: str, old: int, new: int, mat: BCOO, how: str | None) -> N
     if how == "error":
         raise SparseEfficiencyError(f"{text} Pass on_inefficient='warn' or None to do it.")
     if how == "warn":
-        warnings.warn(
+        warn(
             f"{text} Pass on_inefficient=None for no warning.",
             SparseEfficiencyWarning,
-            stacklevel=3,
         )
 
 

@@ -7,7 +7,6 @@ Arrays. A TypeError names both dtypes if they differ.
 from __future__ import annotations
 
 import builtins
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
@@ -33,7 +32,7 @@ from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike, float0
-from accnp.errors import UnsupportedDtypeError, api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary, warn
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.ir.trace import state
@@ -694,21 +693,19 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     if type(operand) is int and not -(2**31) <= operand < 2**31:  # int32 does not hold it
         return wrap(numpy_node(_converted(operand, new), "lax.convert_element_type"))
     if type(operand) is builtins.complex and operand != operand and dtype_kind(new) in "iu":
-        warnings.warn(
+        warn(
             "lax.convert_element_type: the complex number nan becomes the integer 0; pass an "
             "integer, or a complex dtype",
             np.exceptions.ComplexWarning,
-            stacklevel=3,
         )
         operand = 0
     check_complex(operand, new, "lax.convert_element_type")
     node = as_node(operand, "lax.convert_element_type")
     if node.aval.dtype.kind == "c" and dtype_kind(new) != "c":
-        warnings.warn(
+        warn(
             "lax.convert_element_type: Casting complex values to real discards the imaginary part; "
             f"got {node.aval.dtype.name} for {new.name}; pass lax.real(x)",
             np.exceptions.ComplexWarning,
-            stacklevel=3,
         )
     if node.aval.dtype.kind == "c" and new.kind == "b":
         node = o.real(node)
