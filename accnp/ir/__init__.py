@@ -1,1 +1,1 @@
-"""What a program is: avals, ops, nodes, traces, graphs."""
+"""Representation of programs: abstract values, ops, nodes, traces, graphs and jaxprs."""

@@ -1,7 +1,9 @@
-"""Abstract values. In: shape, dtype, weak_type, devices. Out: one interned `Aval` for each.
+"""Abstract values: the static type of an array (shape, dtype, weak type, devices).
 
-Interning makes `is` the equality test and the id the hash, which keeps the recorder's memo lookups
-cheap. Devices are part of it so that the memo also remembers where a result lies.
+Avals are interned: `make_aval` and `on_devices` return one `Aval` object for each combination, so
+that equality is identity and the hash is the object's id. This keeps the lookups in the recorder's
+memo (`ir/node.py`) cheap. The devices are part of an aval so that the memo also determines where a
+result is placed. Every node, op rule and kernel of the package uses these types.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ __all__ = [
     "on_devices", "result_devices", "spans", "symbolic_aval",
 ]  # fmt: skip
 
-# Where a value was put by its user, or None for one that may go anywhere.
+# The devices that the user chose for a value; None: the value is not bound to any device.
 Devices = tuple[Any, ...] | None
 
 
 class Cut(tuple):
-    """The devices of a value of which each holds a part, or a copy, as a sharding says."""
+    """Devices of a sharded value, with the sharding that assigns a shard or a copy to each."""
 
     sharding: Any
     spans: bool  # whether the devices belong to several processes
@@ -95,7 +97,7 @@ class Aval(AbstractValue):
     __slots__ = ("devices", "dtype", "nbytes", "ndim", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
-    dtype: Any  # np.dtype; of keys, as users see them, their own
+    dtype: Any  # np.dtype; for PRNG keys, as users see them, an ExtendedDType
     weak_type: bool
     devices: Devices
     ndim: int
@@ -106,7 +108,7 @@ class Aval(AbstractValue):
         cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None,
         memory_space: Any = None, manual_axis_type: Any = None,
     ) -> Aval:  # fmt: skip
-        # What the last three say of jax's types follows from the devices here.
+        # JAX's types contain the last three; here they follow from the devices.
         try:
             return make_aval(tuple(shape), _checked(dtype), weak_type)
         except InconclusiveDimensionOperation:
@@ -134,12 +136,12 @@ class Aval(AbstractValue):
         return Aval(**{**old, **fields})
 
     def strip_weak_type(self) -> Aval:
-        """Return the aval that is not weak."""
+        """Return the same aval without the weak type."""
         return make_aval(self.shape, self.dtype, False)
 
     @property
     def sharding(self) -> Any:
-        """How such values lie on devices: a `Sharding`; on an empty mesh for any device."""
+        """The `Sharding` of such values; one on an empty mesh if they are not bound to devices."""
         return _sharding_of[0](self)
 
     def to_tangent_aval(self) -> Aval:
@@ -149,7 +151,7 @@ class Aval(AbstractValue):
         return make_aval(self.shape, float0, self.weak_type)
 
     def of_keys(self, dtype: ExtendedDType) -> Aval:
-        """Return the aval of the keys whose words this one is of."""
+        """Return the aval of PRNG keys whose uint32 words have this aval."""
         return on_devices(make_aval(self.shape[:-1], dtype), self.devices)
 
     def __reduce__(self):
@@ -168,7 +170,7 @@ _INTERNED: dict[tuple, Aval] = {}
 
 
 def make_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Aval:
-    """Return the interned aval of this shape, dtype and weak_type, on no device in particular."""
+    """Return the interned aval of this shape, dtype and weak_type that is not bound to a device."""
     key = (shape, dtype, weak_type)
     found = _INTERNED.get(key)
     return found if found is not None else _make(shape, dtype, weak_type, None)
@@ -182,9 +184,9 @@ _SYMBOLIC: dict[tuple, Aval] = {}
 
 
 def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -> Aval:
-    """Return the interned aval of a shape with symbols (`export.symbolic_shape`) among its sizes.
+    """Return the interned aval of a shape that contains symbols (`export.symbolic_shape`).
 
-    No operation takes such an aval: it describes programs that were traced at several sizes.
+    No operation accepts such an aval: it describes programs that were traced for several sizes.
     """
     key = (shape, dtype, weak_type)
     found = _SYMBOLIC.get(key)
@@ -218,10 +220,10 @@ def on_devices(aval: Aval, devices: Devices) -> Aval:
 
 
 def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
-    """Put the result (or results) of an operation where its operands are.
+    """Return the aval (or avals) of an operation's results, placed on the operands' devices.
 
     Raises:
-        ValueError: operands were put on different devices.
+        ValueError: the operands are on different devices.
     """
     first: Any = None
     cut: Any = None
@@ -244,7 +246,7 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
 
 
 def _put(result: Aval, first: Aval, cut: Any) -> Aval:
-    """Put a result where its operands are, cut as an operand of its shape is, or else whole."""
+    """Place a result: sharded like an operand of the same shape, otherwise replicated."""
     if result.devices:
         return result
     if cut is None:
@@ -256,12 +258,12 @@ def _put(result: Aval, first: Aval, cut: Any) -> Aval:
 
 
 def spans(aval: Any) -> bool:
-    """Whether the devices of a value belong to several processes: each has its shard only."""
+    """Whether the devices of a value belong to several processes, each of which has one shard."""
     return type(aval) is Aval and type(aval.devices) is Cut and aval.devices.spans
 
 
 def mesh_sharding(aval: Aval) -> Any:
-    """Return the sharding of a value whose devices have one, as those of several processes do."""
+    """Return the sharding of a sharded value."""
     assert type(aval.devices) is Cut
     return aval.devices.sharding
 

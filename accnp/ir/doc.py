@@ -1,8 +1,9 @@
-"""Laying out text. In: documents built of text, breaks, groups and nests. Out: lines that fit a
-width where they can.
+"""Pretty-printing of nested text, as in Oppen's and Wadler's printers.
 
-A group is printed on one line if all of it fits in what is left of the line; otherwise its own
-breaks become newlines, and the groups inside it decide again for themselves.
+The input is a document: a tree of texts, possible line breaks, groups and indentations, built by
+the functions below. `layout` turns it into lines of a given width where possible. A group is
+printed on one line if all of it fits into the rest of the line; otherwise its own breaks become
+newlines, and each group inside it is decided separately. `ir/printer.py` prints jaxprs with it.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ Doc = tuple
 
 
 def text(s: str, note: str = "") -> Doc:
-    """Text without newlines; a note is written at the end of its line, as a comment."""
+    """Text without newlines; the note is printed at the end of its line as a comment."""
     return ("text", s, note)
 
 
 def brk(s: str = " ") -> Doc:
-    """A newline, or `s` where the group around it fits on the line."""
+    """A newline, or `s` if the enclosing group fits on the line."""
     return ("brk", s)
 
 
 def concat(docs: Iterable[Doc]) -> Doc:
-    """Documents one after another."""
+    """A sequence of documents without separators."""
     return ("concat", tuple(docs))
 
 
 def group(doc: Doc) -> Doc:
-    """A document that is laid out flat if it fits."""
+    """A document that is printed on one line if it fits."""
     return ("group", doc)
 
 
 def nest(n: int, doc: Doc) -> Doc:
-    """A document whose newlines are indented by `n` more."""
+    """A document whose newlines are indented by `n` more columns."""
     return ("nest", n, doc)
 
 
 def join(separator: Doc, docs: Sequence[Doc]) -> Doc:
-    """Documents with a separator between each two."""
+    """A sequence of documents with a separator between neighbors."""
     out: list[Doc] = []
     for i, d in enumerate(docs):
         if i:
@@ -68,7 +69,7 @@ def _fits(doc: Doc, room: int) -> bool:
 
 
 def layout(doc: Doc, width: int = 80) -> str:
-    """Return the text of a document."""
+    """Return the text of a document, with lines of at most `width` columns where possible."""
     out: list[str] = []
     column, line = 0, 0
     notes: dict[int, list[str]] = {}
@@ -95,7 +96,7 @@ def layout(doc: Doc, width: int = 80) -> str:
 
 
 def _with_notes(s: str, notes: dict[int, list[str]]) -> str:
-    """Write notes beside their lines, further ones of the same line below."""
+    """Append each note to its line as a comment; further notes of a line go on lines below it."""
     lines = s.split("\n")
     edge = max(len(lines[i]) for i in notes)
     out = []

@@ -1,7 +1,8 @@
-"""The pieces of a jaxpr: variables, literals, equations, programs. In: made by `ir/jaxpr.py`, or by
-users. Out: what users walk, change and evaluate.
+"""The classes of a jaxpr: variables, literals, equations, and open and closed programs.
 
-Their text is written by `ir/printer.py`. Programs are not changed in place: `replace` makes others.
+`ir/jaxpr.py` creates them from graphs, and users create them through `extend.core`. Users read,
+transform and evaluate them; `ir/printer.py` prints them. They are immutable by convention:
+`replace` returns a changed copy.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Literal:
         return f"Literal({self.text()})"
 
     def text(self) -> str:
-        """Return the value: as it was written if it is weak, else as the dtype rounds it."""
+        """Return the value as text: unchanged if it is weak, otherwise rounded to the dtype."""
         if self.aval.weak_type and isinstance(self.val, int | float | complex):
             kind: Any = next(t for t in (bool, int, float, complex) if isinstance(self.val, t))
             return str(kind(self.val))
@@ -108,7 +109,7 @@ Atom = Var | Literal
 
 
 class TypedInt(int):
-    """A Python number that knows its dtype, and whether that is weak."""
+    """A Python int with a dtype and a weak-type flag."""
 
     dtype: np.dtype
     weak_type: bool
@@ -118,7 +119,7 @@ class TypedInt(int):
 
 
 class TypedFloat(float):
-    """A Python number that knows its dtype, and whether that is weak."""
+    """A Python float with a dtype and a weak-type flag."""
 
     dtype: np.dtype
     weak_type: bool
@@ -128,7 +129,7 @@ class TypedFloat(float):
 
 
 class TypedComplex(complex):
-    """A Python number that knows its dtype, and whether that is weak."""
+    """A Python complex with a dtype and a weak-type flag."""
 
     dtype: np.dtype
     weak_type: bool
@@ -138,7 +139,7 @@ class TypedComplex(complex):
 
 
 def typed(value: Any, aval: Aval) -> Any:
-    """Return a number with the type of an aval: what a literal of a program holds."""
+    """Return a Python number with the dtype of an aval, as the literals of jaxprs contain it."""
     if aval.dtype.kind == "b":
         return np.bool_(value)
     if isinstance(value, complex):
@@ -150,7 +151,7 @@ def typed(value: Any, aval: Aval) -> Any:
 
 
 class SourceInfo(NamedTuple):
-    """Where an equation was recorded: the code object and the offset of its instruction."""
+    """Where an equation was recorded: the code object and the offset of the instruction in it."""
 
     code: Any = None
     offset: int = 0
@@ -298,12 +299,12 @@ def new_jaxpr_eqn(
 
 
 class Pretty:
-    """What both kinds of jaxprs share: their text, which `ir/printer.py` writes."""
+    """Text methods that open and closed jaxprs share; `ir/printer.py` implements them."""
 
     __slots__ = ()
 
     def write(self, width: int = 80, **style: bool) -> str:
-        """The text, of lines of this length where that can be."""
+        """Return the program as text, with lines of at most `width` columns where possible."""
         return imported("accnp.ir.printer").write(self, width, **style)
 
     def __repr__(self) -> str:
@@ -321,11 +322,11 @@ class Pretty:
         """Return the program as text.
 
         Args:
-            source_info: write beside each equation where it was recorded.
-            print_shapes: write the types of variables.
-            custom_pp_eqn_rules: leave out parameters that say nothing new.
-            print_effects: write what each program does beside computing.
-            width: the length of lines to keep to where that can be.
+            source_info: append to each equation the place where it was recorded.
+            print_shapes: print the types of variables.
+            custom_pp_eqn_rules: omit redundant parameters.
+            print_effects: print the side effects of each program.
+            width: maximum length of lines, where possible.
         """
         return self.write(
             width,
@@ -392,7 +393,7 @@ class Jaxpr(Pretty):
         self.eqns = list(eqns)
         self.effects = effects
         self.debug_info = debug_info or DebugInfo("core.Jaxpr", "<unknown>")
-        self.graphs: dict[bool, Any] = {}  # the program as ops hold it, kept by its maker
+        self.graphs: dict[bool, Any] = {}  # the graphs made from this jaxpr, cached by the caller
 
     @property
     def in_avals(self) -> list[Aval]:
@@ -444,7 +445,7 @@ class ClosedJaxpr(Pretty):
 
     @property
     def literals(self) -> list[Any]:
-        """The constants, by their older name."""
+        """The constants; an older name for `consts`."""
         return self.consts
 
     @property
@@ -469,12 +470,12 @@ class ClosedJaxpr(Pretty):
 
     @property
     def effects(self) -> Effects:
-        """What the program does beside computing."""
+        """The side effects of the program."""
         return self.jaxpr.effects
 
     @property
     def debug_info(self) -> DebugInfo:
-        """What the program was made of."""
+        """The origin of the program."""
         return self.jaxpr.debug_info
 
     @property
@@ -496,7 +497,7 @@ class ClosedJaxpr(Pretty):
         )
 
     def map_jaxpr(self, fn: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
-        """Return what `fn` makes of the jaxpr, with the same constants."""
+        """Return the program with `fn` applied to its jaxpr and the same constants."""
         return ClosedJaxpr(fn(self.jaxpr), self.consts)
 
 

@@ -1,5 +1,8 @@
-"""A kernel as the compiler hands it to plans, and how to call it: `Generated`, the kernels that it
-calls (`Called`), and memory that it needs (`Room`).
+"""The interface between code generation and plans: `Generated`, a kernel and how to call it.
+
+The compiler returns a `Generated` for each `KernelSpec` and for each op with a kernel of its own;
+`engine/` allocates what it needs, compiles it, and launches it. `Called` is a kernel that another
+one calls, and `Room` is scratch memory that a kernel needs.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ __all__ = ["Called", "Generated", "Room"]
 
 
 class Room:
-    """Memory that a kernel needs while it runs."""
+    """Scratch memory that a kernel needs while it runs: `count` elements of a dtype."""
 
     __slots__ = ("count", "dtype", "name")
 
@@ -31,11 +34,11 @@ class Called(NamedTuple):
     name: str
     signature: tuple[str, ...]
     source: str
-    kernel: Any = None  # in the loop IR, of which the source is a print; None: text alone
+    kernel: Any = None  # loop IR from which the source was printed; None: only source exists
 
 
 class Generated:
-    """The text of a kernel and how to call it."""
+    """The source of a kernel and everything needed to call it."""
 
     __slots__ = (
         "blocks",
@@ -62,32 +65,33 @@ class Generated:
 
     def __init__(self) -> None:
         self.source = ""
-        self.kernel: Any = None  # in the loop IR, of which the source is a print; None: text alone
-        self.form = ""  # of the spec it was made from
+        self.kernel: Any = None  # loop IR from which the source was printed; None: only source
+        self.form = ""  # form of the spec from which it was generated
         self.signature: tuple[str, ...] = ()
         self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
         self.ints: list[int] = []
-        self.callees: tuple[Called, ...] = ()  # kernels in the source that this one calls
-        # Among how many threads the kernels that it calls can be shared; 0: none is. Its last three
-        # integers are then what shares, the team of threads and its helpers, given at each launch.
+        self.callees: tuple[Called, ...] = ()  # kernels that the source calls
+        # Maximum number of threads that can share the kernels it calls; 0: they cannot be shared.
+        # If it is positive, the last three integer arguments, filled in at each launch, are the
+        # address of the function that distributes work, the thread team and its helpers.
         self.shares = 0
         self.extent = 1  # the parallel index runs from 0 to extent
-        self.tiles = False  # its steps are tiles, not rows, or elements, in order
-        self.weight = 1  # work of one step of it, in simple element operations
-        self.whiles = False  # whether there is a loop as long as no range says: work says little
-        self.tiny: Callable[[], Generated] | None = None  # makes the one for a few elements
-        self.products = False  # whether it multiplies matrices: work is no estimate from above
-        # Of split folds: partial results still to be folded.
+        self.tiles = False  # steps of the parallel index are tiles, not rows or elements in order
+        self.weight = 1  # work of one step of the parallel index, in simple element operations
+        self.whiles = False  # whether it has loops without a known count; weight is then unreliable
+        self.tiny: Callable[[], Generated] | None = None  # generates a variant for few elements
+        self.products = False  # whether it multiplies matrices; weight is then no upper bound
+        # For split reductions: partial results that another kernel must still reduce.
         self.partials: list[tuple[Fold, Access, int]] = []
-        # Of kernels for GPUs: threads of a block and blocks that make use of the whole work,
-        # whether the text is one for the processor, and what is launched after it.
+        # For kernels on GPUs: threads per block, the number of blocks that covers all work, whether
+        # the source has the signature of a CPU kernel, and kernels to launch afterwards.
         self.threads, self.blocks, self.tasks = 256, 1, False
-        self.once = False  # whether all blocks must be launched: none does two pieces
+        self.once = False  # whether each block does exactly one piece, so all must be launched
         self.then: tuple[Generated, ...] = ()
 
     @classmethod
     def of(cls, own: OwnKernel, codes: Sequence[str]) -> Generated:
-        """The kernel that an op brings itself, with the types of its pointers."""
+        """Wrap the kernel that an op provides itself; `codes` are the dtypes of its pointers."""
         text = cls()
         text.source, text.extent, text.weight = own.source, own.extent, own.weight
         text.ints, text.tasks = list(own.ints), not own.team

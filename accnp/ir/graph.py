@@ -1,6 +1,9 @@
-"""A `Graph`: a closed program.
+"""A `Graph`: a recorded program with inputs, outputs and the nodes between them.
 
-In: the input leaves and the output nodes. Out: equations in order, free nodes, re-recording.
+Traces of Python functions (`jit`, `vmap`, bodies of loops and branches) end as graphs. This module
+defines the class and what all consumers need: topological order, closed-over nodes, recording a
+graph again with other inputs (`evaluate`, `rewrite`), recording a new one (`build`, `derived`), and
+a reference interpreter on NumPy arrays. `transforms/` and `engine/` consume graphs.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ __all__ = [
 
 
 class Graph:
-    """Inputs (abstract leaves), outputs, and the nodes between.
+    """Inputs (abstract leaves), outputs, and the nodes between them.
 
-    `consts` are closed-over nodes that are not inputs. `effects` are the operations that are done
-    even if no output needs them, in order.
+    `effects` are the operations that run in this order even if no output depends on them. `free`
+    returns the nodes that the program closes over.
     """
 
     __slots__ = (
@@ -55,29 +58,30 @@ class Graph:
         self.outputs = tuple(outputs)
         self.name = name
         self.in_names = tuple(in_names)
-        self.level = level  # nodes of shallower traces are closed over, not part of this program
-        self.recorded = recorded  # all nodes in order, dead ones too, where a jaxpr is made
-        # Where given, decides exactly: only nodes of this trace and of those within it belong
+        self.level = level  # nodes of traces below this level are closed over
+        self.recorded = recorded  # while a jaxpr is made: all nodes in order, including unused ones
+        # If given, it decides which nodes belong to the program: those of it and of nested traces.
         self.trace = trace
         self.effects: tuple[Node, ...] = () if trace is None else tuple(trace.effects)
         self.calls_python = trace is not None and bool(trace.calls)
         self._order: list[Node] | None = None
-        # Derived programs (plan, jvp, batched), cached by their makers.
+        # Derived data (plan, jvp, batched program), cached by the code that computes it.
         self.extra: dict[Any, Any] = {}
 
     @property
     def nodes(self) -> list[Node]:
-        """All inner nodes in an order in which they can be computed; leaves excluded."""
+        """All inner nodes in an order in which they can be computed, without leaves."""
         if self.recorded is not None:
             return self.recorded
         if self._order is None:
-            # Effects first: an operation comes after those that it needs, so they keep their order.
+            # Roots start with the effects. Each effect follows its operands, so effects stay in
+            # order.
             roots = (*self.effects, *self.outputs)
             self._order = toposort(roots, set(map(id, self.inputs)), self.holds)
         return self._order
 
     def holds(self, node: Node) -> bool:
-        """Whether a node was recorded in this program, or in a trace within it."""
+        """Whether a node was recorded in this program or in a trace nested in it."""
         trace = node.trace
         if self.trace is None:
             return trace is not None and trace.level >= self.level
@@ -86,11 +90,11 @@ class Graph:
         return trace is not None
 
     def drop_effects(self) -> None:
-        """Keep only what the outputs need."""
+        """Drop the operations on which no output depends."""
         self.effects, self._order = (), None
 
     def keep_calls(self) -> None:
-        """Keep callbacks without effects, too: they may raise where their results are not used."""
+        """Also keep callbacks without effects: they may raise even if their results are unused."""
         if self.trace is None or len(self.trace.calls) == len(self.effects):
             return
         mine = set(map(id, self.effects))
@@ -106,7 +110,7 @@ class Graph:
         self.effects, self._order = (*effects, *waiting), None
 
     def detach(self) -> None:
-        """Let go of the trace around a program that needs nothing of it, and may outlive it."""
+        """Release the enclosing traces of a program that does not use them and may outlive them."""
         if self.trace is not None:
             self.trace.parent = self.trace.previous = None
 
@@ -119,9 +123,9 @@ class Graph:
         return tuple(x.aval for x in self.outputs)
 
     def free(self) -> list[Node]:
-        """Closed-over leaves (constants and nodes of outer traces), in order of first use.
+        """Return the closed-over nodes (constants, nodes of outer traces) in order of first use.
 
-        Literals are not counted.
+        Literals are excluded.
         """
         own = {id(x) for x in self.inputs}
         inner = {id(x) for x in self.nodes}
@@ -141,10 +145,10 @@ def toposort(
     stop: set[int] = frozenset(),  # type: ignore[assignment]
     enter: Callable[[Node], bool] | None = None,
 ) -> list[Node]:
-    """Order the nodes above `outputs` so that inputs come first; iterative, since graphs are deep.
+    """Return the nodes on which `outputs` depend, operands first.
 
-    Leaves, nodes in `stop` (ids) and nodes for which `enter` is false are not entered and not
-    listed.
+    Leaves, nodes whose ids are in `stop` and nodes for which `enter` returns False are neither
+    listed nor followed. The search is iterative, because graphs are deep.
     """
     order: list[Node] = []
     seen: set[int] = set(stop)
@@ -166,7 +170,7 @@ def toposort(
     return order
 
 
-# How a program with effects is recorded where values are there (`primitives/unrolled.py`).
+# Runs a program with effects operation by operation outside of traces (`primitives/unrolled.py`).
 _with_effects: list[Callable[..., list[Node]]] = []
 
 
@@ -174,9 +178,9 @@ _with_effects: list[Callable[..., list[Node]]] = []
 def evaluate(
     graph: Graph, inputs: Sequence[Node], closed: dict[int, Node] | None = None
 ) -> list[Node]:
-    """Record the graph's operations again with other inputs (inlining); returns the new outputs.
+    """Record the graph's operations again with other inputs (inlining); return the new outputs.
 
-    `closed` has other nodes, by identity, for those that it closes over.
+    `closed` maps ids of closed-over nodes to the nodes that replace them.
     """
     if graph.effects and current() is None:
         return _with_effects[0](graph, inputs)
@@ -197,10 +201,10 @@ def rewrite(
     inputs: Sequence[Node],
     rule: Callable[[Node, list[Node]], list[Node] | None],
 ) -> list[Node]:
-    """Record the graph's operations again with other inputs; returns the new outputs.
+    """Record the graph's operations again with other inputs; return the new outputs.
 
-    `rule` gets each operation and its new operands. It returns the results to use in its place, or
-    None to record the operation as it is.
+    `rule` receives each operation and its new operands. It returns the results to use instead, or
+    None to record the operation unchanged.
     """
     env: dict[int, Any] = dict(zip(map(id, graph.inputs), inputs, strict=True))
     for node in graph.nodes:
@@ -218,7 +222,7 @@ def rewrite(
 
 
 def expanded(graph: Graph) -> Graph:
-    """Return the program with its jitted calls in place."""
+    """Return the program with all jitted calls inlined."""
     if not any(node.op.name == "jit" for node in graph.nodes):
         return graph
 
@@ -233,7 +237,7 @@ def expanded(graph: Graph) -> Graph:
 def build(
     fn: Callable[[list[Node]], Sequence[Node]], avals: Sequence[Any], name: str = ""
 ) -> Graph:
-    """Record `fn`, a function from leaves to results that is not the user's, into a Graph."""
+    """Record `fn`, an internal function of leaves (not a user function), as a Graph."""
     with Trace("jit", name) as t:
         leaves = [arg(a, t) for a in avals]
         outputs = fn(leaves)
@@ -247,11 +251,11 @@ def derived(
     fn: Callable[[list[Node]], Sequence[Node]],
     avals: Sequence[Any],
 ) -> Graph:
-    """Record `fn` for a rule, or return what it was recorded into before: the source, the key and
-    the avals say all that it depends on.
+    """Record `fn` for a transformation rule, or return the graph recorded for the same arguments.
 
-    A program that is made anew for each call counts as another one where programs are keys: an
-    operation that has it among its parameters is planned again, and that plan is kept.
+    `source`, `key` and `avals` must determine the graph completely. The cache matters because
+    graphs are compared by identity: an operation with a new graph among its parameters would be
+    planned again for each call, and each of these plans would be kept.
     """
     whole = (*key, tuple(avals), state.named)
     found = source.extra.get(whole)
@@ -261,7 +265,7 @@ def derived(
 
 
 def graphs_in(params: dict[str, Any]) -> list[Graph]:
-    """Return the graphs among an op's parameters, also those in tuples."""
+    """Return the graphs among an op's parameters, including those in tuples."""
     found = []
     for v in params.values():
         if isinstance(v, Graph):
@@ -272,9 +276,9 @@ def graphs_in(params: dict[str, Any]) -> list[Graph]:
 
 
 def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run a program on concrete arrays with the reference functions.
+    """Run a program on concrete arrays with the ops' reference functions.
 
-    Closed-over nodes must be literals or have their values.
+    Closed-over nodes must be literals or must have values.
     """
     program = graph.extra.get("steps")
     if program is None:
@@ -294,7 +298,7 @@ def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
-    """Number the values of a program once, so that a loop over it does no lookups by node."""
+    """Assign slots to the values once, so that repeated runs need no lookups by node."""
     where: dict[int, int] = {id(x): i for i, x in enumerate(graph.inputs)}
     slots: list[Any] = [None] * len(graph.inputs)
 
@@ -312,7 +316,8 @@ def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
         slots.append(None)
         if node.op.numpy is None:
             raise NotImplementedError(
-                f"{node.op.name}: there is no reference meaning to interpret it with"
+                f"{node.op.name}: no reference implementation to interpret; got it in a program "
+                "that runs on the host; use another operation"
             )
         if node.op.kind == "item":
             dtype = None

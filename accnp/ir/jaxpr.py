@@ -1,10 +1,9 @@
-"""Programs as equations over variables, the form in which jax shows them. In: a `Graph`. Out:
-`ClosedJaxpr`.
+"""Conversion of a `Graph` to a `ClosedJaxpr`, the form in which JAX shows programs.
 
-Literals stand inline, `item` nodes become the results of one equation, `mark` nodes vanish, and
-equations whose results are not used are kept, in the order in which they were recorded. Values that
-a graph closes over become constants of the outermost one; an inner one gets them as leading
-operands.
+Literals become inline operands, `item` nodes become the results of one equation, and `mark` nodes
+disappear. Equations whose results are unused are kept, and equations keep the recorded order. Nodes
+that the outermost graph closes over become its constants; an inner graph receives them as leading
+operands. `make_jaxpr` and the tools of `inspect` call it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ def to_jaxpr(
 ) -> ClosedJaxpr:
     """Return the jaxpr of a graph.
 
-    `value_of` makes what users see of the node of a constant or a literal, `primitive_of` of an op.
+    `value_of` returns the user-visible value of a constant's or literal's node, and `primitive_of`
+    the user-visible primitive of an op.
     """
     builder = _Builder(value_of, primitive_of)
     jaxpr = builder.build(graph, {}, None)
@@ -49,8 +49,8 @@ class _Builder:
         self.const_atoms: dict[int, Any] = {}
         self.constvars: list[Var] = []
         self.inner: dict[int, tuple[Graph, Jaxpr, list[Node]]] = {}
-        self.marks: set[int] = set()  # ids of those within the graphs
-        self.outermost = True  # what is being built
+        self.marks: set[int] = set()  # ids of the marks inside the graphs
+        self.outermost = True  # whether the outermost graph is being built
 
     def _enter(self, graph: Graph) -> Sequence[Node]:
         nodes = graph.nodes
@@ -58,14 +58,14 @@ class _Builder:
         return nodes
 
     def _plain(self, node: Node) -> Node:
-        """What a mark of the graphs stands for. One outside is what is closed over: what it stands
-        for has another derivative, or none."""
+        """Skip marks inside the graphs. A mark outside of them is a closed-over value of its own:
+        the node under it has a different derivative, or none."""
         while id(node) in self.marks:
             node = node.inputs[0]
         return node
 
     def build(self, graph: Graph, env: dict[int, Any], over: list[Node] | None) -> Jaxpr:
-        """Convert one graph; `over` are closed-over nodes that become leading inputs (None: the
+        """Convert one graph; `over` are closed-over nodes that become leading inputs (None for the
         outermost graph)."""
         invars = [Var(x.aval) for x in graph.inputs]
         leading = [Var(x.aval) for x in over or ()]
@@ -126,10 +126,9 @@ class _Builder:
         eqns.append(JaxprEqn(invars, outvars, primitive, params, source_info=site))
 
     def _own_constants(self, node: Node, env: dict[int, Any]) -> list[Node]:
-        """Return the constants that a jitted function closes over: they are part of its own
-        program.
+        """Return the constants that a jitted function closes over; they belong to its own jaxpr.
 
-        Closed-over nodes are the leading inputs of its graph, which has names for the others.
+        Closed-over nodes are the leading inputs of its graph; `in_names` names only the others.
         """
         graph = node.params.get("jaxpr")
         if node.op.name != "jit" or not isinstance(graph, Graph) or not graph.in_names:
@@ -154,9 +153,9 @@ class _Builder:
         return found
 
     def _needs(self, graph: Graph, closing: bool) -> list[Node]:
-        """What an inner graph takes from outside: nodes of outer traces and constants. Scalars that
-        users hold as arrays are among them only where its call closes over nodes: elsewhere these
-        are operands already, and scalars are not."""
+        """Return the nodes of outer traces and the constants that an inner graph uses. Scalars that
+        users hold as arrays are included only if the call op closes over nodes: other ops already
+        receive closed-over nodes as operands, and those exclude scalars."""
         nodes = self._enter(graph)
         inner = {id(x) for x in (*graph.inputs, *nodes)}
         seen: dict[int, Node] = {}
@@ -195,15 +194,15 @@ class _Builder:
         return atom
 
 
-# Call ops whose graphs may close over outer nodes; the others get what they need as operands when
-# they are recorded.
+# Call ops whose graphs may close over outer nodes; all others receive these as operands when they
+# are recorded.
 _CLOSING = frozenset(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"))
-# Parameters that equations do not have: what accnp adds to an operation for itself.
+# Parameters that accnp adds for its own use; equations omit them.
 _OWN = frozenset(("_function", "_program", "_transposed"))
 
 
 def _bind_constants(jaxpr: Jaxpr, n: int) -> None:
-    """Make the first `n` inputs constants, unless that was done for another call of the program."""
+    """Turn the first `n` inputs into constants, unless another call of the program did so."""
     if not jaxpr.constvars:
         jaxpr.constvars, jaxpr.invars = jaxpr.invars[:n], jaxpr.invars[n:]
 

@@ -1,15 +1,16 @@
-"""What code generation gets: a `KernelSpec`, a loop nest with statements in sections.
+"""Input of code generation: a `KernelSpec`, a loop nest with statements in sections.
 
-Everything in it is structure; sizes, strides and offsets are run-time arguments, so that a new
-shape needs no new kernel.
+`compiler/fusion/` produces specs; `compiler/specs/` and `compiler/text/` turn them into kernels. A
+spec contains only structure: sizes, strides and offsets are run-time arguments, so that a new shape
+needs no new kernel. The module also defines `OwnKernel`, a kernel that an op provides itself.
 
 Forms:
-    map: every index of (outer x inner) on its own.
-    row: for each outer index a few passes over the inner indices; folds over inner give row
-        values, used by later passes.
-    split: like row, but a row is cut into chunks of a fixed length; each chunk's fold is a
-        partial result, folded by a second kernel.
-    column: folds over the middle indices for a tile of inner ones: (outer x reduced x inner).
+    map: computes each index of (outer x inner) independently.
+    row: makes a few passes over the inner indices for each outer index; reductions over inner give
+        row values, which later passes use.
+    split: like row, but each row is cut into chunks of a fixed length; the reduction of a chunk is
+        a partial result, and a second kernel reduces these.
+    column: reduces over the middle indices for a tile of inner ones: (outer x reduced x inner).
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ __all__ = [
     "is_half", "replace",
 ]  # fmt: skip
 
-# The order of summation depends on these constants and on logical shapes only: never on layout,
-# fusion or threads.
-BLOCK = 1024  # elements folded by one block_* call
-CHUNK = 32 * BLOCK  # elements of one partial result of a split fold
-ROWS = 512  # rows folded one after the other into one partial result of a column fold
+# The order of summation depends only on these constants and on logical shapes, never on layout,
+# fusion or the number of threads.
+BLOCK = 1024  # elements that one call of a block_* function reduces
+CHUNK = 32 * BLOCK  # elements per partial result of a split reduction
+ROWS = 512  # rows that are added one after the other into one partial result of a column reduction
 
-# Distances of loads along the innermost loop, besides 0 and 1, that the text of a kernel spells
-# out: its vectors are loaded whole and shuffled (`compiler/llvm/accesses.py`).
+# Strides of loads along the innermost loop, besides 0 and 1, that kernels treat as constants: the
+# vectors are then loaded contiguously and shuffled (`compiler/llvm/accesses.py`).
 STRIDES = (-1, 2, 3, 4)
 
 
@@ -52,13 +53,13 @@ class Access:
         number: int = -1,
         terms: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        self.value = value  # the program's Value, or a name of the plan for scratch
+        self.value = value  # the program's Value, or the plan's name of scratch memory
         self.dtype = dtype
         self.strides = strides
         self.offset = offset
         self.store = store
         self.number = number  # position among the kernel's pointer arguments
-        # Of a computed place, (stride, largest index): the statement's args are their indices.
+        # For computed places: (stride, largest index) per index; the statement's args are indices.
         self.terms = terms
 
 
@@ -104,7 +105,7 @@ class Fold:
         self.source = source
         self.combine = combine
         self.dtype = dtype
-        # The source is a plain load, perhaps widened to float64: fold straight from memory.
+        # If the source is a plain load, perhaps widened to float64: reduce directly from memory.
         self.direct = direct
 
 
@@ -147,7 +148,7 @@ class KernelSpec:
         self.reduced = reduced
         self.inner = inner
         self.scalars = scalars
-        self.row_head = row_head  # row values known before the first pass
+        self.row_head = row_head  # statements for row values that the first pass needs
         self.phases = phases
         self.accesses = accesses
         self.fastmath = fastmath
@@ -155,7 +156,7 @@ class KernelSpec:
 
 
 class Operand:
-    """How an operand of an op's own kernel lies in memory; its pointer is its first element."""
+    """Memory layout of an operand of an op's own kernel; its pointer is that of element 0."""
 
     __slots__ = ("computed", "dtype", "fine", "shape", "strides")
 
@@ -170,25 +171,26 @@ class Operand:
         self.shape = shape
         self.dtype = dtype
         self.strides = strides  # in elements
-        self.fine = fine  # whether tasks are threads of a GPU: many small ones, rather than few
-        # How the kernel computes its elements (`compiler.text.computed.Computed`); None: loads.
+        self.fine = fine  # whether tasks are GPU threads: many small ones, not few large ones
+        # How the kernel computes the elements (`compiler.text.computed.Computed`); None: it loads.
         self.computed = computed
 
     @property
     def one(self) -> bool:
-        """Whether all of several elements are one, under strides of 0."""
+        """Whether several logical elements share one memory location (all strides are 0)."""
         return prod(self.shape) > 1 and not any(self.strides)
 
 
 class OwnKernel:
-    """The kernel of one op, written by the op itself: `def kernel(lo, hi, *pointers, *ints)`.
+    """A kernel that the op itself provides: `def kernel(lo, hi, *pointers, *ints)`.
 
     The pointers are those of the operands, then those of the results, in order. If the op `takes`
-    an operand, the result starts with its values, and it has no pointer of its own: the planner
-    hands over its buffer where it is not used later, else a copy. If that operand is `one`, the
-    kernel writes its value by itself; the value's pointer is the last of all. The text must hold no
-    size: these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own;
-    on a GPU so many threads may do a task together (`team`): `def kernel(*pointers, *ints)` then.
+    an operand, the result starts with its values and has no pointer of its own: the planner donates
+    the operand's buffer if it is not used later, and otherwise a copy. If all elements of that
+    operand are `one`, the kernel writes the value itself, and the pointer to the value comes last.
+    The source must not contain sizes: these are `ints`. lo..hi is a part of 0..extent, and each
+    index is an independent task. On a GPU a block of `team` threads may do each task; the signature
+    is then `def kernel(*pointers, *ints)`.
     """
 
     __slots__ = (
@@ -211,24 +213,25 @@ class OwnKernel:
         self.ints = ints
         self.extent = extent
         self.weight = weight  # work of one index, in simple element operations
-        # Memory for several steps, (code, number of elements) each, and the kernels of the steps
-        # after this one. All steps have the pointers of operands, results, memory, in this order.
+        # Scratch memory for several steps, as (code, number of elements) each, and the kernels of
+        # the steps after this one. Every step receives the pointers of operands, results and
+        # memory, in this order.
         self.memory = memory
         self.then = then
-        self.team = team  # threads of the block that does a task on a GPU
-        self.products, self.whiles = products, whiles  # as those of `Generated`
+        self.team = team  # threads of the block that does a task on a GPU; 0: CPU signature
+        self.products, self.whiles = products, whiles  # as in `Generated`
 
 
 def replace(record: Any, **changes: Any) -> Any:
-    """An operand or a kernel with some of its fields changed."""
+    """Return a copy of an operand or kernel with some fields changed."""
     return type(record)(**{name: getattr(record, name) for name in record.__slots__} | changes)
 
 
-# Of the dtypes that kernels compute with.
+# Codes of the dtypes with which kernels compute.
 CODES = frozenset(
     ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "e2", "f4", "f8", "c8", "c16"]
 )
-# Of half precision: two bytes in memory, a float32 with such a value in registers. `f2(x)` rounds.
+# Half precision: two bytes in memory, a float32 of the same value in registers. `f2(x)` rounds.
 HALVES = frozenset(["f2", "e2"])
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -241,12 +244,12 @@ def dtype_code(dtype: np.dtype) -> str:
 
 
 def is_half(dtype: np.dtype) -> bool:
-    """Whether numbers are of half precision."""
+    """Whether a dtype has half precision."""
     return dtype_code(dtype) in HALVES
 
 
 def code_dtype(code: str) -> np.dtype:
-    """Return the dtype of such a token."""
+    """Return the dtype of a token that `dtype_code` returned."""
     if code == "e2":
         return _BFLOAT16
     return np.dtype(bool if code == "b1" else code)

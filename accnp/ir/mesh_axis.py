@@ -1,8 +1,9 @@
-"""Axes of meshes whose devices belong to several processes, as collectives name them.
+"""Mesh axes whose devices belong to several processes, as the parameters of collectives name them.
 
-While `shard_map` traces the function of one shard over such a mesh, the name of a mesh axis stands
-for a `MeshAxis`. A collective over it is not batched: it stays in the program and communicates when
-it runs.
+While `shard_map` traces the function of one shard over such a mesh, `transforms/axes.py` resolves
+the name of a mesh axis to a `MeshAxis`. A collective over it is not batched away: it stays in the
+program and communicates when it runs (`primitives/collective.py`). The two predicates tell the
+recorder and the planner which operations do so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from accnp.ir.op import CALLS, Op
 
 __all__ = ["MeshAxis", "communicates", "is_over_mesh"]
 
-# Collectives that need no message: the position is known, and `pvary` only changes a type.
+# Collectives that send no messages: the position is known, and `pvary` only changes the type.
 _SILENT = frozenset(("axis_index", "pvary"))
 
 
@@ -57,7 +58,7 @@ class MeshAxis:
 
     @property
     def group(self) -> tuple[int, ...]:
-        """The processes along the axis that differ from this one in nothing else, in order."""
+        """The processes that differ from this one only in their position on the axis, in order."""
         for first in range(len(self.ranks)):
             if first // self.stride % self.size == 0:
                 found = tuple([self.ranks[first + i * self.stride] for i in range(self.size)])
@@ -76,20 +77,20 @@ class MeshAxis:
 
 
 def is_over_mesh(params: dict[str, Any]) -> bool:
-    """Whether an operation is a collective over axes of a mesh over processes."""
+    """Whether an operation is a collective over the axes of a multi-process mesh."""
     names = params.get("axis_name")
     return type(names) is tuple and bool(names) and type(names[0]) is MeshAxis
 
 
 def communicates(op: Op, params: dict[str, Any]) -> bool:
-    """Whether an operation, or one in the programs that it holds, sends messages."""
+    """Whether an operation, or one in the programs it contains, sends messages."""
     if op.kind in CALLS:
         return any([_has_messages(g) for g in _programs(params)])
     return op.kind == "opaque" and op.name not in _SILENT and is_over_mesh(params)
 
 
 def _programs(params: dict[str, Any]) -> list[Any]:
-    """The programs among parameters that call Python, as those with messages do."""
+    """Return the programs among the parameters that have callbacks or messages."""
     found = []
     for value in params.values():
         for program in value if isinstance(value, tuple) else (value,):

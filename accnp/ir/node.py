@@ -1,6 +1,10 @@
-"""Nodes and the recorder.
+"""Nodes and the recorder, the one entry through which every operation becomes part of a graph.
 
-In: an op, input nodes, parameters. Out: a `Node` with its aval, nothing computed.
+`record(op, inputs, params)` infers the abstract value of the result (memoized per op), determines
+the trace to which the new node belongs, and returns the `Node` without computing anything. Outside
+of traces it also decides when pending nodes are handed to the engine. The module creates leaves
+(`literal`, `const`, `arg`) and marks, too. The C code in `_native/graph.c` takes over the common
+case of eager arrays.
 """
 
 from __future__ import annotations
@@ -59,29 +63,29 @@ __all__ = [
 
 EMPTY: dict[str, Any] = {}
 
-# A chain of this many pending operations is handed to the engine, so that eager loops run in
-# constant memory.
+# Outside of traces, a chain of this many pending operations is handed to the engine, so that eager
+# loops run in constant memory.
 PENDING_LIMIT = 64
-HEAVY = 1 << 22  # bytes of operands, from which updates do not form chains
+HEAVY = 1 << 22  # updates whose operands have more bytes than this do not form pending chains
 _on_deep: list[Callable[[Node], None]] = []
-# What is done as soon as it is recorded, where values are there: callbacks, and collectives between
-# processes, whose order must be the same in all of them.
+# Runs a node immediately if it was recorded outside of traces: callbacks, and collectives between
+# processes, whose order must be the same in all processes.
 _perform: list[Callable[[Node], None]] = []
 _values: list[Callable[[Node], Any]] = []
-# How an operation on sharded operands is done; see `api/sharding/partition.py`.
+# Decides how an operation on sharded operands is executed; see `api/sharding/partition.py`.
 _distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = []
-# Kinds whose types are not remembered: their parameters are programs, or user functions,
-# or there is nothing to infer.
+# Kinds whose result types are not memoized: their parameters are programs or user functions, or the
+# inference is trivial.
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 
 def _form(op: Op, avals: Sequence[Any], aval: Any) -> Form:
-    """What is remembered of an operation on operands of these types; see `Form`."""
+    """Create the memo entry of an operation on operands of these types; see `Form`."""
     return Form(op, op.takes, aval, any([x.dtype in NARROW for x in avals]))
 
 
 def _leaf_infer(*_: Any, **__: Any) -> Aval:
-    raise TypeError("a leaf is made, not recorded")
+    raise TypeError("leaf: a leaf cannot be recorded; create it with literal, const or arg")
 
 
 def _identity(x: Any, **_: Any) -> Any:
@@ -120,14 +124,14 @@ def site_text(node: Node) -> str:
 
 
 def _cut(aval: Any, where: Any) -> Any:
-    """The type of a result, or of several, on other devices."""
+    """Return the aval (or avals) of a result on other devices."""
     if isinstance(aval, tuple):
         return tuple([on_devices(a, d) for a, d in zip(aval, where, strict=True)])
     return on_devices(aval, where)
 
 
 def _refuse_shards(op: Op, params: dict[str, Any]) -> None:
-    """Refuse a loop whose bodies give shards: the loop has memory for what types say."""
+    """Reject a loop whose body returns shards: it would allocate memory for the global shape."""
     for program in params.values():
         for a in getattr(program, "out_avals", ()):
             if spans(a) and not a.devices.sharding.is_fully_replicated:
@@ -138,7 +142,7 @@ def _refuse_shards(op: Op, params: dict[str, Any]) -> None:
 
 
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
-    """Whether an operation, or one in the programs that it holds, has an effect."""
+    """Whether an operation, or one in the programs it contains, has an effect."""
     if op.effect or op.kind not in CALLS:
         return op.effect
     for value in params.values():
@@ -149,7 +153,7 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
 
 
 def calls_python(params: dict[str, Any]) -> bool:
-    """Whether one of the programs that a call holds has a callback, with an effect or without."""
+    """Whether a program among a call's parameters has a callback, with or without an effect."""
     for value in params.values():
         for program in value if isinstance(value, tuple) else (value,):
             if getattr(program, "calls_python", False):
@@ -158,7 +162,7 @@ def calls_python(params: dict[str, Any]) -> bool:
 
 
 def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
-    """Record one operation; infer its aval (memoized), join the traces, and return the new node."""
+    """Record one operation: infer its aval (memoized), join the traces, and return the node."""
     trace = state.abstract
     if trace is not None:
         if not belongs(_getframe()):
@@ -166,7 +170,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                 return record(op, inputs, params)
         trace = state.abstract
         if state.varying is not None and state.varying.over_processes:
-            inputs = state.varying.meet(op, inputs, params)
+            inputs = state.varying.align_axes(op, inputs, params)
     depth = 0
     try:
         for x in inputs:
@@ -191,7 +195,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if op.name not in _PLACES:
             aval = result_devices(op.name, avals, aval)
             if op.kind != "mark" and any([type(getattr(a, "devices", None)) is Cut for a in avals]):
-                _distribute[0](op, inputs, params, aval)  # refuses
+                _distribute[0](op, inputs, params, aval)  # raises: these ops take no shards
     else:
         key: Any = tuple([x.aval for x in inputs])
         if params:
@@ -207,7 +211,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             if any([type(a.devices) is Cut for a in avals]):
                 found = _distribute[0](op, inputs, params, aval)
                 if isinstance(found, Node):
-                    return found  # of shards
+                    return found  # the node of a multi-process (sharded) computation
                 if found is not None:
                     aval = _cut(aval, found)
             form = op.memo[key] = _form(op, avals, aval)
@@ -224,8 +228,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     ):
         _act(node, effect)
     elif trace is None and op.takes is not None:
-        # Updates wait: once their operand is theirs alone, they are made in its buffer. What comes
-        # before them does not wait for long: they hold their indices and values meanwhile.
+        # Updates stay pending: once they hold the only reference to their operand, they reuse its
+        # buffer. Their operands are handed over early, because pending updates keep the indices and
+        # values alive.
         if depth >= PENDING_LIMIT or (depth and sum([x.aval.nbytes for x in inputs]) > HEAVY):
             for x in inputs:
                 _on_deep[0](x)
@@ -233,11 +238,11 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     elif trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
     elif not PENDING_LIMIT and trace is not None and not trace.abstract:
-        _on_deep[0](node)  # every value is checked, also under a derivative
+        _on_deep[0](node)  # debug_nans checks every value, also while differentiating
     return node
 
 
-_PLACES = frozenset(("device_put", "to_local"))  # these say themselves where results are
+_PLACES = frozenset(("device_put", "to_local"))  # their type rules determine the devices
 _ARITHMETIC = ("map", "reduce")
 _OF_FLOAT0 = frozenset(("select_n", "copy", "name"))
 _NOT_OF_FLOAT0 = frozenset(
@@ -248,7 +253,7 @@ _NOT_OF_FLOAT0 = frozenset(
 
 
 def refuse_float0(name: str, avals: Iterable[Aval]) -> None:
-    """Raise an UnsupportedDtypeError for arithmetic on tangents of integers."""
+    """Raise UnsupportedDtypeError if a tangent of an integer (float0) is used in arithmetic."""
     if any([a.dtype == float0 for a in avals]):
         raise UnsupportedDtypeError(
             f"Called {name} with a float0 array; float0s do not support any operations by design, "
@@ -259,8 +264,8 @@ def refuse_float0(name: str, avals: Iterable[Aval]) -> None:
 
 
 def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | None:
-    """What a value was computed by within some traces, operands first; None where it depends on
-    what is mapped, or on anything else that only the traces have."""
+    """Return the nodes within some traces from which a value is computed, operands first; None if
+    it depends on an argument of the traces, a callback or a mapped axis."""
     order: list[Node] = []
     seen: set[int] = set()
     stack = [(node, False)]
@@ -278,13 +283,14 @@ def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | Non
 
 
 def home(node: Node) -> Trace | None:
-    """The trace that a value belongs to, which has not ended.
+    """Return the active trace to which a value belongs, or None.
 
-    What a mapped function made without what is mapped outlives it, as in jax, which does not
-    trace such a value: it moves to the trace around `vmap`, with all that it was computed by.
+    A value that a mapped function computed without its mapped arguments remains usable after the
+    trace has ended, as in JAX, which does not trace such values: the node and its operands move to
+    the trace around `vmap`.
 
     Raises:
-        UnexpectedTracerError: it is a traced value of a trace that has ended.
+        UnexpectedTracerError: the value belongs to a trace that has ended.
     """
     if node.trace is None or node.trace.active:
         return node.trace
@@ -315,10 +321,10 @@ def home(node: Node) -> Trace | None:
 
 
 def _act(node: Node, effect: bool) -> None:
-    """Note a call of a Python function in the program that is being recorded, or do it."""
+    """Note an operation that calls Python in the trace being recorded, or run it immediately."""
     trace = node.trace
     if trace is not None and trace.kind == "linear":
-        return  # a tangent's: it is not visible
+        return  # tangents: users cannot observe these calls
     owner = state.abstract or trace
     if owner is not None:
         owner.calls.append(node)
@@ -329,7 +335,7 @@ def _act(node: Node, effect: bool) -> None:
 
 
 def perform(node: Node) -> None:
-    """Do a callback, or a program with effects, of which the operands have values."""
+    """Run a callback, or a program with effects, whose operands have values."""
     if state.held is not None and node.aval == ():
         state.held.append(node)
     else:
@@ -337,12 +343,12 @@ def perform(node: Node) -> None:
 
 
 def install_distribution(distribute: Callable[..., Any]) -> None:
-    """Set the function that says how operations on sharded operands are done."""
+    """Set the function that decides how operations on sharded operands are executed."""
     _distribute[:] = [distribute]
 
 
 def value_of(node: Node) -> Any:
-    """Return the value of a node as an array; it is computed, or waited for."""
+    """Return the value of a node as an array; compute it or wait for it if necessary."""
     return _values[0](node)
 
 
@@ -363,7 +369,7 @@ _LITERALS: dict[Any, Node] = {}
 
 
 def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
-    """Return the (interned) leaf of a Python scalar: rank 0, an argument of kernels."""
+    """Return the interned leaf of a Python scalar (rank 0); kernels take it as an argument."""
     key = (value, type(value), dtype, weak_type)
     if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:
         key = ("-0.0", dtype, weak_type)
@@ -380,21 +386,21 @@ def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
 
 
 def held_literal(x: Node) -> Node:
-    """Return the leaf of an array that users hold, made of a Python scalar.
+    """Return the leaf of a Python scalar that a user holds as an array.
 
-    Kernels and passes see a literal; jaxprs that close over it have a constant, as for any array,
-    and each array is one of its own.
+    Kernels and passes treat it as a literal; a jaxpr that closes over it has a constant, as for any
+    array, and each array has a leaf of its own.
     """
     return Node(LITERAL, (), {**x.params, "held": True}, x.aval, x.value, None, 0, None)
 
 
 def is_held(x: Node) -> bool:
-    """Whether a node is the leaf of an array that users hold, made of a Python scalar."""
+    """Whether a node is the leaf of a Python scalar that a user holds as an array."""
     return x.op is LITERAL and "held" in x.params
 
 
 def const(value: Any, aval: Aval) -> Node:
-    """Return a leaf over a ready buffer (or a task that will deliver one)."""
+    """Return a leaf with a ready buffer, or with a task that will produce one."""
     return Node(CONST, (), EMPTY, aval, value, None, 0, None)
 
 
@@ -404,7 +410,7 @@ def arg(aval: Aval, trace: Trace | None, name: str = "") -> Node:
 
 
 def mark(x: Node, trace: Trace) -> Node:
-    """Return a fresh identity of a node, a leaf for one call of a transformation."""
+    """Return a new node for the same value: the leaf of one call of a transformation."""
     if isinstance(x.trace, DEAD):
         raise x.trace.error()
     node = Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
@@ -414,7 +420,7 @@ def mark(x: Node, trace: Trace) -> Node:
 
 
 def forget(node: Node) -> None:
-    """Take back what was recorded: something else stands in its place."""
+    """Remove a node from the recorded equations, because another one replaces it."""
     if state.named and node.trace is not None:
         recorded = node.trace.recorded
         for i in range(len(recorded) - 1, -1, -1):
@@ -424,5 +430,5 @@ def forget(node: Node) -> None:
 
 
 def items(node: Node) -> tuple[Node, ...]:
-    """Return the results of an op that has several."""
+    """Return one node per result of an op with several results."""
     return tuple(record(OPS["item"], (node,), {"index": i}) for i in range(len(node.aval)))

@@ -1,7 +1,9 @@
 """The `Op` record: everything that accnp knows about one operation, in one frozen declaration.
 
-In: declarations made in `accnp/primitives/`. Out: the registry `OPS`, and the late-bound `o`,
-through which rules record further nodes (`o.mul(t, o.cos(x))`) without importing each other.
+Modules in `accnp/primitives/` declare ops with `register`; transformations, the planner and the
+compiler read them from the registry `OPS`. Rules record further nodes through the late-bound `o`
+(`o.mul(t, o.cos(x))`), so that they need not import each other. The last part of the module makes
+hash keys of static parameters.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ __all__ = [
 
 
 class _Zero:
-    """The derivative rule of an operand that does not influence the output smoothly."""
+    """Marks an operand with respect to which the derivative of the output is zero."""
 
     def __repr__(self) -> str:
         return "ZERO"
@@ -40,7 +42,7 @@ ZERO = _Zero()
 
 
 class Linear:
-    """Stands for the linear operand in a transpose rule: it has an aval and no value."""
+    """The linear operand in a transpose rule: it has an aval but no value."""
 
     __slots__ = ("aval",)
 
@@ -48,7 +50,7 @@ class Linear:
         self.aval = aval
 
 
-# Kinds of the ops that hold programs; their rules get the transformations.
+# Kinds of ops that contain programs; their rules receive the transformations as `tools`.
 CALLS = ("call", "loop")
 
 
@@ -56,64 +58,65 @@ CALLS = ("call", "loop")
 class Op:
     """One operation and all its rules.
 
-    In every rule data are positional and static parameters are keywords.
+    In every rule, data arguments are positional and static parameters are keywords.
 
     Attributes:
-        name: the primitive's name, as jax prints it.
+        name: the primitive's name, as JAX prints it.
         kind: "map", "view", "iota", "reduce", "assemble", "opaque", "callback", "call", "loop" or
-            "leaf"; says which fields of the lowering are used. "callback" is a call of a function
-            of the user's: never merged with another, done at once where values are there. "call"
-            means just the program that it holds, which passes inline; "loop" is structured control
-            flow over the programs it holds.
+            "leaf"; determines which of the lowering fields are used. "callback" calls a user
+            function: it is never merged with another one, and it runs immediately outside of
+            traces. "call" is equivalent to the program it contains, which passes inline; "loop" is
+            structured control flow over the programs it contains.
         infer: (*avals, **params) -> Aval, or a tuple of them for an op with several results.
-        numpy: reference meaning: (*arrays, **params) -> array or tuple of arrays.
+        numpy: reference implementation: (*arrays, **params) -> array or tuple of arrays.
         jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one
-            function (ts, y, xs, params) -> tangent(s) that sees all tangents (None = zero), or
-            None: no derivative is known. Call ops: (ts, y, xs, params, tools) -> (new primal
-            outputs, tangent outputs), lists.
-        linearize: call ops only, used for reverse mode in place of `jvp`, same form; the new
-            primal outputs must not depend on `ts`, and the tangents only through ops that can be
-            transposed.
+            function (ts, y, xs, params) -> tangent(s) that receives all tangents (None = zero), or
+            None if no derivative is known. Call ops: (ts, y, xs, params, tools) -> (new primal
+            outputs, tangent outputs), both lists.
+        linearize: for call ops, used instead of `jvp` in reverse mode, with the same signature. The
+            new primal outputs must not depend on `ts`, and the tangents may depend on them only
+            through ops that can be transposed.
         transpose: (ct, *inputs, **params) -> one cotangent (or None) per operand; the linear
-            operands come as `Linear`.
+            operands are instances of `Linear`.
         batch: (size, xs, batched, params) -> (result(s), batched flag(s)); the batch axis is
             always the leading one.
-        scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by
-            dtype kind where it differs.
-        cuda: what does it on a GPU, where no kernel does it well ("opaque"): "module.name" in
-            `accnp/primitives/`, the name of a function (xp, *arrays, **params) of arrays of a
-            library like NumPy (CuPy), or a function that gets the driver for xp. It gives fresh
-            arrays, or None for operands that it does not do: the reference does these.
-        block: its kernel on a GPU where a block of threads does each task: "module.name" likewise,
-            the name of a function as `kernel`; it gives None for what `cuda` does better.
-        strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if no
-            strides express the view ("view").
+        scalar: source of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by
+            dtype kind if it differs.
+        cuda: implementation for GPUs if no kernel does it well ("opaque"): "module.name" in
+            `accnp/primitives/`, a function (xp, *arrays, **params) on arrays of a NumPy-like
+            library (CuPy), or a function that receives the driver as xp. It returns new arrays, or
+            None for operands it does not support, for which the reference is called.
+        block: GPU kernel in which a block of threads does each task: "module.name" of a function
+            with the signature of `kernel`; it returns None if `cuda` is faster.
+        strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if strides
+            cannot express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
-        kernel: (operands, results, params) -> `OwnKernel`, or None where the layout or the dtypes
-            have none ("opaque", and "assemble" by itself); operands are `ir.kernel.Operand`s,
-            results avals. Without it the reference function is called.
-        halves: what becomes of float16 and bfloat16 ("opaque"): "own" where its kernel takes them
-            as they are (products and convolutions, too, which a GPU's library does from them),
-            "float32" where the program converts to that and rounds the result; else the reference
-            function is called. Of the other kinds, "map" rounds each result, and folds
-            go on in float32 to their end (`compiler/fusion/program.py`).
+        kernel: (operands, results, params) -> `OwnKernel`, or None for unsupported layouts and
+            dtypes ("opaque", and "assemble" instead of `parts`); operands are `ir.kernel.Operand`s,
+            results avals. Without it, the reference function is called.
+        halves: treatment of float16 and bfloat16 ("opaque"): "own" if the kernel supports them
+            (and for products and convolutions, if the GPU library does), "float32" if the program
+            converts to float32 and rounds the result; otherwise the reference function is called.
+            As for other kinds, "map" rounds each result, and reductions accumulate in float32 and
+            round at the end (`compiler/fusion/program.py`).
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
-        rounds: (out, *arrays, **params) -> rounds that write the one result, each with work (first,
-            end), a number and a chunk: calls for parts of 0..number leave the interpreter's lock,
-            and threads share these. It stands for the reference where there is much to do; parts
-            depend on shapes alone, not on the number of threads ("opaque").
-        constants: in kernels of loops, integer literals among the operands are constants: with a
-            known count or mask, code is shorter ("map").
-        cost: rough number of simple instructions for one element; decides between recomputing and
-            storing.
-        show: (params) -> params as printed in jaxprs, or None to print them as they are.
-        dtypes: kinds of dtype that the op takes: "b" bool, "i" signed, "u" unsigned, "f" floating,
-            "c" complex.
-        effect: the operation is observed beside its results: it is done once for each time that
-            the program runs, in the recorded order, even if they are not used ("callback", "call").
-        memo: the recorder's: forms (`ir.node.Form`) by types of the operands and parameters.
+        rounds: (out, *arrays, **params) -> rounds that write the single result; each has work
+            (first, end), a number and a chunk. Calls for parts of 0..number run without the GIL and
+            are distributed over threads. Replaces the reference for large operands. Parts depend on
+            shapes only, not on the number of threads ("opaque").
+        constants: kernels of loops compile integer literals among the operands as constants; the
+            code for a known shift count or mask is shorter ("map").
+        cost: approximate number of simple instructions per element; decides between recomputing and
+            storing a value.
+        show: (params) -> params as printed in jaxprs, or None to print them unchanged.
+        dtypes: kinds of dtype that the op accepts: "b" bool, "i" signed, "u" unsigned, "f"
+            floating, "c" complex.
+        effect: whether users can observe that the operation runs: it then runs exactly once each
+            time the program runs, in the recorded order, even if its results are unused
+            ("callback", "call").
+        memo: the recorder's cache: forms (`ir.node.Form`) by types of operands and parameters.
     """
 
     name: str
@@ -146,10 +149,10 @@ class Op:
 
 
 class Table(dict[str, Op]):
-    """Ops by name. Those that few programs use come with their module when they are first named.
+    """Ops by name. Modules of rarely used ops are imported when one of their ops is first accessed.
 
     Attributes:
-        later: op to the module that declares it; filled in `accnp/api/__init__.py`.
+        later: op -> the module that declares it; filled in `accnp/api/__init__.py`.
     """
 
     def __init__(self) -> None:
@@ -165,7 +168,7 @@ class Table(dict[str, Op]):
         return op
 
     def whole(self) -> Table:
-        """The table with every op in it."""
+        """Return the table after importing all modules that declare ops."""
         for module in set(self.later.values()):
             imported(module)
         return self
@@ -175,12 +178,15 @@ OPS = Table()
 
 
 def register(op: Op) -> Op:
-    """Put an op into the table; a name can be taken once.
+    """Add an op to the table; each name can be registered once.
 
-    The module of an op may be loaded again, if an exception of a signal handler ended its import.
+    The module of an op may be executed again if an exception of a signal handler ended its import.
     """
     if op.name in OPS and not _is_loading(OPS.later.get(op.name)):
-        raise ValueError(f"register: op {op.name!r} exists already")
+        raise ValueError(
+            f"register: an op of this name exists already; got {op.name!r} (op); "
+            "choose another name"
+        )
     OPS[op.name] = op
     return op
 
@@ -191,7 +197,7 @@ def _is_loading(module: str | None) -> bool:
 
 
 class _Late:
-    """`o.name(*nodes, **params)` records the op of that name; looked up at call time, cached."""
+    """`o.name(*nodes, **params)` records the op of that name; the lookup is lazy and cached."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         try:
@@ -218,16 +224,16 @@ def _make_caller(op: Op) -> Callable[..., Any]:
 
 # --- keys of static values ---
 #
-# `0.0 == -0.0` and `1 == True == 1.0`, but programs made with them differ; a NaN differs from
-# itself, but programs made with it do not. These functions make keys and parameters that compare
-# as the programs do.
+# `0.0 == -0.0` and `1 == True == 1.0`, but programs that contain them differ; NaN differs from
+# itself, but programs that contain it are equal. These functions make keys and parameters that are
+# equal exactly if the programs are.
 
 _NUMBERS = (float, complex, np.generic)
 
 
 def static_key(value: Any) -> tuple[type, Any]:
-    """Return a key of a static value: its type, and the value or, for a number that is 0, complex
-    or NaN, its text. Tuples have the keys of their elements."""
+    """Return a hashable key of a static value: its type, and the value itself or, for numbers that
+    are zero, complex or NaN, its text. The key of a tuple contains the keys of its elements."""
     kind = type(value)
     if isinstance(value, _NUMBERS):
         plain = value != 0 and value == value and not isinstance(value, complex)
@@ -238,7 +244,7 @@ def static_key(value: Any) -> tuple[type, Any]:
 
 
 class _NegativeZero(float):
-    """The number -0.0, which as a parameter differs from 0.0."""
+    """The number -0.0; as a parameter it differs from 0.0."""
 
     __slots__ = ()
 
@@ -253,7 +259,7 @@ class _NegativeZero(float):
 
 
 class _SignedComplex(complex):
-    """A complex number with a part that is -0.0 or NaN; as a parameter it compares by its text."""
+    """A complex number with a part that is -0.0 or NaN; as a parameter it is compared as text."""
 
     __slots__ = ()
 
@@ -271,10 +277,10 @@ _NEGATIVE_ZERO = _NegativeZero(-0.0)
 
 
 def distinct_number(value: Any) -> Any:
-    """Return a Python number that, as a parameter of an operation, equals the same number only."""
+    """Return a Python number that, as an op's parameter, compares equal only to the same number."""
     if isinstance(value, float):
         if value != value:
-            return math.nan  # one object, which a tuple finds equal to itself
+            return math.nan  # always the same object, so tuples that contain it compare equal
         return _NEGATIVE_ZERO if value == 0 and math.copysign(1.0, value) < 0 else value
     if isinstance(value, complex):
         parts = (value.real, value.imag)

@@ -1,4 +1,9 @@
-"""Text of programs in jax 0.10's jaxpr notation. In: jaxprs, or single nodes. Out: text."""
+"""Printing of jaxprs in the notation of JAX 0.10.
+
+`write` and `jaxpr_text` print whole programs, for `print(jaxpr)` and the tools of `inspect`;
+`eqn_text` prints one equation, and `equation_text` the operation of a graph node for error
+messages. The line breaks are decided by `ir/doc.py`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,7 @@ from accnp.ir.node import Node
 __all__ = ["eqn_text", "equation_text", "jaxpr_text", "short_aval", "short_dtype", "write"]
 
 _LETTERS = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
-# jax prints the call's name first in these.
+# For these, jax prints the parameter `name` first.
 _NAMED = ("jit", "custom_jvp_call", "custom_vjp_call")
 
 
@@ -43,7 +48,7 @@ def short_aval(aval: Any) -> str:
 
 
 def equation_text(node: Node) -> str:
-    """Return one equation without names, for error messages."""
+    """Return the operation of a node without variable names, for error messages."""
     ins = " ".join(_typed(x.aval) for x in node.inputs)
     params = " ".join(f"{k}={v}" for k, v in node.params.items())
     return f"{_typed(node.aval)} = {node.op.name}[{params}] {ins}"
@@ -57,7 +62,7 @@ def _typed(aval: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What is written: where equations come from, types, parameters as they are, effects."""
+    """What to print: source lines, types, concise parameters, effects."""
 
     source_info: bool = False
     print_shapes: bool = True
@@ -66,15 +71,15 @@ class Style:
 
 
 def jaxpr_text(jaxpr: Jaxpr, width: int = 80, style: Style = Style()) -> str:
-    """Return the text of a whole program; inner programs that occur twice, or are long, come first
-    with a name."""
+    """Return the text of a whole program; inner programs that occur twice or have more than 10
+    equations are printed first, with a name."""
     printer = _Printer(jaxpr, style)
     docs = [printer.shared_definition(j, name) for j, name in printer.shared.values()]
     return layout(concat([*docs, printer.skeleton(jaxpr)]), width)
 
 
 def eqn_text(eqn: JaxprEqn) -> str:
-    """Return the text of one equation, with names of its own."""
+    """Return the text of one equation, with variable names starting at `a`."""
     return layout(_Printer(Jaxpr([], [], [], [eqn])).equation(eqn))
 
 
@@ -100,7 +105,7 @@ class _Printer:
         names: dict[int, str] = {}
         by_id: dict[int, Jaxpr] = {}
         queue = [top]
-        for jaxpr in queue:  # grows while it is walked: breadth first
+        for jaxpr in queue:  # breadth first: the loop appends to the list
             by_id[id(jaxpr)] = jaxpr
             counts[id(jaxpr)] += 1
             if jaxpr is not top and len(jaxpr.eqns) > 10:
@@ -196,8 +201,8 @@ class _Printer:
         return text(re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(v)))
 
     def _suggest(self, eqn: JaxprEqn) -> None:
-        """Give the variables of a called program the names of what is passed, where each is passed
-        once."""
+        """Name the variables of a called program like the operands and results of the call, unless
+        one of these is passed twice."""
         inner = next(jaxprs_in_params(eqn.params))
         if id(inner) in self.shared:
             return
@@ -217,5 +222,5 @@ def _open(program: Any) -> Jaxpr:
 
 
 def write(program: Any, width: int = 80, **style: bool) -> str:
-    """Write a program, closed or not."""
+    """Return the text of a `Jaxpr` or `ClosedJaxpr`."""
     return jaxpr_text(_open(program), width, Style(**style))

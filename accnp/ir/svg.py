@@ -1,8 +1,9 @@
-"""Pictures of graphs: boxes, edges and groups come in, SVG text goes out.
+"""SVG pictures of graphs: boxes, edges between them, and groups drawn as frames.
 
-Groups (kernels) are laid out by themselves first; then groups and single boxes are put into layers,
-from top to bottom, with way points where an edge passes a layer, ordered by the mean place of their
-neighbors, and drawn.
+`picture` lays out each group (a kernel) separately. It then assigns groups and single boxes to
+layers from top to bottom, adds way points where an edge crosses a layer, orders each layer by the
+mean position of the neighbors, and draws the result. `api/inspect` calls it to show programs and
+plans.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ __all__ = ["Box", "Group", "picture"]
 
 
 def escape(text: str) -> str:
-    """Make a text safe in SVG and HTML."""
-    import html  # 6 ms, for pictures only
+    """Escape a text for SVG and HTML."""
+    import html  # takes 6 ms, so it is imported only for pictures
 
     return html.escape(text)
 
 
-CHAR = 6.7  # width of a character of the 11 px monospaced font
+CHAR = 6.7  # width in pixels of a character of the 11 px monospaced font
 LINE = 14.0
 PAD = 8.0
 GAP = 18.0  # between boxes of a row
@@ -67,7 +68,7 @@ class Group:
 
 
 class _Item:
-    """What is put into a layer: a group, a box, or (None) a way point of an edge."""
+    """An element of a layer: a group, a box, or (None) a way point of an edge."""
 
     def __init__(self, what: Group | Box | None, layer: int = 0) -> None:
         self.what = what
@@ -92,7 +93,8 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
     """Return an SVG of boxes and the edges between them (from, to)."""
     edges = list(dict.fromkeys(edges))
     groups = list(dict.fromkeys(b.group for b in boxes if b.group is not None))
-    # From and to; a group's gate is (box, group) or (group, box).
+    # Keys are (from, to); the path from a box to its group's frame has the key (box, group), and
+    # the path from the frame to a box the key (group, box).
     ways: dict[tuple[int, int], Way] = {}
     for g in groups:
         g.boxes = [b for b in boxes if b.group is g]
@@ -121,7 +123,7 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
 
 
 def _ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Longest way from above to each of n things; edges of a cycle are ignored."""
+    """Return the longest distance from a source for each of n vertices; cycles are cut."""
     rank = [0] * n
     for _ in range(n):
         changed = False
@@ -137,7 +139,7 @@ def _ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 def _layout_group(
     g: Group, edges: Sequence[tuple[Box, Box]], ways: dict[tuple[int, int], Way]
 ) -> None:
-    """Lay out the boxes of a group, with gates at its top and bottom for edges across its frame."""
+    """Lay out the boxes of a group, with gates at the top and bottom for edges across its frame."""
     items = [_Item(b) for b in g.boxes]
     index = {id(b): i for i, b in enumerate(g.boxes)}
     pairs = [(index[id(a)], index[id(b)]) for a, b in edges if a.group is g and b.group is g]
@@ -185,13 +187,13 @@ def _layer(items: Sequence[_Item], links: Sequence[Link]) -> None:
     for a, b in links:
         firsts[id(a)] = min(firsts.get(id(a), b.layer), b.layer)
     fed = {id(b) for _, b in links}
-    for item in items:  # an input stands just above its first reader
+    for item in items:  # inputs go directly above their first reader
         if id(item) not in fed and id(item) in firsts:
             item.layer = max(0, firsts[id(item)] - 1)
 
 
 def _way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
-    """Give every link an item in each layer that it passes; returns these, link by link."""
+    """Add an item to each layer that a link crosses; return these way points for each link."""
     paths = []
     for a, b in links:
         way: list[_Item] = []
@@ -211,7 +213,7 @@ def _way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
 
 
 def _order(items: Sequence[_Item]) -> list[list[_Item]]:
-    """Sort each layer by the mean place of its neighbors, down and up a few times."""
+    """Sort each layer by the mean position of its neighbors, alternating down and up."""
     rows: list[list[_Item]] = [[] for _ in range(max((i.layer for i in items), default=0) + 1)]
     for item in items:
         rows[item.layer].append(item)
@@ -228,7 +230,7 @@ def _order(items: Sequence[_Item]) -> list[list[_Item]]:
 
 
 def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[float, float]:
-    """Put rows below one another, each item near its neighbors; returns width and bottom."""
+    """Position rows below one another, each item near its neighbors; return width and bottom."""
     y = top
     for row in rows:
         tall = max((i.height for i in row), default=0.0)
@@ -254,8 +256,8 @@ def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[flo
 
 
 def _spread(row: Sequence[_Item], wants: Sequence[float]) -> None:
-    """Put items as near to their wishes as their widths allow, in order."""
-    blocks: list[list[float]] = []  # sum of (wish - offset), count, width
+    """Position items as close to the wanted positions as their widths allow, keeping the order."""
+    blocks: list[list[float]] = []  # sum of (wanted - offset), count, width
     counts: list[int] = []
     for item, want in zip(row, wants, strict=True):
         blocks.append([want, 1.0, item.width + GAP])
@@ -280,7 +282,7 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 
 def _settle(item: _Item, left: float) -> None:
-    """Give what an item stands for its place, `left` from the edge."""
+    """Copy an item's final position, shifted by `left`, to its box or group."""
     item.x += left
     what = item.what
     if what is None:
@@ -328,7 +330,8 @@ def _draw(
             f'<rect x="{g.x:.1f}" y="{g.y:.1f}" width="{g.width:.1f}" height="{g.height:.1f}" '
             f'rx="8" fill="{fill}" stroke="{stroke}" stroke-width="1.5"{dash}/>'
         )
-        # Above the edges, with an outline in the color of the frame, so that no edge crosses it.
+        # Titles are drawn after the edges, with an outline in the frame's color, so that no edge
+        # covers them.
         titles.append(
             f'<text x="{g.x + PAD:.1f}" y="{g.y + 15:.1f}" font-weight="bold" fill="{stroke}" '
             f'stroke="{fill}" stroke-width="4" stroke-linejoin="round" paint-order="stroke">'
@@ -343,7 +346,7 @@ def _draw(
 
 
 def _way(a: Box, b: Box, ways: dict[tuple[int, int], Way]) -> Way:
-    """All way points between two boxes: out of a's group, between the groups, into b's."""
+    """Return all way points between two boxes: inside a's group, between groups, in b's group."""
     if a.group is not None and a.group is b.group:
         return ways.get((id(a), id(b)), [])
     leave = ways.get((id(a), id(a.group)), [])

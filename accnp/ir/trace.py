@@ -1,9 +1,10 @@
-"""Traces: who is recording, and whether values can be had.
+"""Traces: which recording is in progress in each thread, and whether values are available.
 
-A `Trace` is "jit" (leaves are abstract: jit, vmap, make_jaxpr, control-flow bodies), "linear"
-(tangent placeholders while linearizing) or "grad" (leaves are concrete marks; nodes keep their
-graph when materialized). Traces nest like the calls that made them; `current()` is the innermost
-abstract one of this thread: everything recorded while it is active belongs to it.
+A `Trace` has one of three kinds. In "jit" traces (jit, vmap, make_jaxpr, bodies of control flow)
+leaves are abstract; "linear" traces have placeholder tangents (linearization); in "grad" traces
+leaves are concrete marks, and nodes keep their operands when they are computed. Traces nest like
+the calls that create them. `current()` is the innermost abstract trace of this thread: everything
+recorded while it is active belongs to it. `ir/node.py` asks this module where a new node belongs.
 """
 
 from __future__ import annotations
@@ -38,36 +39,36 @@ class _State(threading.local):
         self.stack: list[Trace] = []
         self.abstract: Trace | None = None
         self.dispatching = True
-        self.held: list[Any] | None = None  # effects that wait for a decision
-        self.within: EffectsOf | None = None  # the function with a rule that is being run
-        # References that it wrote to, by place, and what was in them.
+        self.held: list[Any] | None = None  # effects that run only if `perform` is called later
+        self.within: EffectsOf | None = None  # the running function that has a derivative rule
+        # References that it wrote to, by id, with their previous contents.
         self.written: dict[int, Any] | None = None
-        self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
-        # A jaxpr is being made: traces keep what they record, named functions are calls.
+        self.site: Any = None  # the user's line for nodes that are recorded now, if it is known
+        # Whether a jaxpr is being made: traces then list all nodes, and named functions stay calls.
         self.named = False
-        self.ruled = False  # a user-defined derivative rule has been run: it may close over values
-        # The frames of which `belongs` has found out that they record into `abstract`, each called
-        # from the one before, if by way of others; the last one is the user's.
+        self.ruled = False  # a user-defined derivative rule has run; it may close over values
+        # Frames that `belongs` has verified to record into `abstract`, outermost first; each one is
+        # called, directly or indirectly, by its predecessor. The last one is the user's.
         self.verified: list[FrameType] = []
-        # While only the program of a function is wanted: the types that it uses as values, and what
-        # replaces the symbols in these by sizes.
+        # Used while only the program of a function is wanted: the types that stand for values, and
+        # a function that replaces the symbols in them by sizes.
         self.types: Any = None
         self.sized: Callable[[Any], Any] | None = None
         self.float0 = False  # a function of host arrays of float0 is being called
-        self.lists = False  # a function of NumPy is called, which takes lists for arrays
-        self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
+        self.lists = False  # a NumPy function is being called, which accepts lists as arrays
+        self.varying: Any = None  # inside shard_map: along which axes values differ (`Varying`)
 
 
 state = _State()
-# The abstract traces of all threads: while there are none, hot paths do not ask for this thread's.
+# The abstract traces of all threads. While it is empty, hot paths skip the thread-local lookup.
 tracing: list[Trace] = []
 
 
 class HostValue(NamedTuple):
-    """A Python number under `jvp`: an argument, or a result of a custom rule."""
+    """A Python number under `jvp`: an argument, or the result of a custom rule."""
 
     mark: Node
-    value: Any  # as the user or the rule gave it
+    value: Any  # as the user or the rule passed it
     tangent: Any  # likewise
     tangent_node: Node | None
 
@@ -109,36 +110,36 @@ class Trace:
         "start",
         "walked",
     )
-    dead = False  # whether its values are refused by all operations
+    dead = False  # whether all operations reject its values
 
     def __init__(self, kind: str, info: Any = None) -> None:
         self.kind = kind
-        self.info = info  # what is being traced: function name, file, line, argument names
+        self.info = info  # the traced function: name, file, line, argument names
         self.parent: Trace | None = _around(sys._getframe(1)) if state.stack else None
-        self.frame: FrameType | None = None  # of the function that records, while it does
+        self.frame: FrameType | None = None  # frame of the recording function while it runs
         self.level: int = self.parent.level + 1 if self.parent else 1
         own = kind != "grad"
         self.abstract: bool = own or (self.parent is not None and self.parent.abstract)
         self.active = False
-        self.walked = False  # its derivative is being made: nothing else will depend on its marks
-        self.kept: list[Any] = []  # materialised nodes whose graph is to be dropped at the end
+        self.walked = False  # its derivative is being computed: no new node depends on its marks
+        self.kept: list[Any] = []  # computed nodes whose operands are dropped at the end
         self.previous: Trace | None = None
-        # While a jaxpr is made: every node recorded in this trace, in order, dead ones too. Those
-        # of a grad trace are among its parent's, from `start` on.
+        # While a jaxpr is made: every node recorded in this trace, in order, including unused ones.
+        # A grad trace shares the list of its parent; its own nodes start at `start`.
         self.recorded: list[Any] = (
             self.parent.recorded if kind == "grad" and self.parent is not None else []
         )
         self.start = len(self.recorded)
-        self.effects: list[Any] = []  # the nodes recorded in it that have an effect, in order
-        # All that call Python functions, in order: these, and callbacks without side effects.
+        self.effects: list[Any] = []  # nodes recorded in it that have an effect, in order
+        # All nodes that call Python functions, in order: `effects` and callbacks without effects.
         self.calls: list[Any] = []
-        # In bodies of loops and branches: the references from outside that are used, by identity.
+        # In bodies of loops and branches: references from outside that are used, by id.
         self.refs: dict[int, Any] | None = None
-        # Under `jvp` of Python numbers: what is known of marks, by identity, for custom rules.
+        # Under `jvp` of Python numbers: the host values of marks, by id, for custom rules.
         self.host: dict[int, HostValue] | None = None
 
-    # A signal handler may raise between any two lines of these two methods. They put the trace into
-    # `tracing` last and take it out first, so that it is never there without being in `state`,
+    # A signal handler may raise between any two lines of these two methods. They add the trace to
+    # `tracing` last and remove it first, so that it is never in `tracing` without being in `state`,
     # where `belongs` and `_around` find and discard a trace whose function has ended.
 
     def __enter__(self) -> Trace:
@@ -173,7 +174,7 @@ class Trace:
         self.kept = []
 
     def _leave(self) -> None:
-        """This thread records into it no more, nor into a trace that was begun after it."""
+        """End this trace and the traces that were started in it."""
         stack = state.stack
         ended = stack[stack.index(self) :] if self in stack else [self]
         for trace in reversed(ended):
@@ -187,16 +188,16 @@ class Trace:
         state.verified = []
 
     def again(self) -> AbstractContextManager[Any]:
-        """Record within it once more where it has ended: something closes over its values."""
+        """Re-enter the trace if it has ended, because a function closes over its values."""
         return contextlib.nullcontext() if self.active else self
 
     @property
     def main(self) -> Trace:
-        """The trace itself, by a name that libraries compare."""
+        """The trace itself, under a name that libraries compare."""
         return self
 
     def supersede(self, old: Sequence[Any], start: int) -> None:
-        """Put the effects recorded from number `start` on in the place of earlier ones."""
+        """Replace earlier effects by those recorded from number `start` on."""
         gone = set(map(id, old))
         places = [i for i, n in enumerate(self.effects[:start]) if id(n) in gone]
         new = self.effects[start:]
@@ -205,15 +206,15 @@ class Trace:
         self.effects[:] = [*kept[:at], *new, *kept[at:]]
 
 
-# ---- traces that died, and signal handlers
+# ---- traces that ended by an exception, and signal handlers
 
 
 def belongs(frame: FrameType) -> bool:
-    """Whether what a frame records belongs to the current trace; call it while there is one.
+    """Whether nodes recorded by a frame belong to the current trace; call it only during a trace.
 
-    Traces whose functions have ended without `__exit__` are discarded: an exception of a signal
-    handler may come between the entry of a trace and the block that would leave it. The result is
-    False in a signal handler that has interrupted the function that is traced.
+    Traces whose functions have ended without `__exit__` are discarded: a signal handler may raise
+    between the entry of a trace and the block that would leave it. The result is False in a signal
+    handler that has interrupted the traced function.
     """
     trace = state.abstract
     outer = None if trace is None else trace.frame
@@ -222,7 +223,7 @@ def belongs(frame: FrameType) -> bool:
         package = at.f_globals.get("__package__")
         own = OWN.get(package)
         if not (is_own(package) if own is None else own):
-            # A user's frame; while it runs, the answer that it has been given holds.
+            # A user's frame: the answer stays valid while it runs.
             known = state.verified
             return (bool(known) and at is known[-1]) or _find_out(at)
         at = at.f_back
@@ -233,7 +234,7 @@ OWN: dict[str | None, bool] = {}
 
 
 def is_own(package: str | None) -> bool:
-    """Whether a package of this name is accnp, or a part of it."""
+    """Whether a package of this name is accnp or a part of it."""
     own = OWN[package] = bool(package) and (package == "accnp" or package.startswith("accnp."))
     return own
 
@@ -255,12 +256,12 @@ def _find_out(frame: FrameType) -> bool:
     return True
 
 
-_SUSPENDED = 0x20 | 0x80 | 0x200  # generators and coroutines go on within other functions
+_SUSPENDED = 0x20 | 0x80 | 0x200  # generators and coroutines resume inside other functions
 _VARIADIC = 0x04
 
 
 def _around(frame: FrameType) -> Trace | None:
-    """The innermost trace of this thread around a frame; those that died are discarded."""
+    """Return this thread's innermost trace around a frame; discard traces that were not left."""
     while state.stack:
         trace = state.stack[-1]
         outer, at, handled = trace.frame, frame, False
@@ -274,8 +275,8 @@ def _around(frame: FrameType) -> Trace | None:
 
 
 def _is_handler(frame: FrameType) -> bool:
-    """Whether a function is a signal handler that has interrupted its caller, of which it gets the
-    frame as an argument."""
+    """Whether a frame is a signal handler that interrupted its caller, whose frame it received as
+    an argument."""
     code = frame.f_code
     if code.co_argcount < 2 and not code.co_flags & _VARIADIC:
         return False
@@ -309,10 +310,10 @@ _SIGNALS = sorted(_signal.valid_signals())
 
 
 class Deleted(Trace):
-    """Takes the place of a trace in the node of a deleted or donated array.
+    """Replaces the trace in the node of a deleted or donated array.
 
-    It has ended, so every function that asks which trace an operand belongs to raises `error()`;
-    operations on arrays that are there need no check of their own.
+    It counts as ended, so every function that determines the trace of an operand raises `error()`,
+    and operations on valid arrays need no additional check.
     """
 
     __slots__ = ("site", "type", "what")
@@ -321,12 +322,12 @@ class Deleted(Trace):
     def __init__(self, type: str, what: str, site: Any) -> None:
         self.kind, self.parent = "deleted", None
         self.active, self.abstract = False, True
-        self.type = type  # of the array, such as float32[3]
+        self.type = type  # the array's type as text, such as float32[3]
         self.what = what  # what happened to it
-        self.site = site  # the user's code and instruction that did it
+        self.site = site  # the user's code and instruction that deleted it
 
     def error(self) -> RuntimeError:
-        """The error of an operation on the array."""
+        """Return the error to raise for an operation on the array."""
         return RuntimeError(
             f"Array has been deleted with shape={self.type}: {self.what} on line "
             f"{line_of(self.site)}; make a copy before that call to use the values after it"
@@ -334,8 +335,8 @@ class Deleted(Trace):
 
 
 class Escaped(Trace):
-    """Takes the place of a trace in what is left of an argument of a differentiated function after
-    the derivative has been taken: the value can be looked at, and operations on it raise `error()`.
+    """Replaces the trace in a leaked argument of a differentiated function after the derivative has
+    been computed: the value can still be read, but operations on it raise `error()`.
     """
 
     __slots__ = ()
@@ -346,7 +347,7 @@ class Escaped(Trace):
         self.active, self.abstract = False, of.abstract
 
     def error(self) -> UnexpectedTracerError:
-        """The error of an operation on the value."""
+        """Return the error to raise for an operation on the value."""
         return UnexpectedTracerError(
             "Encountered an unexpected tracer: an argument of a differentiated function was used "
             "after its derivative had been taken. It escaped through global state, a closure or an "
@@ -354,12 +355,12 @@ class Escaped(Trace):
         )
 
 
-# Values of these traces are refused wherever arguments are converted.
+# Traces whose values are rejected wherever arguments are converted.
 DEAD = (Deleted, Escaped)
 
 
 def line_of(site: tuple[Any, int] | None) -> str:
-    """Return `file:line (function)` of a code object and an instruction in it."""
+    """Return `file:line (function)` of a code object and an instruction offset in it."""
     if site is None:
         return "<unknown line>"
     code, lasti = site
@@ -371,7 +372,7 @@ def line_of(site: tuple[Any, int] | None) -> str:
 
 
 def sets_site(walk: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that records nodes again under their lines: it sets `state.site`."""
+    """Decorate a function that sets `state.site` while it records nodes again: restore it after."""
 
     @functools.wraps(walk)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -386,7 +387,7 @@ def sets_site(walk: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def own_lines() -> Iterator[None]:
-    """Run a user function: what it records has its lines."""
+    """Run a user function whose nodes have its own source lines."""
     before, state.site = state.site, None
     try:
         yield
@@ -395,18 +396,19 @@ def own_lines() -> Iterator[None]:
 
 
 class EffectsOf:
-    """The effects of a function that has a derivative rule of its own: where the rule is used, they
-    are not done, since the rule has its own. What is recorded in it carries this as `within`."""
+    """Identifies the effects of a function with its own derivative rule. Where the rule is used,
+    these effects are not run, because the rule has its own. Nodes recorded in the function carry
+    this object as the parameter `within`."""
 
     __slots__ = ("held", "parent")
 
     def __init__(self, parent: EffectsOf | None) -> None:
-        self.parent = parent  # of the function around it
-        self.held: list[Any] = []  # those that wait for a decision, where values are there
+        self.parent = parent  # that of the enclosing function
+        self.held: list[Any] = []  # outside of traces: the effects that have not been run yet
 
     def have(self, node: Any) -> bool:
         """Whether an operation with an effect belongs to the function."""
-        if node.op.kind != "callback":  # a call: all effects of its programs must
+        if node.op.kind != "callback":  # a call belongs to it if all effects of its programs do
             programs = [
                 p for v in node.params.values() for p in (v if isinstance(v, tuple) else (v,))
             ]
@@ -419,8 +421,8 @@ class EffectsOf:
 
 @contextlib.contextmanager
 def own_effects() -> Iterator[EffectsOf]:
-    """Run a function that has a rule of its own; where values are there, effects that give nothing
-    back are held, and not done."""
+    """Run a function with its own derivative rule. Outside of traces, effects without results are
+    collected instead of being run."""
     owner = EffectsOf(state.within)
     before, state.within = state.within, owner
     try:
@@ -432,7 +434,7 @@ def own_effects() -> Iterator[EffectsOf]:
 
 @contextlib.contextmanager
 def noted_writes() -> Iterator[dict[int, Any]]:
-    """List the references that a function writes to, with what was in them before."""
+    """Collect the references that a function writes to, with their previous contents."""
     outer, found = state.written, {}
     state.written = found
     try:
@@ -445,7 +447,7 @@ def noted_writes() -> Iterator[dict[int, Any]]:
 
 @contextlib.contextmanager
 def held_effects(found: list[Any]) -> Iterator[None]:
-    """Where values are there, list effects that give nothing back, and do not do them."""
+    """Outside of traces, collect effects without results in `found` instead of running them."""
     before, state.held = state.held, found
     try:
         yield
@@ -455,7 +457,7 @@ def held_effects(found: list[Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
-    """Run something outside of all traces of this thread: a user function in a callback."""
+    """Run code outside of all traces of this thread, such as a user function in a callback."""
     before = dict(state.__dict__)
     try:
         state.__dict__.update(_State().__dict__)
@@ -465,7 +467,7 @@ def untraced() -> Iterator[None]:
 
 
 def _start_anew() -> None:
-    """Nothing is recorded in this thread any more."""
+    """End all traces of this thread."""
     left, trace = list(state.stack), state.abstract
     while trace is not None:
         left.append(trace)
@@ -488,8 +490,8 @@ def current() -> Trace | None:
 
 
 def differentiating() -> bool:
-    """Whether a derivative is being taken around what this thread records, with nothing but mapped
-    functions between: programs are kept, and may be differentiated later or not at all."""
+    """Whether this thread is recording for a derivative, with only mapped functions in between.
+    Programs recorded then are kept, and may or may not be differentiated later."""
     for trace in reversed(state.stack):
         if trace.kind != "jit":
             return True
@@ -499,8 +501,8 @@ def differentiating() -> bool:
 
 
 def mapping(trace: Trace) -> bool:
-    """Whether a trace that has ended was made by `vmap` and derivatives in mapped functions only,
-    up to one that is still being made."""
+    """Whether a trace that has ended, and its ended ancestors, were made by `vmap` or by
+    derivatives inside mapped functions only."""
     at: Trace | None = trace
     while at is not None and not at.active:
         if at.kind == "jit" and getattr(at.info, "transform", "") != "vmap":
@@ -515,7 +517,7 @@ def innermost() -> Trace | None:
 
 
 def join(a: Trace | None, b: Trace | None) -> Trace | None:
-    """Return the deeper of two traces, looking through grad traces that have ended.
+    """Return the deeper of two traces; grad traces that have ended count as their parents.
 
     Raises:
         UnexpectedTracerError: one of them is an abstract trace that has ended, so a traced value

@@ -1,9 +1,8 @@
-"""Checks on what the compiler makes: a program of values, a kernel's loop nest. In: one of those.
-Out: nothing, or VerifyError.
+"""Internal consistency checks of programs, kernel specs and plans; they raise `VerifyError`.
 
-They are done for every new plan while `config.enable_checks` is set (the tests set it), and never
-for a launch. Programs that come as bytes (`export.deserialize`) are always checked, by
-`verify_operation`.
+The checks run for every new plan while `config.enable_checks` is set (the tests set it), and never
+for a launch. Programs that are loaded from bytes (`export.deserialize`) are always checked, with
+`verify_operation`. A failure is a bug of this package, except for corrupted bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _PLACE = re.compile(r"\{(\d+)\}")
 
 
 class VerifyError(AssertionError):
-    """The compiler made something that cannot be right; a bug of this package."""
+    """The compiler produced something that cannot be right; a bug of this package."""
 
 
 def _fail(text: str) -> NoReturn:
@@ -35,8 +34,8 @@ def _fail(text: str) -> NoReturn:
 
 
 def verify_program(program: Any) -> None:
-    """Operands come before their users, every value has the type that its op infers, outputs are
-    part of the program."""
+    """Check that operands precede their users, that every value has the type its op infers, and
+    that outputs are part of the program."""
     known: set[int] = {id(v) for v in program.leaves}
     if len(known) != len(program.leaves):
         _fail("a leaf stands in the program twice")
@@ -62,7 +61,7 @@ def verify_program(program: Any) -> None:
 
 
 def _verify_graph(graph: Graph) -> None:
-    """The same for a recorded program, and for the programs that its operations hold."""
+    """Check a recorded graph in the same way, and the programs that its operations contain."""
     known = {id(x) for x in graph.inputs}
     if len(known) != len(graph.inputs):
         _fail("an input stands in the program twice")
@@ -77,8 +76,8 @@ def _verify_graph(graph: Graph) -> None:
 
 
 def verify_operation(v: Any) -> None:
-    """An operation, a `Node` or a `Value`, has the type that its operands and parameters give it,
-    and the programs that it holds take its operands and give its results."""
+    """Check that an operation (a `Node` or a `Value`) has the type that its op infers, and that the
+    programs it contains match its operands and results."""
     if v.op.kind in ("mark", "item"):
         return
     avals = [x.aval for x in v.inputs]
@@ -97,14 +96,14 @@ def verify_operation(v: Any) -> None:
 
 
 def _alike(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
-    """Whether values have the same shapes and dtypes."""
+    """Whether two sequences of values have the same shapes and dtypes."""
     return len(some) == len(others) and all(
         (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(some, others, strict=True)
     )
 
 
 def _verify_held(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
-    """The programs of an operation take its operands, and their results go where it puts them."""
+    """Check that the programs of an operation match its operands and results."""
     for graph in graphs_in(params):
         _verify_graph(graph)
     if name == "scan":
@@ -172,10 +171,10 @@ def _verify_cond(xs: Sequence[Aval], branches: tuple[Graph, ...]) -> None:
 
 
 def verify_spec(spec: KernelSpec) -> None:
-    """Names are defined before use and once; accesses stay inside their arrays; stores of one array
-    do not overlap loads of it."""
+    """Check that names are defined once and before use, that accesses stay inside their arrays, and
+    that no array is both loaded and stored."""
     if spec.form not in _FORMS:
-        _fail(f"{spec.form!r} is no form of a kernel")
+        _fail(f"unknown form {spec.form!r} of a kernel")
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     if any(n < 1 for n in sizes):
         _fail(f"a kernel over sizes {sizes}")
@@ -254,7 +253,7 @@ def _define(section: list[Statement], known: set[str]) -> None:
 
 
 def verify_plan(plan: Any) -> None:
-    """Every slot is written before it is read, and not freed before its last use."""
+    """Check that every slot is written before it is read, and not freed before its last use."""
     there = set(range(plan.n_leaves))
     for step in plan.steps:
         if hasattr(step, "pointers"):

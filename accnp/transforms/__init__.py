@@ -1,1 +1,1 @@
-"""Graph to graph: forward derivatives, transposition, reverse derivatives, batching."""
+"""Transformations from graph to graph: derivatives, transposition, batching and checks."""

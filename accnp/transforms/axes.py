@@ -1,8 +1,9 @@
-"""Names of mapped axes: which are bound while a mapped function is traced, which a program uses.
+"""Names of mapped axes: which names are bound during a trace, and which ones a program uses.
 
-In: `bind(name, size)` around the trace. Out: `size_of(name)`, an error for unbound names, and
-`bound()`, which is part of the key of everything that is traced inside. In: a node. Out: the names
-that its collectives, or those of the programs it holds, work over.
+`vmap`, `pmap` and `shard_map` call `bind(name, size)` around the trace of the mapped function.
+Collectives call `size_of(name)`, which raises for unbound names. `bound()` is part of the cache key
+of everything that is traced inside. `names_used` returns the axis names of a node's collectives,
+including those in the programs it contains; batching uses it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _bound = _Bound()
 
 @contextmanager
 def bind(name: Any, size: int | MeshAxis) -> Iterator[None]:
-    """Bind a name (None binds nothing) for the length of a trace; it hides an outer one.
+    """Bind a name (None binds nothing) during a trace; it hides an outer binding.
 
-    Over processes, the axis itself is passed in place of its size.
+    For a multi-process mesh, pass the axis itself instead of its size.
     """
     if name is None:
         yield
@@ -47,7 +48,7 @@ def bind(name: Any, size: int | MeshAxis) -> Iterator[None]:
 
 
 def bound() -> tuple[tuple[Any, int | MeshAxis], ...]:
-    """The bound names and their sizes, or the axes of meshes over processes."""
+    """The bound names with their sizes or, for multi-process meshes, their axes."""
     return _bound.sizes
 
 
@@ -70,7 +71,7 @@ def size_of(name: Any) -> int:
 
 
 def resolve(name: Any) -> Any:
-    """Return the axis that a name is bound to, over processes; elsewhere the name itself."""
+    """Return the `MeshAxis` to which a name is bound, or the name itself if there is none."""
     for known, size in _bound.sizes:
         if known == name and type(size) is MeshAxis:
             return size
@@ -78,7 +79,7 @@ def resolve(name: Any) -> Any:
 
 
 def names_used(node: Node) -> frozenset[Any]:
-    """The axis names of a collective, or of those in the programs that an operation holds."""
+    """The axis names of a collective, or of the collectives in an operation's programs."""
     if not node.params:
         return _NONE
     own = node.params.get("axis_name")

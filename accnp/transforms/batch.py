@@ -1,7 +1,9 @@
-"""Batching: record a program of one example again for many, with a leading batch axis.
+"""Batching (`vmap`): record the nodes of one example again for a batch, with a leading batch axis.
 
-In: nodes in order, and an environment from the ids of leaves to (node, batched). Out: it, filled;
-the batch axis is axis 0 wherever the flag is set.
+The input is a list of nodes in order and an environment that maps the ids of leaves to pairs (node,
+whether it has the batch axis). `batch_nodes` applies the ops' batching rules and fills the
+environment. The batch axis is axis 0 wherever the flag is set. `Scope` and `batched_in_place`
+support custom derivative rules that close over batched values.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ Env = dict[int, Any]
 
 
 def spread(x: Node, batched: bool, size: int) -> Node:
-    """Return a value with its batch axis, repeated where it has none."""
+    """Return a value with the batch axis; broadcast it if it has none."""
     return x if batched else broadcast_to(x, (size, *x.aval.shape))
 
 
 @sets_site
 def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
-    """Walk nodes forward, recording each again for a batch of `size` examples."""
+    """Record nodes again for a batch of `size` examples, filling `env`."""
     for node in order:
         state.site = node.site
         op = node.op
@@ -49,12 +51,12 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
         flags = [e is not None and e[1] for e in found]
         several = isinstance(node.aval, tuple)
         if op.kind == "mark" and len(xs) == 1 and op.batch is None:
-            # A detached batch stays detached; a mark's trace has ended.
+            # A detached value stays detached; a MARK is dropped, since its trace has ended.
             y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
             env[id(node)] = (y, flags[0])
         elif not any(flags) and (tools.axis is None or tools.axis not in names_used(node)):
             if several:
-                known = OPS.get(op.name) is op  # others are users' own
+                known = OPS.get(op.name) is op  # False for ops that users define
                 parts = (
                     call(op.name, xs, node.params)
                     if known
@@ -84,23 +86,23 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
 
 
 class Scope:
-    """A program recorded for a batch while a derivative is taken, for custom rules that close over
-    its values: these are run once the program's trace has ended.
+    """A program that was batched during differentiation, for custom rules that close over its
+    values and run after its trace has ended.
 
-    It keeps the operands alive, and no more; what is gone when a rule asks is recorded again.
+    It keeps only the operands alive; a value that is gone when a rule needs it is recorded again.
     """
 
     __slots__ = ("given", "graph", "known", "outer", "size")
 
     def __init__(self, graph: Graph, given: Env, size: int, outer: Scope | None) -> None:
         self.graph = graph
-        self.given = given  # what the inputs are for the batch
+        self.given = given  # the batched inputs: id -> (node, batched)
         self.known: dict[int, tuple[weakref.ref[Node], bool]] = {}
         self.size = size
-        self.outer = outer  # of the rule that this program is of
+        self.outer = outer  # scope of the rule that recorded this program
 
     def remember(self, env: Env) -> None:
-        """Note what the values are for the batch."""
+        """Keep weak references to the batched values."""
         for node in self.graph.nodes:
             pair = env.get(id(node))
             if isinstance(pair, tuple):
@@ -108,14 +110,14 @@ class Scope:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Record within the program's trace: a rule may use its values there."""
+        """Re-enter the program's trace, so that a rule may use its values."""
         assert self.graph.trace is not None
         around = contextlib.nullcontext() if self.outer is None else self.outer.again()
         with around, self.graph.trace.again():
             yield
 
     def values(self, wanted: Sequence[Node], tools: Any) -> Env:
-        """Return what those of the nodes that are the program's are for the batch."""
+        """Return the batched counterparts of those `wanted` nodes that belong to the program."""
         env = {} if self.outer is None else self.outer.values(wanted, tools)
         mine = [x for x in wanted if id(x) not in env and self.graph.holds(x)]
         if mine:
@@ -130,7 +132,7 @@ class Scope:
 def batched_outputs(
     graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
 ) -> list[Flagged]:
-    """Record a program for a batch; returns each output and whether it has the batch axis."""
+    """Record a program for a batch; return each output with its batched flag."""
     env: Env = {id(a): (x, f) for a, x, f in zip(graph.inputs, xs, flags, strict=True)}
     batch_nodes(graph.nodes, env, size, tools)
     return [env.get(id(x), (x, False)) for x in graph.outputs]
@@ -139,8 +141,8 @@ def batched_outputs(
 def batched_in_place(
     graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
 ) -> list[Flagged]:
-    """The same where the batch is recorded in the trace around the program's, and not as a program
-    of its own: custom rules may close over the values of both."""
+    """Like `batched_outputs`, for recording in the trace around the program instead of as a
+    separate program: custom rules may then close over the values of both."""
     outer = tools.scope
     if outer is None and not differentiating():
         return batched_outputs(graph, xs, flags, size, tools)

@@ -1,8 +1,9 @@
-"""Checks made part of a program: it carries a state of its errors, and returns it.
+"""The `checkify` transformation: a program with checks that carries and returns an error state.
 
-In: nodes in order, an environment, a `State`, the classes of errors to look for. Out: the
-environment filled, the state after it. The checks are those of jax's checkify: NaN among an
-operation's results, division by zero, indices out of bounds, and the user's `check`s.
+The input is a list of nodes in order, an environment, a `State` (`primitives/check.py`) and the
+error classes to check for. `checked_nodes` records the nodes again with their checks, fills the
+environment and returns the new state. As in JAX's checkify, the checks are: NaN among the results
+of an operation, division by zero, out-of-bounds indices, and `check` calls of the user.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = ["checked_nodes"]
 Enabled = frozenset[type[CheckError]]
 Env = dict[int, Any]
 
-# The operations that jax looks at; selecting and moving values makes no NaN.
+# The operations whose results JAX checks; selecting and moving values creates no NaN.
 _MAKES_NAN = frozenset(
     {
         "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
@@ -55,7 +56,7 @@ _OOB = Kind(OOBError, (((3,), "int32"),))
 
 @sets_site
 def checked_nodes(order: Sequence[Node], env: Env, errors: State, enabled: Enabled) -> State:
-    """Record nodes again with their checks."""
+    """Record nodes again with their checks; return the new error state."""
     for node in order:
         state.site = node.site
         op = node.op
@@ -73,17 +74,17 @@ def checked_nodes(order: Sequence[Node], env: Env, errors: State, enabled: Enabl
             mine = {k: v for k, v in found.places.items() if k.error_type in enabled}
             errors = errors.add(State(mine, found.meanings))
         elif op.name in _CALLS or _is_plain_call(node):
-            rule = _CALLS.get(op.name, _plain_call)
+            rule = _CALLS.get(op.name, _check_plain_call)
             env[id(node)], errors = rule(xs, node.params, errors, enabled, op.name)
         else:
             y = record(op, tuple(xs), node.params)
             env[id(node)] = y
-            errors = _look(node, xs, y, errors, enabled)
+            errors = _add_checks(node, xs, y, errors, enabled)
     return errors
 
 
 def _is_plain_call(node: Node) -> bool:
-    """Whether an operation means just the one program that it holds."""
+    """Whether an operation is equivalent to the one program it contains."""
     graphs = graphs_in(node.params)
     return node.op.kind == "call" and len(graphs) == 1 and len(graphs[0].inputs) == len(node.inputs)
 
@@ -91,20 +92,20 @@ def _is_plain_call(node: Node) -> bool:
 # --- checks of single operations -----------------------------------------------------------------
 
 
-def _look(node: Node, xs: Sequence[Node], y: Node, errors: State, enabled: Enabled) -> State:
-    """Note what is wrong with an operation or its result."""
+def _add_checks(node: Node, xs: Sequence[Node], y: Node, errors: State, enabled: Enabled) -> State:
+    """Add the checks of an operation and its results to the error state."""
     name, site = node.op.name, site_text(node) if node.site is not None else ""
     if OOBError in enabled and name in _WINDOWS:
         starts, axes, bounds = _WINDOWS[name](xs, node.params)
         if axes:
-            errors = _outside(name, xs[0].aval.shape, starts, axes, bounds, errors, site)
+            errors = _check_bounds(name, xs[0].aval.shape, starts, axes, bounds, errors, site)
     if DivisionByZeroError in enabled and name == "div":
-        zero = literal(_zero(xs[1].aval.dtype), xs[1].aval.dtype, xs[1].aval.weak_type)
+        zero = literal(_zero_of(xs[1].aval.dtype), xs[1].aval.dtype, xs[1].aval.weak_type)
         meaning = Description(DivisionByZeroError, "division by zero", site=site)
-        errors = errors.failed(_any(o.eq(xs[1], zero)), meaning, [])
+        errors = errors.failed(_reduce_any(o.eq(xs[1], zero)), meaning, [])
     if NaNError in enabled and name in _MAKES_NAN:
         results = items(y) if isinstance(y.aval, tuple) else (y,)
-        bad = [_any(o.ne(x, x)) for x in results if dtype_kind(x.aval.dtype) in "fc"]
+        bad = [_reduce_any(o.ne(x, x)) for x in results if dtype_kind(x.aval.dtype) in "fc"]
         if bad:
             happened = bad[0]
             for other in bad[1:]:
@@ -114,23 +115,23 @@ def _look(node: Node, xs: Sequence[Node], y: Node, errors: State, enabled: Enabl
     return errors
 
 
-def _zero(dtype: np.dtype) -> Any:
+def _zero_of(dtype: np.dtype) -> Any:
     return {"b": False, "f": 0.0, "c": 0j}.get(dtype_kind(dtype), 0)
 
 
-def _any(x: Node) -> Node:
+def _reduce_any(x: Node) -> Node:
     return o.reduce_or(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
 
 
 Windows = tuple[Node, tuple[int, ...], list[int]]  # starts [..., k], axis and bound of each column
 
 
-def _gather(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
+def _gather_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
     axes = tuple(p["dimension_numbers"].start_index_map)
     return xs[1], axes, [xs[0].aval.shape[d] - p["slice_sizes"][d] for d in axes]
 
 
-def _scatter(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
+def _scatter_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
     dims = p["dimension_numbers"]
     axes = tuple(dims.scatter_dims_to_operand_dims)
     dropped = {*dims.inserted_window_dims, *getattr(dims, "operand_batching_dims", ())}
@@ -140,7 +141,7 @@ def _scatter(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
     return xs[1], axes, [shape[d] - sizes[d] for d in axes]
 
 
-def _slice(starts: Sequence[Node], shape: Sequence[int], sizes: Sequence[int]) -> Windows:
+def _slice_windows(starts: Sequence[Node], shape: Sequence[int], sizes: Sequence[int]) -> Windows:
     columns = [
         o.convert_element_type(x, new_dtype=_widest(starts), weak_type=False) for x in starts
     ]
@@ -154,18 +155,20 @@ def _widest(starts: Sequence[Node]) -> np.dtype:
 
 
 _WINDOWS: dict[str, Callable[[Sequence[Node], dict[str, Any]], Windows]] = {
-    "gather": _gather,
-    "dynamic_slice": lambda xs, p: _slice(xs[1:], xs[0].aval.shape, p["slice_sizes"]),
-    "dynamic_update_slice": lambda xs, p: _slice(xs[2:], xs[0].aval.shape, xs[1].aval.shape),
-    "scatter": _scatter,
-    "scatter_add": _scatter,
-    "scatter_mul": _scatter,
-    "scatter_min": _scatter,
-    "scatter_max": _scatter,
+    "gather": _gather_windows,
+    "dynamic_slice": lambda xs, p: _slice_windows(xs[1:], xs[0].aval.shape, p["slice_sizes"]),
+    "dynamic_update_slice": lambda xs, p: _slice_windows(
+        xs[2:], xs[0].aval.shape, xs[1].aval.shape
+    ),
+    "scatter": _scatter_windows,
+    "scatter_add": _scatter_windows,
+    "scatter_mul": _scatter_windows,
+    "scatter_min": _scatter_windows,
+    "scatter_max": _scatter_windows,
 }
 
 
-def _outside(
+def _check_bounds(
     name: str,
     shape: tuple[int, ...],
     starts: Node,
@@ -174,7 +177,8 @@ def _outside(
     errors: State,
     site: str,
 ) -> State:
-    """Note the first window that does not lie inside of an array: its start, the axis, its size."""
+    """Add a check for windows outside of an array; the payload describes the first such window:
+    its start, the axis and the axis's size."""
     table, dtype = starts.aval.shape, starts.aval.dtype
     n = int(np.prod(table, dtype=np.int64))
     if n == 0:
@@ -182,12 +186,12 @@ def _outside(
     top = np.iinfo(dtype).max
 
     def column(values: Iterable[int], dtype: np.dtype) -> Node:
-        """One value for each axis, for all windows, flat."""
+        """Return one value per axis, repeated for all windows, as a flat array."""
         parts = [full((1,), v, dtype) for v in values]
         row = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=0)
-        return _flat(broadcast_to(row, table, (len(table) - 1,)))
+        return _flatten(broadcast_to(row, table, (len(table) - 1,)))
 
-    at = _flat(starts)
+    at = _flatten(starts)
     outside = o.gt(at, column([max(-1, min(b, top)) if top else b for b in bounds], dtype))
     if dtype_kind(dtype) == "i":
         outside = o.or_(outside, o.lt(at, full((n,), 0, dtype)))
@@ -195,31 +199,31 @@ def _outside(
     first = o.reduce_min(o.select_n(outside, full((n,), n, _INT), number), axes=(0,))
     here = o.eq(number, broadcast_to(first, (n,), ()))
 
-    def taken(x: Node) -> Node:
+    def pick_first(x: Node) -> Node:
         x = o.convert_element_type(x, new_dtype=_INT, weak_type=False)
         one = o.reduce_sum(o.select_n(here, full((n,), 0, _INT), x), axes=(0,))
         return broadcast_to(one, (1,), ())
 
     values = [at, column(axes, _INT), column([shape[d] for d in axes], _INT)]
-    payload = o.concatenate(*[taken(x) for x in values], dimension=0)
+    payload = o.concatenate(*[pick_first(x) for x in values], dimension=0)
     text = (
         f"out-of-bounds indexing for array of shape {shape}: "
         "index {} is out of bounds for axis {} with size {}. "
     )
-    return errors.failed(_any(outside), Description(OOBError, text, site=site), [payload])
+    return errors.failed(_reduce_any(outside), Description(OOBError, text, site=site), [payload])
 
 
-def _flat(x: Node) -> Node:
+def _flatten(x: Node) -> Node:
     if x.aval.ndim == 1:
         return x
     return o.reshape(x, new_sizes=(x.aval.size,), dimensions=None)
 
 
-# --- operations that hold programs ---------------------------------------------------------------
+# --- operations that contain programs ------------------------------------------------------------
 
 
-def _kinds(graphs: Sequence[Graph], enabled: Enabled) -> list[Kind]:
-    """The kinds of errors that programs can have."""
+def _error_kinds(graphs: Sequence[Graph], enabled: Enabled) -> list[Kind]:
+    """Return the kinds of errors that the programs can raise."""
     found: set[Kind] = set()
     for graph in graphs:
         for node in graph.nodes:
@@ -232,69 +236,75 @@ def _kinds(graphs: Sequence[Graph], enabled: Enabled) -> list[Kind]:
                 found.add(Kind(DivisionByZeroError))
             if OOBError in enabled and name in _WINDOWS:
                 found.add(_OOB)
-            found |= set(_kinds(graphs_in(node.params), enabled))
+            found |= set(_error_kinds(graphs_in(node.params), enabled))
     return sorted(found)
 
 
-def _run(graph: Graph, xs: Sequence[Node], errors: State, enabled: Enabled) -> tuple[list, State]:
+def _run_checked(
+    graph: Graph, xs: Sequence[Node], errors: State, enabled: Enabled
+) -> tuple[list, State]:
     env: Env = dict(zip(map(id, graph.inputs), xs, strict=True))
     errors = checked_nodes(graph.nodes, env, errors, enabled)
     return [env.get(id(x), x) for x in graph.outputs], errors
 
 
-Ran = tuple[list[Node], State]
+CallResult = tuple[list[Node], State]
 
 
-def _checked(graph: Graph, errors: State, enabled: Enabled, avals: Sequence[Any]) -> Graph:
-    """The program (errors, inputs) -> (errors, outputs); what its codes mean is added to
-    `errors`."""
+def _checked_graph(graph: Graph, errors: State, enabled: Enabled, avals: Sequence[Any]) -> Graph:
+    """Return the program (errors, inputs) -> (errors, outputs); the texts of its error codes are
+    added to `errors`."""
     n = len(errors.leaves())
 
     def run(nodes: list[Node]) -> list[Node]:
-        outs, after = _run(graph, nodes[n:], errors.like(nodes[:n]), enabled)
+        outs, after = _run_checked(graph, nodes[n:], errors.like(nodes[:n]), enabled)
         errors.meanings.update(after.meanings)
         return [*after.leaves(), *outs]
 
     return build(run, [*[x.aval for x in errors.leaves()], *avals], graph.name)
 
 
-def _opened(graphs: Sequence[Graph], errors: State, enabled: Enabled) -> State:
-    """The state with a place for every kind of error of some programs, to be carried by them."""
-    errors = errors.with_kinds(_kinds(graphs, enabled))
+def _with_error_kinds(graphs: Sequence[Graph], errors: State, enabled: Enabled) -> State:
+    """Return the state extended by all kinds of errors of some programs, which will carry it."""
+    errors = errors.with_kinds(_error_kinds(graphs, enabled))
     return State(errors.places, dict(errors.meanings))
 
 
-def _plain_call(
+def _check_plain_call(
     xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, name: str
-) -> Ran:
+) -> CallResult:
     (graph,) = graphs_in(params)
-    errors = _opened([graph], errors, enabled)
+    errors = _with_error_kinds([graph], errors, enabled)
     leaves = errors.leaves()
     key = next(k for k, v in params.items() if v is graph)
-    new = {**params, key: _checked(graph, errors, enabled, graph.in_avals)}
+    new = {**params, key: _checked_graph(graph, errors, enabled, graph.in_avals)}
     if isinstance(params.get("prevent_cse"), tuple):
         new["prevent_cse"] = (*(True,) * len(leaves), *params["prevent_cse"])
-    made = call(name, [*leaves, *xs], new)
-    return made[len(leaves) :], errors.like(made[: len(leaves)])
+    results = call(name, [*leaves, *xs], new)
+    return results[len(leaves) :], errors.like(results[: len(leaves)])
 
 
-def _cond(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str) -> Ran:
+def _check_cond(
+    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+) -> CallResult:
     branches = params["branches"]
-    errors = _opened(branches, errors, enabled)
+    errors = _with_error_kinds(branches, errors, enabled)
     leaves = errors.leaves()
-    new = tuple([_checked(g, errors, enabled, g.in_avals) for g in branches])
-    made = call("cond", [xs[0], *leaves, *xs[1:]], {**params, "branches": new})
-    return made[len(leaves) :], errors.like(made[: len(leaves)])
+    new = tuple([_checked_graph(g, errors, enabled, g.in_avals) for g in branches])
+    results = call("cond", [xs[0], *leaves, *xs[1:]], {**params, "branches": new})
+    return results[len(leaves) :], errors.like(results[: len(leaves)])
 
 
-def _scan(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str) -> Ran:
+def _check_scan(
+    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+) -> CallResult:
     graph, n = params["jaxpr"], params["num_consts"]
-    errors = _opened([graph], errors, enabled)
+    errors = _with_error_kinds([graph], errors, enabled)
     leaves = errors.leaves()
     k = len(leaves)
 
     def step(nodes: list[Node]) -> list[Node]:
-        outs, after = _run(
+        outs, after = _run_checked(
             graph, [*nodes[:n], *nodes[n + k :]], errors.like(nodes[n : n + k]), enabled
         )
         errors.meanings.update(after.meanings)
@@ -302,13 +312,15 @@ def _scan(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enable
 
     avals = [*graph.in_avals[:n], *[x.aval for x in leaves], *graph.in_avals[n:]]
     new = {**params, "jaxpr": build(step, avals, graph.name), "num_carry": params["num_carry"] + k}
-    made = call("scan", [*xs[:n], *leaves, *xs[n:]], new)
-    return made[k:], errors.like(made[:k])
+    results = call("scan", [*xs[:n], *leaves, *xs[n:]], new)
+    return results[k:], errors.like(results[:k])
 
 
-def _while(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str) -> Ran:
-    """The body is followed by the next test, so that its errors are seen; the first test comes
-    before the loop."""
+def _check_while(
+    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+) -> CallResult:
+    """Evaluate the condition once before the loop and again at the end of the body, so that its
+    errors are recorded."""
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     if "batched" in test.extra:
         raise ValueError(
@@ -317,46 +329,48 @@ def _while(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabl
             "vmap-of-checkify-of-while."
         )
     a, b, carry = split(xs, params["cond_nconsts"], params["body_nconsts"])
-    errors = _run(test, [*a, *carry], errors, enabled)[1]
-    errors = _opened([test, body], errors, enabled)
+    errors = _run_checked(test, [*a, *carry], errors, enabled)[1]
+    errors = _with_error_kinds([test, body], errors, enabled)
     leaves = errors.leaves()
     k, sizes = len(leaves), (len(a), len(b), len(leaves))
 
     def step(nodes: list[Node]) -> list[Node]:
-        ca, cb, noted, values = split(nodes, *sizes)
-        outs, after = _run(body, [*cb, *values], errors.like(noted), enabled)
-        after = _run(test, [*ca, *outs], after, enabled)[1]
+        ca, cb, error_leaves, values = split(nodes, *sizes)
+        outs, after = _run_checked(body, [*cb, *values], errors.like(error_leaves), enabled)
+        after = _run_checked(test, [*ca, *outs], after, enabled)[1]
         errors.meanings.update(after.meanings)
         return [*after.leaves(), *outs]
 
     def more(nodes: list[Node]) -> list[Node]:
         ca, _, values = split(nodes, len(a), k)
-        return _run(test, [*ca, *values], State({}, {}), frozenset())[0]
+        return _run_checked(test, [*ca, *values], State({}, {}), frozenset())[0]
 
-    noted, moving = [x.aval for x in leaves], [x.aval for x in carry]
+    error_leaves, moving = [x.aval for x in leaves], [x.aval for x in carry]
     fixed_a, fixed_b = [x.aval for x in a], [x.aval for x in b]
     new = {
-        "cond_jaxpr": build(more, [*fixed_a, *noted, *moving], test.name),
-        "body_jaxpr": build(step, [*fixed_a, *fixed_b, *noted, *moving], body.name),
+        "cond_jaxpr": build(more, [*fixed_a, *error_leaves, *moving], test.name),
+        "body_jaxpr": build(step, [*fixed_a, *fixed_b, *error_leaves, *moving], body.name),
         "cond_nconsts": len(a),
         "body_nconsts": len(a) + len(b),
     }
-    made = call("while", [*a, *a, *b, *leaves, *carry], {**params, **new})
-    return made[k:], errors.like(made[:k])
+    results = call("while", [*a, *a, *b, *leaves, *carry], {**params, **new})
+    return results[k:], errors.like(results[:k])
 
 
-def _ruled(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str) -> Ran:
-    """A function with a derivative rule keeps that: the rule itself is not looked at."""
+def _check_custom_rule(
+    xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str
+) -> CallResult:
+    """Keep the derivative rule of a function; the rule itself is not checked."""
     n = params["num_consts"]
     detached = [*xs[:n], *[o.detach(x) for x in xs[n:]]]
-    outs, errors = _run(params["call_jaxpr"], detached, errors, enabled)
+    outs, errors = _run_checked(params["call_jaxpr"], detached, errors, enabled)
     return boundary(params["rule"], xs[n:], outs), errors
 
 
-_CALLS: dict[str, Callable[..., Ran]] = {
-    "cond": _cond,
-    "scan": _scan,
-    "while": _while,
-    "custom_jvp_program": _ruled,
-    "custom_vjp_program": _ruled,
+_CALLS: dict[str, Callable[..., CallResult]] = {
+    "cond": _check_cond,
+    "scan": _check_scan,
+    "while": _check_while,
+    "custom_jvp_program": _check_custom_rule,
+    "custom_vjp_program": _check_custom_rule,
 }

@@ -1,10 +1,10 @@
-"""Forward derivatives: a walk over recorded nodes that gives each its primal and its tangent.
+"""Forward-mode derivatives: compute a primal and a tangent for each recorded node.
 
-In: nodes in order, and an environment from the ids of leaves to (primal, tangent); None is a zero
-tangent. Out: the environment filled; a node without an entry is its own primal, without tangent.
-
-A primal is the recorded node itself unless something upstream was replaced, so a value that was
-computed already (for a Python branch, say) is not computed again.
+The input is a list of nodes in order and an environment that maps the ids of leaves to pairs
+(primal, tangent), where None is a zero tangent. `forward` applies the ops' `jvp` rules and fills
+the environment; a node without an entry is its own primal and has no tangent. The primal is the
+recorded node itself unless one of its operands was replaced, so that a value that has been computed
+already (for a Python branch, for example) is not computed again. `vjp.py` and `tools.py` use it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Env = dict[int, Any]  # id of a node -> Pair, or a list of them for an op with s
 
 
 def instantiate(primal: Node, tangent: Node | None) -> Node:
-    """Return the tangent as a node, zeros where there is none."""
+    """Return the tangent as a node; None becomes zeros."""
     return zeros_like_aval(primal.aval) if tangent is None else tangent
 
 
@@ -35,11 +35,11 @@ def instantiate(primal: Node, tangent: Node | None) -> Node:
 def forward(
     order: Sequence[Node], env: Env, tools: Any, trace: Trace | None, linear: Trace | None = None
 ) -> None:
-    """Walk nodes forward, filling `env`.
+    """Differentiate nodes in order, filling `env`.
 
-    With `linear` the tangents are placeholders of that trace; call ops use their `linearize` rule.
-    Without the `trace` to which the nodes belong, that one has ended (it was a body's), and nodes
-    that depend on no leaf are recorded again too.
+    With `linear`, the tangents are placeholders of that trace, and call ops use their `linearize`
+    rules. `trace` is the trace to which the nodes belong; None means that it has ended (nodes of a
+    loop body, for example), and then nodes that depend on no leaf are recorded again, too.
     """
     again = trace is None
     if trace is not None:
@@ -80,7 +80,7 @@ def forward(
         if node.op.jvp is ZERO:
             ts, live = [], False
         if kind == "callback" and not again and not live and node.value is not None:
-            continue  # done already
+            continue  # it has run already
         if changed and not again:
             forget(node)
         owner = state.abstract
@@ -91,7 +91,7 @@ def forward(
             owner.calls.remove(node)
         if live:
             if owner is not None and owner.calls and "rule" in node.params:
-                # The rule calls back itself: what the function called has to be done no more.
+                # The rule makes these calls itself, so those of the function must not run again.
                 above = set(map(id, toposort([node])))
                 owner.calls[:] = [x for x in owner.calls if id(x) not in above]
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
@@ -100,12 +100,14 @@ def forward(
         else:
             env[id(node)] = (y, None)
         if owner is not None:
-            _once(owner, node, y, start, again, live)
+            _remove_duplicate_effects(owner, node, y, start, again, live)
 
 
-def _once(owner: Trace, node: Node, y: Node, start: int, again: bool, live: bool) -> None:
-    """Keep one of each effect: those of a rule stand for those of the operation itself, and what
-    was recorded again for what was recorded first."""
+def _remove_duplicate_effects(
+    owner: Trace, node: Node, y: Node, start: int, again: bool, live: bool
+) -> None:
+    """Remove duplicate effects: those of a rule replace those of the function, and effects that
+    were recorded again replace the first ones."""
     if len(owner.effects) > start + 1 and owner.effects[start] is y:
         del owner.effects[start]
     gone = [] if again else [node]
@@ -122,15 +124,15 @@ def forward_graph(
     tools: Any,
     linear: Trace | None = None,
 ) -> list[Pair]:
-    """Record a program's derivative: primals and tangents of its outputs, given its inputs'."""
+    """Record the derivative of a program; return the primals and tangents of its outputs."""
     env: Env = {id(a): (x, t) for a, x, t in zip(graph.inputs, xs, ts, strict=True)}
     forward(graph.nodes, env, tools, None, linear)
     return [env.get(id(x), (x, None)) for x in graph.outputs]
 
 
-# Rules of these take tangents that are not yet broadcast to the result's shape.
-_STRETCHING = frozenset(("div", "mul"))
-_SUMS = frozenset(("add", "add_any", "sub"))  # of these take no operands
+# Their rules accept tangents that are not yet broadcast to the result's shape.
+_BROADCASTING = frozenset(("div", "mul"))
+_SUMS = frozenset(("add", "add_any", "sub"))  # their rules do not use the operands
 
 
 def _differentiate(
@@ -143,48 +145,48 @@ def _differentiate(
 ) -> Pair | list[Pair]:
     op, aval = node.op, node.aval
     if op.kind in CALLS or op.kind == "mark":
-        return _call(y, xs, ts, tools, linear)
+        return _differentiate_call(y, xs, ts, tools, linear)
     if isinstance(aval, tuple):
         if op.jvp is None:
-            raise _no_rule(node)
+            raise _missing_rule_error(node)
         tangents = op.jvp(ts, y, xs, node.params)
-        return [(p, _checked(node, p, t)) for p, t in zip(items(y), tangents, strict=True)]
+        return [(p, _check_tangent(node, p, t)) for p, t in zip(items(y), tangents, strict=True)]
     if not inexact(aval.dtype):
         return y, None
     if op.jvp is None:
-        raise _no_rule(node)
-    if op.kind == "map" and aval.shape != () and op.name not in _STRETCHING:
+        raise _missing_rule_error(node)
+    if op.kind == "map" and aval.shape != () and op.name not in _BROADCASTING:
         ts = [t if t is None else broadcast_to(t, aval.shape) for t in ts]
-        if op.name not in _SUMS:  # rules may compare and select, which takes equal shapes
+        if op.name not in _SUMS:  # rules may compare and select, which need equal shapes
             xs = [x if x.aval.shape == () else broadcast_to(x, aval.shape) for x in xs]
     if not isinstance(op.jvp, tuple):
-        return y, _checked(node, y, op.jvp(ts, y, xs, node.params))
+        return y, _check_tangent(node, y, op.jvp(ts, y, xs, node.params))
     total: Node | None = None
     for rule, t in zip(op.jvp, ts, strict=False):
         if t is None or rule is ZERO:
             continue
         part = rule(t, y, *xs, **node.params)
         if part is not None:
-            if op.name in _STRETCHING:
+            if op.name in _BROADCASTING:
                 part = broadcast_to(part, aval.shape)
-            part = _checked(node, y, part)
+            part = _check_tangent(node, y, part)
             total = part if total is None else o.add_any(total, part)
     return y, total
 
 
-def _call(
+def _differentiate_call(
     y: Node, xs: list[Node], ts: list[Node | None], tools: Any, linear: Trace | None
 ) -> Pair | list[Pair]:
-    """Apply the rule of an op that holds programs; in reverse mode the primal stays concrete."""
+    """Apply the rule of an op that contains programs; in reverse mode the primal stays concrete."""
     op = y.op
     several = isinstance(y.aval, tuple)
     rule = op.linearize if linear is not None and op.linearize is not None else op.jvp
     if rule is None:
-        raise _no_rule(y)
+        raise _missing_rule_error(y)
     primals, tangents = rule(ts, y, xs, y.params, tools)
     if linear is not None and any(within(p, linear) for p in primals):
-        # A joint rule made the primals depend on placeholders: they are had without, from what the
-        # rule did, or else from the plain op.
+        # The rule computed primals together with tangents, so they depend on placeholders. Separate
+        # them in what the rule recorded or, if that fails, use the op itself for the primals.
         leaves = [t for t in ts if t is not None]
         whole = [*primals, *tangents]
         order = nodes_within([x for x in whole if x is not None], leaves, linear)
@@ -200,19 +202,19 @@ def _call(
     return pairs if several else pairs[0]
 
 
-def _checked(node: Node, y: Node, t: Node | None) -> Node | None:
+def _check_tangent(node: Node, y: Node, t: Node | None) -> Node | None:
     if t is None or not inexact(y.aval.dtype):
         return None
     if t.aval.shape != y.aval.shape or t.aval.dtype != y.aval.dtype:
         raise TypeError(
-            f"{node.op.name}: its derivative rule gave a tangent of type {t.aval} for a value of "
-            "type "
-            f"{y.aval}; this is a defect of the rule, please report it"
+            f"{node.op.name}: the derivative rule returned a tangent of the wrong type; got "
+            f"{t.aval} (tangent) for {y.aval} (value); this is a defect of the rule, please report "
+            "it"
         )
     return t
 
 
-def _no_rule(node: Node) -> NotImplementedError:
+def _missing_rule_error(node: Node) -> NotImplementedError:
     return NotImplementedError(
         f"{node.op.name}: no derivative is known; got it inside a differentiated function; "
         "give the function a rule with custom_jvp or custom_vjp, or use stop_gradient"

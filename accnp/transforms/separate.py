@@ -1,11 +1,10 @@
-"""What does not depend on the leaves of a linear program, computed apart from what does.
+"""Separation of a linear program: results that do not depend on its leaves are computed apart.
 
-A call of a program may have results of both sorts: a loop that carries a counter, or a function and
-its derivative computed together. It is replaced by two: one without the leaves, and one that is
-linear in them, by its `linearize` rule at leaves of zero.
-
-In: the nodes of a linear program in order, its leaves, its outputs. Out: the same, where every node
-that depends on the leaves is linear in them.
+A call may have results of both sorts, for example a loop that carries a counter, or a function and
+its derivative computed together. Such a call is replaced by two: one without the leaves, and one
+that is linear in them, which its `linearize` rule gives at leaves of zero. The input is the nodes
+of the program in order, its leaves and its outputs; in the result, every node that depends on the
+leaves is linear in them, so that `transpose.py` can transpose it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from accnp.ir.trace import Trace
 from accnp.primitives.dependence import results_depend
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.loops import no_way_back
-from accnp.transforms.varying import settled
+from accnp.transforms.varying import copy_axes
 from accnp.transforms.walk import dependents, nodes_within
 
 __all__ = ["separate", "separated"]
@@ -30,21 +29,21 @@ def separate(
 ) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node | None]]:
     """Return the nodes that depend on the leaves, the leaves, and the outputs.
 
-    They are the given ones, or recorded again where something had to be separated.
+    If something must be separated, all three are recorded again; otherwise they are the given ones.
     """
     chain = dependents(order, leaves)
-    mixed = _mixed(chain, leaves)
+    mixed = _find_mixed_calls(chain, leaves)
     if not mixed:
         return chain, leaves, outputs
     for node in chain:
         if node.op.name == "while" and has_effect(node.op, node.params):
-            # There is a reverse rule in it, whose tangent cannot be had apart.
+            # It contains a reverse-mode rule, whose tangent cannot be computed separately.
             raise no_way_back()
     with Trace("linear") as inner:
         places = [arg(x.aval, inner) for x in leaves]
-        settled(places, leaves)
+        copy_axes(places, leaves)
         env: dict[int, Any] = dict(zip(map(id, leaves), places, strict=True))
-        results = _again(chain, env, mixed, places, outputs, tools)
+        results = _record_separated(chain, env, mixed, places, outputs, tools)
     order = nodes_within([x for x in results if x is not None], places, inner)
     return dependents(order, places), places, results
 
@@ -52,13 +51,13 @@ def separate(
 def separated(
     order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
 ) -> Sequence[Node | None]:
-    """Return the outputs, separated, of a linear program that is still being recorded."""
+    """Return the outputs of a linear program that is still being recorded, after separation."""
     chain = dependents(order, leaves)
-    mixed = _mixed(chain, leaves)
-    return _again(chain, {}, mixed, leaves, outputs, tools) if mixed else outputs
+    mixed = _find_mixed_calls(chain, leaves)
+    return _record_separated(chain, {}, mixed, leaves, outputs, tools) if mixed else outputs
 
 
-def _again(
+def _record_separated(
     chain: Sequence[Node],
     env: dict[int, Any],
     mixed: set[int],
@@ -69,12 +68,12 @@ def _again(
     linear = set(map(id, leaves))
     for node in chain:
         xs = [env.get(id(x), x) for x in node.inputs]
-        if isinstance(xs[0], list):  # an item of a call that was separated
+        if isinstance(xs[0], list):  # the operand is a call that was separated
             env[id(node)] = xs[0][node.params["index"]]
             continue
         flags = [id(x) in linear for x in xs]
         if id(node) in mixed:
-            env[id(node)] = _apart(node, xs, flags, tools)
+            env[id(node)] = _split_call(node, xs, flags, tools)
             deps = results_depend(node, flags)
             linear.update(id(x) for x, f in zip(env[id(node)], deps, strict=True) if f)
             continue
@@ -85,8 +84,8 @@ def _again(
     return [None if x is None else env.get(id(x), x) for x in outputs]
 
 
-def _mixed(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]:
-    """Return the ids of calls with results of both sorts."""
+def _find_mixed_calls(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]:
+    """Return the ids of calls of which some results depend on the leaves and some do not."""
     found: set[int] = set()
     if not any(node.op.kind in CALLS for node in chain):
         return found
@@ -104,9 +103,9 @@ def _mixed(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]:
     return found
 
 
-def _apart(node: Node, xs: Sequence[Node], flags: Sequence[bool], tools: Any) -> list[Node]:
-    """Return the results of a call: those that depend on flagged operands, and are linear in them,
-    as the derivative at zero; the others from operands without a flag alone."""
+def _split_call(node: Node, xs: Sequence[Node], flags: Sequence[bool], tools: Any) -> list[Node]:
+    """Return the results of a call. Those that depend on flagged operands are linear in them, so
+    they are the derivative at zero; the others are computed without the flagged operands."""
     at = [zeros_like_aval(x.aval) if f else x for x, f in zip(xs, flags, strict=True)]
     ts = [x if f else None for x, f in zip(xs, flags, strict=True)]
     y = record(node.op, tuple(at), node.params)

@@ -1,7 +1,9 @@
-"""`TOOLS`: the transformations as functions from Graph to Graph, handed to the rules of call ops.
+"""`TOOLS`: transformations from Graph to Graph, which the rules of call ops receive.
 
-In: closed programs and flags that say which inputs matter. Out: closed programs, cached on the
-program they were derived from.
+Each method takes a program and flags for its inputs, for example which ones have tangents, and
+returns a new program. The result is cached on the source graph (`graph.extra`), so that the bodies
+of loops and branches are transformed once. The rules in `primitives/` receive an instance as their
+argument `tools`, because they must not import this package.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from accnp.transforms.axes import bind
 from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, spread
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
-from accnp.transforms.walk import dependents, in_order, nodes_within
+from accnp.transforms.walk import dependents, nodes_within, sort_as_recorded
 
 __all__ = ["TOOLS", "Tools"]
 
@@ -26,22 +28,22 @@ Flags = tuple[bool, ...]
 
 
 class Tools:
-    """The running transformations, as rules of call ops see them."""
+    """The transformations in progress, as the rules of call ops receive them."""
 
     __slots__ = ("axis", "reverse", "scope")
 
     def __init__(self, axis: Any = None, reverse: bool = False, scope: Scope | None = None) -> None:
-        self.axis = axis  # the name of the mapped axis, while batching
-        # Whether tangents are made for reverse mode, which may have no use for them.
+        self.axis = axis  # the name of the mapped axis during batching
+        # Whether tangents are for reverse mode, which may not use them.
         self.reverse = reverse
-        self.scope = scope  # what rules that are batched may close over
+        self.scope = scope  # the program whose values batched rules may close over
 
     def in_reverse(self) -> Tools:
-        """The same for tangents that reverse mode asks for."""
+        """Return tools for tangents that reverse mode requests."""
         return self if self.reverse else Tools(self.axis, True)
 
     def within(self, scope: Scope | None) -> Tools:
-        """The same for rules that may close over the values of a program that is batched."""
+        """Return tools for rules that may close over the values of a batched program."""
         return self if self.scope is scope else Tools(self.axis, self.reverse, scope)
 
     def jvp_graph(
@@ -49,7 +51,7 @@ class Tools:
     ) -> tuple[Graph, Flags]:
         """Return (primals, tangents of the nonzero inputs) -> (primal outputs, nonzero tangents).
 
-        Also returns which outputs have a tangent; `instantiate_outs` asks for zeros elsewhere.
+        Also return which outputs have a tangent; those in `instantiate_outs` get zeros if needed.
         """
         key = f"jvp {nonzero} {instantiate_outs} {self.reverse}"
         if key in graph.extra:
@@ -60,18 +62,18 @@ class Tools:
                 arg(a, t) if nz else None for a, nz in zip(graph.in_avals, nonzero, strict=True)
             ]
             pairs = forward_graph(graph, leaves, tangents, self)
-            outs = _forced(pairs, instantiate_outs)
+            outs = _select_tangents(pairs, instantiate_outs)
         inputs = leaves + [x for x in tangents if x is not None]
         flags = tuple(x is not None for x in outs)
         results = [p for p, _ in pairs] + [x for x in outs if x is not None]
-        result = _graph(inputs, results, graph, t), flags
+        result = _new_graph(inputs, results, graph, t), flags
         graph.extra[key] = result
         return result
 
     def linearize_graph(
         self, graph: Graph, nonzero: Flags, instantiate_outs: Flags | None = None
     ) -> tuple[Graph, Graph, int, Flags]:
-        """Split a program's derivative into its primal and its linear part.
+        """Split the derivative of a program into a primal part and a linear part.
 
         Returns:
             primal: inputs -> outputs + residuals.
@@ -90,14 +92,14 @@ class Tools:
                     for a, nz in zip(graph.in_avals, nonzero, strict=True)
                 ]
                 pairs = forward_graph(graph, leaves, places, self, inner)
-                outs = _forced(pairs, instantiate_outs)
+                outs = _select_tangents(pairs, instantiate_outs)
                 placeholders = [x for x in places if x is not None]
                 tangents = [x for x in outs if x is not None]
                 order = nodes_within(tangents, [*placeholders, *leaves], t)
-                linear = in_order(dependents(order, placeholders), inner)
-                residuals, constants = _residuals(linear, order, leaves, tangents)
+                linear = sort_as_recorded(dependents(order, placeholders), inner)
+                residuals, constants = _find_residuals(linear, order, leaves, tangents)
         flags = tuple(x is not None for x in outs)
-        primal = _live_graph(leaves, [p for p, _ in pairs] + residuals, graph, t)
+        primal = _new_live_graph(leaves, [p for p, _ in pairs] + residuals, graph, t)
         with Trace("jit", graph.name) as u:
             given = [arg(x.aval, u) for x in residuals]
             pushed = [arg(x.aval, u) for x in placeholders]
@@ -105,7 +107,7 @@ class Tools:
             self.replay(constants, env)
             self.replay(linear, env)
             results = [env.get(id(x), x) for x in tangents]
-        linear_part = _live_graph([*given, *pushed], results, graph, u)
+        linear_part = _new_live_graph([*given, *pushed], results, graph, u)
         result = primal, linear_part, len(residuals), flags
         graph.extra[key] = result
         return result
@@ -115,8 +117,7 @@ class Tools:
     ) -> Graph:
         """Return residuals + cotangents -> cotangents of the inputs after the first `n_res`.
 
-        The cotangents have the types of the outputs, or `ct_avals`, which may differ in the weak
-        flag.
+        The cotangents have the avals of the outputs, or `ct_avals`, which may differ in weak_type.
         """
         avals = graph.out_avals if ct_avals is None else tuple(ct_avals)
         key: Any = ("transpose", n_res, avals)
@@ -129,15 +130,15 @@ class Tools:
             order, outputs, places = self.rebuild(graph, env, graph.inputs[n_res:])
             found = backward(order, places, outputs, cts, self)
             results = [instantiate(x, ct) for x, ct in zip(places, found, strict=True)]
-        result = graph.extra[key] = _live_graph([*given, *cts], results, graph, t)
+        result = graph.extra[key] = _new_live_graph([*given, *cts], results, graph, t)
         return result
 
     def batch_graph(
         self, graph: Graph, size: int, batched: Flags, force: Flags | bool = False
     ) -> tuple[Graph, Flags]:
-        """Return the program for a batch, and which of its outputs have the batch axis.
+        """Return the program for a batch, and which outputs have the batch axis.
 
-        `force` asks for the batch axis on chosen outputs (or on all).
+        `force` requests the batch axis for chosen outputs (or for all).
         """
         if isinstance(force, bool):
             force = (force,) * len(graph.outputs)
@@ -157,7 +158,7 @@ class Tools:
                 for (x, b), f in zip(pairs, force, strict=True)
             ]
         flags = tuple(b for _, b in outs)
-        result = _graph(leaves, [x for x, _ in outs], graph, t), flags
+        result = _new_graph(leaves, [x for x, _ in outs], graph, t), flags
         graph.extra[key] = result
         return result
 
@@ -168,12 +169,12 @@ class Tools:
         flags: Sequence[bool],
         size: int,
     ) -> list[Node]:
-        """Record a function of one example's nodes for a batch; all results get the batch axis."""
+        """Record a function of one example for a batch; all results have the batch axis."""
         avals = [
             make_aval(x.aval.shape[1:] if f else x.aval.shape, x.aval.dtype, x.aval.weak_type)
             for x, f in zip(xs, flags, strict=True)
         ]
-        # It may have collectives, and the mapped function's own trace may have ended.
+        # `fn` may use collectives, and the mapped function's own trace may have ended.
         around = contextlib.nullcontext() if self.scope is None else self.scope.again()
         with bind(self.axis, size), around:
             graph = build(fn, avals, "custom rule")
@@ -182,7 +183,7 @@ class Tools:
 
     @sets_site
     def replay(self, order: Sequence[Node], env: dict[int, Node]) -> None:
-        """Record nodes again with other inputs; `env`, from ids of old nodes to new, is filled."""
+        """Record nodes again with other inputs, filling `env` (id of old node -> new node)."""
         for node in order:
             state.site = node.site
             inputs = tuple([env.get(id(x), x) for x in node.inputs])
@@ -196,40 +197,43 @@ class Tools:
     ) -> tuple[list[Node], list[Node], list[Node]]:
         """Record a program with values for its other inputs and placeholders for `leaves`.
 
-        Returns the nodes recorded within in order, the outputs, and the placeholders.
+        Return the recorded nodes in order, the outputs, and the placeholders.
         """
         with Trace("linear") as inner:
             places = [arg(x.aval, inner) for x in leaves]
             env = {**env, **dict(zip(map(id, leaves), places, strict=True))}
             self.replay(graph.nodes, env)
             outputs = [env.get(id(x), x) for x in graph.outputs]
-            order = in_order(nodes_within(outputs, places, inner), inner)
+            order = sort_as_recorded(nodes_within(outputs, places, inner), inner)
         return order, outputs, places
 
 
-def _graph(inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace) -> Graph:
+def _new_graph(inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace) -> Graph:
     recorded = trace.recorded if state.named else None
     return Graph(inputs, outputs, of.name, (), trace.level, recorded, trace)
 
 
-def _live_graph(inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace) -> Graph:
-    """A program of which nothing is shown but what its outputs need."""
+def _new_live_graph(
+    inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace
+) -> Graph:
+    """Return a program that, printed as a jaxpr, shows only the equations its outputs need."""
     graph = Graph(inputs, outputs, of.name, (), trace.level, None, trace)
     if state.named:
-        graph.recorded = in_order(graph.nodes, trace)
+        graph.recorded = sort_as_recorded(graph.nodes, trace)
     return graph
 
 
-def _forced(pairs: Sequence, wanted: Flags | None) -> list[Node | None]:
+def _select_tangents(pairs: Sequence, wanted: Flags | None) -> list[Node | None]:
     if wanted is None:
         return [t for _, t in pairs]
     return [instantiate(p, t) if w else t for (p, t), w in zip(pairs, wanted, strict=True)]
 
 
-def _residuals(
+def _find_residuals(
     linear: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node], tangents: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
-    """Return what the linear part needs of the primal part, and constants it can make itself."""
+    """Return the values of the primal part that the linear part needs, and the constants that the
+    linear part can compute itself."""
     own = set(map(id, linear))
     given = [*leaves, *[n for n in order if has_effect(n.op, n.params)]]
     depend = set(map(id, dependents(order, given))) | set(map(id, given))
@@ -240,8 +244,8 @@ def _residuals(
     for x in wanted:
         if id(x) in own or id(x) in residuals or id(x) in constant:
             continue
-        # Jaxprs have constants of the primal part as its results, as jax has them.
-        if id(x) in depend or (state.named and _shown(x, placed)):
+        # In jaxprs, constants of the primal part are residuals, as in JAX.
+        if id(x) in depend or (state.named and _is_primal(x, placed)):
             residuals[id(x)] = x
         elif id(x) in placed:
             constant[id(x)] = x
@@ -255,8 +259,8 @@ def _residuals(
     return list(residuals.values()), [n for n in order if id(n) in made]
 
 
-def _shown(x: Node, placed: dict[int, Node]) -> bool:
-    """Whether a value is computed by the primal part."""
+def _is_primal(x: Node, placed: dict[int, Node]) -> bool:
+    """Whether the primal part computes a value."""
     return id(x) in placed and x.trace is not None and x.trace.kind != "linear"
 
 

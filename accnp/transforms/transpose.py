@@ -1,7 +1,9 @@
-"""Transposition: a walk backward over the linear part of a program.
+"""Transposition: propagate cotangents backward through the linear part of a program.
 
-In: nodes in order, the leaves in which they are linear, the outputs and their cotangents. Out: the
-leaves' cotangents, None where nothing flows.
+`backward` takes the nodes in order, the leaves in which they are linear, the outputs and their
+cotangents. It first separates results that do not depend on the leaves (`separate.py`), then
+applies the ops' transpose rules in reverse order. It returns one cotangent per leaf, None for zero.
+`vjp.py` and the transposition of call ops (`tools.py`) use it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def backward(
     cts: Sequence[Node | None],
     tools: Any,
 ) -> list[Node | None]:
-    """Carry cotangents of the outputs back to the leaves."""
+    """Propagate the cotangents of the outputs to the leaves."""
     chain, leaves, outputs = separate(order, leaves, outputs, tools)
     linear = {id(x): x for x in leaves}
     linear.update((id(n), n) for n in chain)
@@ -36,9 +38,9 @@ def backward(
         if ct is None or id(x) not in linear:
             return
         if ct.aval.shape != x.aval.shape:
-            ct = _folded(ct, x.aval.shape)
+            ct = _sum_to_shape(ct, x.aval.shape)
         if state.varying is not None:
-            ct = state.varying.total(ct, x)
+            ct = state.varying.sum_over_extra_axes(ct, x)
         have = acc.get(id(x))
         acc[id(x)] = ct if have is None else o.add_any(have, ct)
 
@@ -58,8 +60,8 @@ def backward(
             whole[k] = ct if whole[k] is None else o.add_any(whole[k], ct)
             continue
         if op.transpose is None and op.kind == "mark":
-            # Also the boundaries of custom rules, where a linear user function has some:
-            # what passes them has been linear before.
+            # This includes the boundaries of custom rules inside linear user functions: what passes
+            # them is linear already.
             add(node.inputs[0], ct)
             continue
         if op.transpose is None:
@@ -75,22 +77,22 @@ def backward(
             found = op.transpose(ct, *args, **node.params)
         for x, part in zip(node.inputs, found, strict=False):
             if part is not None and isinstance(node.aval, Aval) and op.kind not in CALLS:
-                part = _as_promoted(part, x.aval.weak_type, node.aval.weak_type)
+                part = _match_weak_type(part, x.aval.weak_type, node.aval.weak_type)
             add(x, part)
     return [acc.get(id(x)) for x in leaves]
 
 
-def _as_promoted(ct: Node, weak: bool, weak_result: bool) -> Node:
-    """Give a cotangent the flag that it has where promotion is an operation of its own, which it is
-    not in the graph: a weak operand was taken as strong for a strong result, and a weak number
-    beside a strong operand as well."""
+def _match_weak_type(ct: Node, weak: bool, weak_result: bool) -> Node:
+    """Give a cotangent the weak-type flag that it would have if promotion were an operation in the
+    graph: a weak operand is promoted to strong for a strong result, and so is a weak number next to
+    a strong operand."""
     if ct.aval.weak_type == weak or (weak and weak_result):
         return ct
     return o.convert_element_type(ct, new_dtype=ct.aval.dtype, weak_type=weak)
 
 
-def _folded(ct: Node, shape: tuple[int, ...]) -> Node:
-    """Sum a cotangent over the axes along which its operand was stretched."""
+def _sum_to_shape(ct: Node, shape: tuple[int, ...]) -> Node:
+    """Sum a cotangent over the axes along which its operand was broadcast."""
     if not shape:
         return o.reduce_sum(ct, axes=tuple(range(ct.aval.ndim)))
     axes = tuple(d for d, (m, n) in enumerate(zip(ct.aval.shape, shape, strict=True)) if m != n)

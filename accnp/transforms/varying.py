@@ -1,9 +1,10 @@
-"""Along which axes of a mesh values differ, while the function of one part is traced.
+"""Along which mesh axes values differ, while `shard_map` traces the function of one shard.
 
-In: the leaves of that trace and the axes along which they differ. Out: `axes_of(node)`. Derivatives
-need it: the cotangent of a value that is the same in all parts is the sum of what the parts give,
-as the derivative of the whole program has it. A value differs along the axes of its operands, less
-those over which it was reduced; leaves of inner traces (bodies of loops) are taken to differ.
+Derivatives need this: the cotangent of a value that is the same in all shards is the sum over the
+shards, as in the derivative of the whole program. A `Varying` is created with the axes of the mesh;
+`note` sets the axes of the leaves, and `axes_of(node)` derives those of other nodes: a value
+differs along the axes of its operands, except those over which it was reduced. Leaves of inner
+traces (bodies of loops) are assumed to differ along all axes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import CALLS, OPS, Op, o
 from accnp.ir.trace import state
 
-__all__ = ["Varying", "settled", "varying"]
+__all__ = ["Varying", "copy_axes", "varying"]
 
 Names = frozenset[Any]
 _NONE: Names = frozenset()
@@ -25,24 +26,24 @@ _REDUCED = {"psum_invariant", "pmax", "pmin", "pbroadcast", "all_gather_invarian
 
 
 class Varying:
-    """What is known of the nodes of one trace."""
+    """The axes along which the nodes of one trace differ."""
 
     __slots__ = ("_known", "every", "level", "over_processes")
 
     def __init__(self, names: Sequence[Any], over_processes: bool = False) -> None:
         self.every = frozenset(names)
         self._known: dict[int, tuple[Node, Names]] = {}
-        # Then the program is not batched, and shows where a value counts as one that differs: the
-        # transpose of `pvary` sums what the processes have.
+        # For a multi-process mesh the program is not batched, and `pvary` marks where a value is
+        # treated as differing; the transpose of `pvary` sums over the processes.
         self.over_processes = over_processes
-        self.level = 0  # of the trace of one part; arguments of those around it do not differ
+        self.level = 0  # of the shard's trace; arguments of enclosing traces do not differ
 
     def note(self, node: Node, names: Names) -> None:
-        """Say along which axes a leaf differs."""
+        """Set the axes along which a leaf differs."""
         self._known[id(node)] = node, names
 
     def axes_of(self, node: Node) -> Names:
-        """The axes along which a node differs."""
+        """Return the axes along which a node differs."""
         known = self._known
         stack = [node]
         while stack:
@@ -69,8 +70,8 @@ class Varying:
             self.note(n, found)
         return known[id(node)][1]
 
-    def surely(self, node: Node) -> Names:
-        """The axes along which a node is known to differ: loops may give what does not differ."""
+    def certain_axes(self, node: Node) -> Names:
+        """Return the axes along which a node certainly differs; loop results may not differ."""
         known: dict[int, Names] = {}
         stack = [node]
         while stack:
@@ -94,10 +95,12 @@ class Varying:
     def _own(self, node: Node) -> Names:
         return self.every.intersection((node.params or {}).get("axis_name") or ())
 
-    def meet(self, op: Op, inputs: tuple[Node, ...], params: dict[str, Any]) -> tuple[Node, ...]:
-        """Let the operands of an operation differ along the same axes.
+    def align_axes(
+        self, op: Op, inputs: tuple[Node, ...], params: dict[str, Any]
+    ) -> tuple[Node, ...]:
+        """Insert `pvary` so that the operands of an operation differ along the same axes.
 
-        Bodies of loops take and return what differs along all axes.
+        Bodies of loops take and return values that differ along all axes.
         """
         if op.kind in ("mark", "item", "leaf") or op.name in ("pvary", "psum_invariant"):
             return inputs
@@ -112,42 +115,42 @@ class Varying:
             return inputs
         return tuple([x if x.op.name in _FREE else self.spread(x, names) for x in inputs])
 
-    def total(self, ct: Node, x: Node) -> Node:
-        """Sum a cotangent over the axes along which it differs and its value does not."""
+    def sum_over_extra_axes(self, ct: Node, x: Node) -> Node:
+        """Sum a cotangent over the axes along which it differs but its primal value does not."""
         extra = self.axes_of(ct) - self.axes_of(x)
         if not extra:
             return ct
-        names = in_order(extra) if self.over_processes else tuple(extra)
+        names = sort_axes(extra) if self.over_processes else tuple(extra)
         return o.psum_invariant(ct, axis_name=names, axis_index_groups=None)
 
     def spread(self, x: Node, names: Iterable[Any]) -> Node:
-        """Let a value count as one that differs along these axes."""
+        """Treat a value as one that differs along these axes, too."""
         more = self.every.intersection(names) - self.axes_of(x)
         if not more:
             return x
         if not self.over_processes:
             return o.pvary(x, axis_name=tuple(more), axis_index_groups=None)
-        params = {"axis_name": in_order(more), "axis_index_groups": None}
+        params = {"axis_name": sort_axes(more), "axis_index_groups": None}
         if x.trace is None:  # nothing is differentiated with respect to it
             return x
         if x.trace.level >= state.abstract.level:  # type: ignore[union-attr]
             return o.pvary(x, **params)
-        # What a loop's body closes over becomes an operand of the loop, which must differ: it does
-        # so outside of the body.
+        # A value that a loop's body closes over becomes an operand of the loop. Operands of loops
+        # must differ along all axes, so the `pvary` goes outside of the body.
         node = Node(OPS["pvary"], (x,), params, x.aval, None, x.trace, x.depth + 1, state.site)
         if state.named:
             x.trace.recorded.append(node)
         return node
 
 
-def in_order(axes: Iterable[Any]) -> tuple[Any, ...]:
-    """Axes of a mesh over processes in its order, the same in all processes."""
+def sort_axes(axes: Iterable[Any]) -> tuple[Any, ...]:
+    """Sort the axes of a multi-process mesh in mesh order, which is the same in all processes."""
     return tuple(sorted(axes, key=lambda axis: axis.place))
 
 
 @contextmanager
 def varying(found: Varying | None) -> Iterator[None]:
-    """Use what is known, for the length of a trace."""
+    """Use this information during a trace."""
     before = state.varying
     state.varying = found
     try:
@@ -156,8 +159,8 @@ def varying(found: Varying | None) -> Iterator[None]:
         state.varying = before
 
 
-def settled(leaves: Sequence[Node], of: Sequence[Node]) -> None:
-    """Let placeholders differ along the axes of what they stand for."""
+def copy_axes(leaves: Sequence[Node], of: Sequence[Node]) -> None:
+    """Let placeholders differ along the same axes as the nodes they replace."""
     if state.varying is not None:
         for leaf, x in zip(leaves, of, strict=True):
             state.varying.note(leaf, state.varying.axes_of(x))

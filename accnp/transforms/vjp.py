@@ -1,7 +1,8 @@
-"""Reverse derivatives: a forward walk with placeholder tangents, then the linear part transposed.
+"""Reverse-mode derivatives: forward mode with placeholder tangents, then transposition.
 
-In: the outputs of a function recorded over marks. Out: a `LinearMap`, the derivative at that point,
-which can be applied to tangents and transposed, any number of times.
+`linearize_outputs` takes the outputs of a function that was recorded over marks (its arguments) and
+returns a `LinearMap`, the derivative at that point. The map can be applied to tangents
+(`jax.linearize`) and transposed (`jax.vjp`, `jax.grad`) any number of times.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from accnp.ir.trace import Trace
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.transpose import backward
-from accnp.transforms.varying import settled
-from accnp.transforms.walk import dependents, in_order, inexact, nodes_within, taken_back
+from accnp.transforms.varying import copy_axes
+from accnp.transforms.walk import dependents, inexact, nodes_within, sort_as_recorded, take_recorded
 
-__all__ = ["LinearMap", "linearise"]
+__all__ = ["LinearMap", "linearize_outputs"]
 
 
 class LinearMap:
-    """A derivative at a point: `inputs` are placeholders, `outputs` tangents (None = zero)."""
+    """The derivative at a point: `inputs` are placeholders, `outputs` tangents (None = zero)."""
 
     __slots__ = ("inputs", "order", "outputs", "primals")
 
@@ -37,22 +38,22 @@ class LinearMap:
         self.order = order
 
     def apply(self, ts: Sequence[Node]) -> list[Node | None]:
-        """Push tangents forward; outputs that do not depend on them give None."""
+        """Apply the derivative to tangents; outputs that do not depend on them are None."""
         env = {id(p): t for p, t in zip(self.inputs, ts, strict=True)}
         TOOLS.replay(self.order, env)
         return [None if x is None else env.get(id(x)) for x in self.outputs]
 
     def pull(self, cts: Sequence[Node | None]) -> list[Node | None]:
-        """Pull cotangents back to the inputs."""
+        """Apply the transposed derivative to cotangents; return those of the inputs."""
         return backward(self.order, self.inputs, self.outputs, cts, TOOLS)
 
 
-def linearise(outputs: Sequence[Node], marks: Sequence[Node], trace: Trace) -> LinearMap:
+def linearize_outputs(outputs: Sequence[Node], marks: Sequence[Node], trace: Trace) -> LinearMap:
     """Differentiate recorded outputs with respect to marks; call it while `trace` is active."""
-    order = taken_back(outputs, marks, trace)
+    order = take_recorded(outputs, marks, trace)
     with Trace("linear") as inner:
         placeholders = [arg(m.aval, inner) for m in marks]
-        settled(placeholders, marks)
+        copy_axes(placeholders, marks)
         env = {
             id(m): (m, p if inexact(m.aval.dtype) else None)
             for m, p in zip(marks, placeholders, strict=True)
@@ -61,5 +62,5 @@ def linearise(outputs: Sequence[Node], marks: Sequence[Node], trace: Trace) -> L
         pairs = [env.get(id(x), (x, None)) for x in outputs]
         tangents = [t for _, t in pairs]
         linear = nodes_within([t for t in tangents if t is not None], placeholders, inner)
-        linear = in_order(dependents(linear, placeholders), inner)
+        linear = sort_as_recorded(dependents(linear, placeholders), inner)
     return LinearMap(placeholders, tangents, [p for p, _ in pairs], linear)

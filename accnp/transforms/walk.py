@@ -1,7 +1,7 @@
-"""Which nodes a transformation visits.
+"""Graph traversal for transformations: which nodes to visit, and in which order.
 
-In: output nodes, the trace or leaves they hang from. Out: nodes in an order in which they can be
-computed, and those of them that depend on given leaves.
+The functions take output nodes and the trace or the leaves from which they were recorded. They
+return nodes in an order in which they can be computed, or the subset that depends on given leaves.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from accnp.primitives.kinds import dtype_kind
 
 __all__ = [
     "dependents",
-    "in_order",
     "inexact",
     "nodes_within",
-    "taken_back",
+    "sort_as_recorded",
+    "take_recorded",
     "within",
 ]
 
@@ -29,7 +29,7 @@ _INEXACT: dict[np.dtype, bool] = {}
 
 
 def inexact(dtype: np.dtype) -> bool:
-    """Whether values of this dtype have tangents: floating and complex ones do."""
+    """Whether values of this dtype have tangents, which is true for floating and complex ones."""
     found = _INEXACT.get(dtype)
     if found is None:
         found = _INEXACT[dtype] = dtype_kind(dtype) in "fc"
@@ -37,7 +37,7 @@ def inexact(dtype: np.dtype) -> bool:
 
 
 def within(node: Node, trace: Trace) -> bool:
-    """Whether a node was recorded in a trace, or in one that was made inside it."""
+    """Whether a node was recorded in a trace or in a trace nested in it."""
     t = node.trace
     while t is not None and t is not trace:
         t = t.parent
@@ -49,11 +49,12 @@ def nodes_within(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) 
     return toposort(outputs, set(map(id, leaves)), lambda n: within(n, trace))
 
 
-def taken_back(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) -> list[Node]:
-    """Return the nodes that `forward` visits; it records them again while a jaxpr is made.
+def take_recorded(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) -> list[Node]:
+    """Return the nodes that `forward` visits.
 
-    Then they are all that the trace has recorded, dead ones too, in that order: equations stand
-    beside those of their derivatives.
+    While a jaxpr is made, these are all nodes of the trace in recorded order, including unused
+    ones. They are removed from the trace, because `forward` records them again, so that equations
+    and their derivatives are next to each other.
     """
     if not state.named:
         return nodes_within([*_effects(trace), *outputs], leaves, trace)
@@ -62,8 +63,8 @@ def taken_back(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) ->
     return order
 
 
-def in_order(nodes: list[Node], trace: Trace) -> list[Node]:
-    """Bring nodes of a trace into the order in which they were recorded, where that is known."""
+def sort_as_recorded(nodes: list[Node], trace: Trace) -> list[Node]:
+    """Sort the nodes of a trace in recorded order, if that is known (while a jaxpr is made)."""
     if not state.named:
         return nodes
     at = {id(x): i for i, x in enumerate(trace.recorded)}
@@ -71,9 +72,10 @@ def in_order(nodes: list[Node], trace: Trace) -> list[Node]:
 
 
 def _effects(trace: Trace) -> list[Node]:
-    """Return the operations with an effect of a trace that a derivative has to visit, in order.
+    """Return the operations of a trace with effects that a derivative must visit, in order.
 
-    Where values are there they are done already: left are those that refuse to be differentiated.
+    Outside of abstract traces they have run already; only those that cannot be differentiated are
+    returned, so that they raise.
     """
     if state.abstract is not None:
         return [n for n in state.abstract.effects if within(n, trace)]
@@ -81,7 +83,7 @@ def _effects(trace: Trace) -> list[Node]:
 
 
 def dependents(order: Sequence[Node], leaves: Iterable[Node]) -> list[Node]:
-    """Return those nodes of an order that depend on the leaves."""
+    """Return the nodes of an order that depend on the leaves."""
     reached = set(map(id, leaves))
     out = []
     for node in order:

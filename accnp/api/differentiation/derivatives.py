@@ -37,8 +37,8 @@ from accnp.pytree import Partial, PyTree, flatten_arrays, map_arrays, tree_flatt
 from accnp.trace_fn import describe, wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
-from accnp.transforms.vjp import LinearMap, linearise
-from accnp.transforms.walk import inexact, taken_back
+from accnp.transforms.vjp import LinearMap, linearize_outputs
+from accnp.transforms.walk import inexact, take_recorded
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
@@ -344,7 +344,7 @@ def jvp(
             marks = [known.mark for known in host.values()]
             ts = [known.tangent_node for known in host.values()]
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
-        forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
+        forward(take_recorded(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
     escape(given, trace)
     values = [wrap(p) for p, _ in pairs]
@@ -563,7 +563,7 @@ def linear_transpose(
             marks = [mark(x, t) for x in leaves]
             found, out_tree = flatten_arrays(fun(*tree_unflatten(tree, [wrap(m) for m in marks])))
             outputs = leaf_nodes("linear_transpose", found)
-            return linearise(outputs, marks, t), out_tree, [x.aval for x in outputs]
+            return linearize_outputs(outputs, marks, t), out_tree, [x.aval for x in outputs]
 
     seen: list[Any] = []
 

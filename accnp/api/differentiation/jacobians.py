@@ -33,7 +33,7 @@ from accnp.trace_fn import describe, wraps
 from accnp.transforms.batch import batch_nodes, batched_outputs, spread
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
-from accnp.transforms.walk import inexact, nodes_within, taken_back
+from accnp.transforms.walk import inexact, nodes_within, take_recorded
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
@@ -88,7 +88,7 @@ def _mapped_columns(
     """
     if not has_batching_rule(nodes_within(outputs, marks, trace)):
         return None
-    order = taken_back(outputs, marks, trace)
+    order = take_recorded(outputs, marks, trace)
     sizes = [m.aval.size for m in marks]
     total = sum(sizes)
     live: list[bool] = []

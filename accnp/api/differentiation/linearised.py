@@ -21,7 +21,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import Trace
 from accnp.primitives.kinds import dtype_kind, zeros_like_aval
 from accnp.pytree import flatten_arrays, tree_unflatten
-from accnp.transforms.vjp import LinearMap, linearise
+from accnp.transforms.vjp import LinearMap, linearize_outputs
 from accnp.transforms.walk import inexact
 
 __all__ = [
@@ -153,7 +153,7 @@ def linearise_call(
         aux_nodes = [aux_leaves[i]._node for i in arrays]
         self.columns = None if columns is None else columns(outputs, marks, t)
         if self.columns is None:
-            self.map = linearise([*outputs, *aux_nodes], marks, t)
+            self.map = linearize_outputs([*outputs, *aux_nodes], marks, t)
         else:
             self.map = LinearMap([], [], [*outputs, *aux_nodes], [])
     count = len(outputs)

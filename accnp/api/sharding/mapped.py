@@ -188,7 +188,7 @@ class _Mapped:
             used = {n for entry in entries for n in entry}
             unnamed = [a for a in axes if a.name not in used]
             if known is not None:
-                differ = known.surely(graph.outputs[i])
+                differ = known.certain_axes(graph.outputs[i])
                 self._same_along([a.name for a in axes if a in differ], used, spec, i)
                 differ = known.axes_of(graph.outputs[i])
                 unnamed = [a for a in unnamed if a in differ]

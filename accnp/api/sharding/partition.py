@@ -22,7 +22,7 @@ from accnp.ir.aval import Cut, mesh_sharding, spans
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
-from accnp.transforms.varying import in_order
+from accnp.transforms.varying import sort_axes
 
 __all__ = ["distribute"]
 
@@ -107,7 +107,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     for x, wanted in zip(shards, way.ins, strict=True):
         missing = every - {a for e in axes(wanted) for a in e}
         if missing and x.op.name != "literal":
-            x = o.pvary(x, axis_name=in_order(missing), axis_index_groups=None)
+            x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
         meeting.append(x)
     y = getattr(o, _attribute(op.name))(*meeting, **way.params)
     if way.combine:
@@ -123,7 +123,7 @@ def _attribute(name: str) -> str:
 
 
 def _combined(y: Node, way: Way, axes: Any) -> Node:
-    names = in_order(axes)
+    names = sort_axes(axes)
     dtype = y.aval.dtype
     if dtype.kind == "b":  # reductions of bools: the extremes of numbers
         y = o.convert_element_type(y, new_dtype=_INT8, weak_type=False)
