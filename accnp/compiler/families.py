@@ -24,6 +24,8 @@ def generated_for_grid(spec: KernelSpec, wave: int = WAVE) -> Generated:
         kernel, out = build_for_grid(spec, wave)
     except Unsupported:
         return generate_grid(spec, wave=wave)
+    for more in out.then:
+        _printed(more.kernel, more)
     return _printed(kernel, out)
 
 

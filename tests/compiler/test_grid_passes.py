@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from accnp.compiler.loops import lockstep
 from accnp.compiler.loops.interpreter import run
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.passes.divide_by_products import divide_by_products
+from accnp.compiler.passes.fold_columns import fold_columns, fold_columns_apart
 from accnp.compiler.passes.join_kernels import join_kernels
 from accnp.compiler.passes.patch import patch
 from accnp.compiler.passes.spread import spread
@@ -144,3 +146,78 @@ def test_a_loop_for_some_blocks_has_numbers_of_blocks():
     x = loop.body[0].var
     with pytest.raises(VerificationError, match="used where it is not defined"):
         verify(kernel._replace(body=(loop._replace(part=(x, x)),)))
+
+
+COLUMNS = """
+kernel k(y: f8[], x: f4[], n0, m, n1, s0) for lo..hi {
+  for i in 0:i8..n0 {
+    for j in 0:i8..n1 {
+      for c in 0:i8..m step 8 carry acc: f8 = 0.0:f8 then whole {
+        let end: i8 = fmin(<1*c + 8>, m)
+        for r in c..end carry part: f4 = 0.0:f4 then sum {
+          let a: f4 = x[<s0*i + n1*r + 1*j + 0>]
+          next part = add(part, mul(a, a))
+        }
+        next acc = add(acc, f8(sum))
+      }
+      y[<n1*i + 1*j + 0>] = mul(whole, 2.0:f8)
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("m", [1, 8, 9, 70])
+@pytest.mark.parametrize("apart", [False, True])
+def test_columns(apart: bool, m: int):
+    """Sums of rows in single precision, of parts in double precision, in the same order."""
+    n0, n1 = 2, 35
+    x = np.random.default_rng(m).standard_normal((n0, m, n1)).astype(np.float32)
+    integers = {"n0": n0, "m": m, "n1": n1, "s0": m * n1}
+    want = np.zeros(n0 * n1)
+    kernel = parse_kernel(COLUMNS)
+    run(kernel, {"y": want, "x": x.ravel()}, integers, 0, 1)
+    y = np.zeros(n0 * n1)
+    arrays = {"y": y, "x": x.ravel()}
+    if not apart:
+        made = fold_columns(kernel, 64, 4)
+        verify(made)
+        assert parse_kernel(print_kernel(made)) == made
+        run(made, arrays, integers, 0, n0 * n1)
+    else:
+        found = fold_columns_apart(kernel, 64, 4)
+        parts, tiles = -(-m // 8), -(-n0 * n1 // 32)
+        arrays |= {b.name: np.zeros(parts * n0 * n1, np.float32) for b in found.rooms}
+        verify(found.first)
+        verify(found.second)
+        more = {found.columns.name: n0 * n1, found.tiles.name: tiles}
+        run(found.first, arrays, integers | more, 0, tiles * parts)
+        run(found.second, arrays, integers | {found.parts.name: parts}, 0, n0 * n1)
+    assert (y == want).all()
+
+
+EXCHANGE = """
+kernel k(y: i8[]) for lo..hi threads 64 {
+  for t in 0:i8..64:i8 independent spread threads {
+    do x: i8 = shuffle_at(t, 5:i8)
+    do z: i8 = shuffle_down(x, 1:i8)
+    if lt(t, 64:i8) { do barrier() }
+    y[t] = z
+  }
+}
+"""
+
+
+def test_threads_exchange_values():
+    y = np.zeros(64, np.int64)
+    run(parse_kernel(EXCHANGE), {"y": y}, {}, 0, 1)
+    assert list(y) == [5] * 32 + [37] * 32
+    with pytest.raises(IndexError):  # of one thread, for which the others do not wait
+        run(parse_kernel(EXCHANGE.replace("y[t] = z", "y[<3*t + 0>] = z")), {"y": y}, {}, 0, 1)
+
+
+def test_threads_that_do_not_come_are_an_error(monkeypatch):
+    monkeypatch.setattr(lockstep, "PATIENCE", 0.5)
+    text = EXCHANGE.replace("lt(t, 64:i8)", "lt(t, 9:i8)")
+    with pytest.raises(RuntimeError, match="some threads wait for others"):
+        run(parse_kernel(text), {"y": np.zeros(64, np.int64)}, {}, 0, 1)

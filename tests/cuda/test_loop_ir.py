@@ -38,7 +38,7 @@ ROWS = {
     "short rows of bools": (lambda x: (x > 0.5).any(1), f4(333, 3)),
 }
 ALL = {k: v for k, v in PROGRAMS.items() if k != "indices of rows"} | MORE | ROWS
-TEXT = 9  # kernels of the tests of maps and facts that are Python text
+TEXT = 8  # kernels of the tests of maps and facts that are Python text
 # Up to 32 registers, as many threads as there can be are on a multiprocessor.
 REGISTERS = {"flat": 32, "gelu": 40, "double": 32, "bytes": 32, "costly": 64, "complex": 32,
              "short rows": 32, "stencil": 40, "transposed": 32, "column beside": 32,

@@ -45,8 +45,10 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
+from accnp.compiler.loops.lockstep import MEETINGS, Block, Member
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
+from accnp.compiler.loops.visiting import statements
 
 _LEFT = Var("values of a loop that is left")  # no name of a variable
 
@@ -167,6 +169,7 @@ class _Machine:
         self.memory = memory
         self.values = values
         self.kernels = kernels
+        self.member: Member | None = None
         self.deep = 0  # loops around whose steps are those of threads
 
     def block(self, body: Sequence[Stmt]) -> None:
@@ -197,8 +200,8 @@ class _Machine:
             self.loop(s)
         elif isinstance(s, While):
             self.condition_loop(s)
-        elif isinstance(s, Do) and s.function == "barrier":
-            self.wait()
+        elif isinstance(s, Do) and s.function in MEETINGS:
+            self.meet(s)
         elif isinstance(s, Do):
             found = plain.NAMESPACE[s.function](*[self.passed(a) for a in s.args])
             if s.result is not None:
@@ -225,10 +228,27 @@ class _Machine:
             at = base.at + start
             self.values[s.result] = self.folded(s, base.array[at : at + count])
 
-    def wait(self) -> None:
-        """Wait for the threads of a block: all of them have done the loops before."""
-        if self.deep:
-            raise NotImplementedError("run: a barrier among the steps of threads; simulate a GPU")
+    def meet(self, s: Do) -> None:
+        """Call a function together with other threads of a block."""
+        if self.member is None:  # all of them have done the loops before
+            if self.deep or s.function != "barrier":
+                raise NotImplementedError(f"run: {s.function} outside of a loop over threads")
+            return
+        found = self.member.meet(s.function, [self.expr(a) for a in s.args])
+        if s.result is not None:
+            self.values[s.result] = found
+
+    def together(self, s: For) -> None:
+        """Do the steps of a loop over the threads of a block, which wait for each other."""
+        steps = self.steps(s)
+
+        def work(member: Member) -> None:
+            values = {**self.values, s.index: steps[member.number]}
+            one = _Machine(self.memory, values, self.kernels, self.threads)
+            one.member = member
+            one.block(s.body)
+
+        Block(len(steps)).run(work)
 
     def run(self, s: Run | Share) -> None:
         """Run another kernel, step by step."""
@@ -312,6 +332,11 @@ class _Machine:
             self.values[c.result] = value
 
     def loop(self, s: For) -> None:
+        if s.spread == "threads" and any(
+            isinstance(x, Do) and x.function in MEETINGS for x in statements(s.body)
+        ):
+            self.together(s)
+            return
         self.begin(s)
         steps = self.steps(s)
         self.deep += s.spread in ("grid", "threads")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 
 from accnp.compiler.loops.ir import Expr, Kernel, Let, Load, Store, Var
-from accnp.compiler.loops.types import Type
+from accnp.compiler.loops.types import I8, Type
 from accnp.compiler.loops.visiting import map_statement, names_of, subexpressions, unlike
 from accnp.compiler.passes.replace_variables import replaced
 
@@ -36,15 +36,14 @@ class Copies:
         """Return a new variable; an index by default."""
         return self.fresh(Var(name) if of is None else Var(name, of))
 
-    def copy(self, body: Sequence[Let | Store], known: Mapping[Var, Expr]) -> Body:
+    def copy(self, body: Sequence[Let | Store], known: dict[Var, Expr]) -> Body:
         """Return statements with other expressions for some variables, and new variables for those
-        that they assign."""
-        here = dict(known)
+        that they assign, which are added to what is known."""
         found: Body = []
         for s in body:
-            made = map_statement(s, lambda x: replaced(x, here))
+            made = map_statement(s, lambda x: replaced(x, known))
             if isinstance(made, Let):
-                var = here[made.var] = self.fresh(made.var)
+                var = known[made.var] = self.fresh(made.var)
                 made = made._replace(var=var)
             assert isinstance(made, Let | Store)
             found.append(made)
@@ -52,18 +51,27 @@ class Copies:
 
 
 def in_turn(copies: Sequence[Body]) -> Body:
-    """Return the statements of several copies: all loads whose places are known at once, which are
-    issued before the first one is waited for, and the others, whose stores come last."""
+    """Return the statements of several copies: first the indices, then all loads whose places are
+    known at once, which are issued before the first one is waited for, and then the others, whose
+    stores come last."""
+    indices: Body = []
     early: Body = []
     late: Body = []
     for copy in copies:
         lets = [s for s in copy if isinstance(s, Let)]
         own = {s.var for s in lets}
+        known: Body = []
+        for s in lets:
+            loads = any(isinstance(part, Load) for part in subexpressions(s.value))
+            if s.var.dtype == I8 and not loads and not _uses(s.value, own):
+                known.append(s)
+                own.remove(s.var)
         first = [s for s in lets if isinstance(s.value, Load) and not _uses(s.value.index, own)]
+        indices += known
         early += first
-        late += [s for s in lets if s not in first]
+        late += [s for s in lets if s not in first and s not in known]
         late += [s for s in copy if isinstance(s, Store)]
-    return [*early, *late]
+    return [*indices, *early, *late]
 
 
 def _uses(x: Expr, variables: Set[Var]) -> bool:

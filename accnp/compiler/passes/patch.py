@@ -65,7 +65,7 @@ def patch(kernel: Kernel) -> tuple[Kernel, Var, Var]:
     first = call("mul", v, Const(HEIGHT, I8))
     lets.append(Let(r, call("add", first, call("mul", warp, Const(DOWN, I8)))))
 
-    def element(row: Expr, column: Expr) -> Mapping[Var, Expr]:
+    def element(row: Expr, column: Expr) -> dict[Var, Expr]:
         return {**known, rows.index: row, columns.index: column}
 
     whole = [

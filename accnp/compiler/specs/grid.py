@@ -11,17 +11,19 @@ from math import prod
 
 from accnp.compiler.loops.ir import Kernel, Var
 from accnp.compiler.passes.divide_by_products import divide_by_products
+from accnp.compiler.passes.fold_columns import LANES, fold_columns, fold_columns_apart
 from accnp.compiler.passes.patch import ACROSS, DOWN, HEIGHT, WIDTH, patch
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.passes.tile import SIDE, tile
+from accnp.compiler.specs.grid_folds import add_column_nest
 from accnp.compiler.specs.layouts import across
 from accnp.compiler.specs.nests import add_nest
 from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.short_axes import is_short
 from accnp.compiler.specs.statements import Statements
 from accnp.compiler.unsupported import Unsupported
-from accnp.ir.generated import Generated
-from accnp.ir.kernel import Access, KernelSpec
+from accnp.ir.generated import Generated, Room
+from accnp.ir.kernel import ROWS, Access, KernelSpec
 
 __all__ = ["NARROW", "THREADS", "WAVE", "beside", "build_for_grid"]
 
@@ -41,6 +43,7 @@ WIDE = 4  # elements of one load or store
 # has to do: 2, 16 and 32 waves take 102, 98.6 and 103 us for a chain of 7 operations on an H200,
 # and Black-Scholes takes 74.3 us by 4 waves, 79.8 by 16.
 MANY, OF_COSTLY, COSTLY = 16, 4, 64
+FEW = 31 / 128  # of a wave of blocks; below, the parts of columns have blocks of their own
 FULL = 0.7  # of the threads of patches that have work, so that these are worth it
 
 
@@ -68,7 +71,9 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
         return _map(spec, wave)
     if spec.form == "row" and is_short(spec):
         return _short_rows(spec, wave)
-    raise Unsupported("a kernel that is neither a map nor a fold of short rows")
+    if spec.form == "column":
+        return _columns(spec, wave)
+    raise Unsupported("a reduction of long rows")
 
 
 def _started(spec: KernelSpec) -> Statements:
@@ -187,6 +192,37 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
     # Rows have to begin where four elements may be loaded.
     starts = [n for a in found for n in (a.offset, *a.strides[: len(spec.outer)])]
     return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else found
+
+
+def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+    """A block of threads for 32 columns, or for some parts of their rows."""
+    made = _started(spec)
+    add_column_nest(made)
+    kernel, out = made.b.kernel(), made.out
+    rows, columns = prod(spec.reduced), prod(spec.outer) * spec.inner[0]
+    parts, tiles = -(-rows // ROWS), -(-columns // LANES)
+    side, warps = beside("column", spec.cost), THREADS // LANES
+    out.extent, out.weight = columns, spec.cost * rows
+    if parts <= warps or tiles >= FEW * wave:
+        out.threads, out.blocks = LANES * min(warps, parts), tiles
+        out.ints.insert(0, columns)
+        return _finished_range(made, fold_columns(kernel, out.threads, side))
+    apart = fold_columns_apart(kernel, THREADS, side)
+    out.blocks = -(-tiles * parts // warps)
+    rooms = [Room(b.name, f.dtype, columns * parts)
+             for b, f in zip(apart.rooms, spec.phases[0].folds, strict=True)]  # fmt: skip
+    then = Generated()
+    then.form, then.ints, then.pointers = out.form, list(out.ints), [*out.pointers, *rooms]
+    then.threads, then.blocks = LANES, tiles  # the results of few columns, a block for each 32
+    then.extent, then.weight = columns, parts
+    out.pointers += rooms
+    out.ints.insert(0, tiles * parts)
+    first = _finished_range(made, apart.first, [(apart.columns, columns), (apart.tiles, tiles)])
+    made.out = then
+    then.ints.insert(0, columns)
+    then.kernel, _ = _finished_range(made, apart.second, [(apart.parts, parts)])
+    out.then = (then,)
+    return first
 
 
 def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from math import prod
 
 from accnp.compiler.loops.builder import Loop
-from accnp.compiler.loops.ir import Const, Var
+from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.statements import Statements, are_adjacent
+from accnp.compiler.specs.statements import Place, Statements, are_adjacent
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_nest", "axis_loops"]
@@ -41,11 +42,11 @@ def add_nest(made: Statements) -> None:
 
 
 def axis_loops(
-    made: Statements, loops: ExitStack, axes: range, independent: bool = False
-) -> dict[int, Var]:
+    made: Statements, loops: ExitStack, axes: Sequence[int], independent: bool = False
+) -> dict[int, Place]:
     """Begin a loop for each of some axes; returns the indices. Fusion makes only kernels whose
     results are independent of each other; `independent` says that the verifier can check it."""
-    index: dict[int, Var] = {}
+    index: dict[int, Place] = {}
     for d in axes:
         checked = independent and d == axes[-1]
         loop: Loop = loops.enter_context(

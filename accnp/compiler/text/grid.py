@@ -4,12 +4,11 @@ In: a KernelSpec. Out: `Generated` with two more fields filled: `threads` of a b
 as many as there is work for. The text holds no size, and every sum has the order that the
 processor's kernels have: it depends on shapes alone, so that both give the same bits.
 
-`grid_rows.py` has the folds along rows, `grid_columns.py` those down columns.
+`grid_rows.py` has the folds along rows.
 """
 
 from __future__ import annotations
 
-from accnp.compiler.text.grid_columns import grid_column
 from accnp.compiler.text.grid_rows import grid_row, grid_split
 from accnp.compiler.text.grid_writer import Grid
 from accnp.ir.generated import Generated
@@ -17,7 +16,7 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generate_grid"]
 
-FORMS = {"row": grid_row, "split": grid_split, "column": grid_column}
+FORMS = {"row": grid_row, "split": grid_split}
 
 
 def generate_grid(spec: KernelSpec, wave: int) -> Generated:
