@@ -13,7 +13,7 @@ from accnp.api.arrays.placement import device_put, put_node
 from accnp.api.sharding.local import whole_of
 from accnp.api.sharding.mesh import NO_MESH, Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array import Array, ArrayLike, from_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, Cut, spans
@@ -126,7 +126,8 @@ def shards(x: Array, every: bool = False) -> list[Shard]:
         return found
 
     def part(shard: Shard) -> Array:
-        return device_put(x[shard.index], shard.device)
+        # Not a slice of the array: along an axis that is divided, it would need messages.
+        return device_put(from_numpy(np.asarray(x)[shard.index], copy=False), shard.device)
 
     return [Shard(d, sharding, x.shape, part) for d in sharding.devices_indices_map(x.shape)]
 
