@@ -48,10 +48,10 @@ from accnp.runtime.device import (
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp import (
-        ad_checkpoint, api_util, checkpoint_policies, core, custom_batching, custom_derivatives,
-        debug, distributed, dlpack, experimental, export, extend, ffi, flatten_util, image,
-        interpreters, lax, lib, memory, monitoring, nn, ops, random, ref, scipy, sharding, stages,
-        test_util, tree, tree_util, typing, version,
+        ad_checkpoint, api_util, checkpoint_policies, checkpoints, core, custom_batching,
+        custom_derivatives, debug, distributed, dlpack, experimental, export, extend, ffi,
+        flatten_util, image, interpreters, lax, lib, memory, monitoring, nn, ops, random, ref,
+        scipy, sharding, stages, test_util, tree, tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.effects.callbacks import pure_callback
@@ -114,6 +114,7 @@ __all__ = [
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
+    "checkpoints",
     "clear_caches",
     "closure_convert",
     "config",
@@ -249,7 +250,7 @@ __all__ += numpy.__all__
 globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy.LATER}})
 
 _LATER = (
-    "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching",
+    "ad_checkpoint", "api_util", "checkpoint_policies", "checkpoints", "core", "custom_batching",
     "custom_derivatives", "debug", "distributed", "dlpack", "experimental", "export", "extend",
     "ffi", "flatten_util", "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn",
     "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree",

@@ -6,7 +6,7 @@ that a name is not there; this file is loaded for that only.
 """
 
 _TREES = "leaves map structure flatten unflatten all reduce transpose leaves_with_path"
-_ARRAYS = "an array in files: use jnp.save, jnp.savez or pickle"
+_ARRAYS = "an array in files: use jax.checkpoints.save"
 _SHARDED = "shardings by names: use jax.sharding.NamedSharding(mesh, PartitionSpec(...))"
 _TRACES = "the state of tracing is not open: use jax.make_jaxpr, jax.core.Tracer, jax.typeof"
 _MAPS = "use jax.vmap or jax.shard_map"

@@ -1,0 +1,1 @@
+"""Arrays and pytrees in files, whole or in shards that several processes write and read."""

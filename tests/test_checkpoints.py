@@ -1,0 +1,295 @@
+"""Checkpoints: pytrees and shards in files, and files in the format of safetensors.
+
+What several processes write and read is tested in `processes/test_checkpoints.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+import zarr
+
+import accnp as jax
+from accnp import numpy as jnp
+from accnp.api.checkpoints import safetensors as files
+from accnp.api.checkpoints import stores
+
+STORES = ("npy", "zarr")
+Point = namedtuple("Point", "x y")
+DTYPES = [
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16", "float32",
+    "complex64", "float8_e4m3fn", "float8_e5m2", "int4",
+]  # fmt: skip
+
+
+def tree() -> dict[str, Any]:
+    return {
+        "layers": [{"w": jnp.arange(6.0).reshape(2, 3), "b": jnp.zeros((0, 3))}],
+        "pair": (jnp.float32(2), None),
+        "key": jax.random.key(3),
+        "keys": jax.random.split(jax.random.key(4), 3),
+        "step": 7,
+        "a/b": np.arange(3, dtype=np.int8),
+        "": jnp.ones(2),
+        "..": jnp.ones(3),
+    } | {name: jnp.arange(5).astype(name) for name in DTYPES}
+
+
+def same(a: Any, b: Any) -> None:
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        if jnp.issubdtype(getattr(x, "dtype", np.dtype(int)), jax.dtypes.prng_key):
+            x, y = jax.random.key_data(x), jax.random.key_data(y)
+        assert isinstance(x, jax.Array)
+        assert x.dtype == jnp.asarray(y).dtype
+        assert x.shape == np.shape(y)
+        assert np.asarray(x).tobytes() == np.asarray(jnp.asarray(y)).tobytes()
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_trees_are_read_as_they_were_written(store: str, tmp_path: Path) -> None:
+    jax.checkpoints.save(tmp_path / "c", tree(), store=store)
+    same(jax.checkpoints.load(tmp_path / "c"), tree())
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c"]
+    assert all(tmp_path in p.resolve().parents for p in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_leaf_alone(store: str, tmp_path: Path) -> None:
+    jax.checkpoints.save(tmp_path / "c", jnp.arange(3), store=store)
+    same(jax.checkpoints.load(tmp_path / "c"), jnp.arange(3))
+
+
+def test_other_programs_read_the_arrays(tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    half = jnp.asarray(x, jnp.bfloat16)
+    jax.checkpoints.save(tmp_path / "n", {"w": [x, half]})
+    np.testing.assert_array_equal(np.load(tmp_path / "n/arrays/w/0/0.0.npy"), x)
+    words = np.load(tmp_path / "n/arrays/w/1/0.0.npy")
+    np.testing.assert_array_equal(words.view(ml_dtypes.bfloat16), x)
+    jax.checkpoints.save(tmp_path / "z", {"w": [x, half]}, store="zarr")
+    group = zarr.open_group(str(tmp_path / "z/arrays"), mode="r")
+    np.testing.assert_array_equal(group["w/0"][:], x)
+    assert group["w/1"].attrs["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_shards_are_files_and_chunks(store: str, tmp_path: Path) -> None:
+    n = len(jax.devices())
+    assert n > 1
+    mesh = jax.make_mesh((n,), ("x",))
+    rows, columns = (jax.NamedSharding(mesh, s) for s in (jax.P("x"), jax.P(None, "x")))
+    x = jnp.arange(n * n * 4.0).reshape(2 * n, 2 * n)
+    values = {"x": jax.device_put(x, rows), "whole": jax.device_put(x, rows.whole())}
+    jax.checkpoints.save(tmp_path / "c", values, store=store)
+    if store == "npy":
+        assert len(list((tmp_path / "c/arrays/x").iterdir())) == n
+        assert len(list((tmp_path / "c/arrays/whole").iterdir())) == 1
+    else:
+        group = zarr.open_group(str(tmp_path / "c/arrays"), mode="r")
+        assert group["x"].chunks == (2, 2 * n)
+        assert group["whole"].chunks == x.shape
+    for shardings in (None, rows, columns, {"x": columns, "whole": None}):
+        found = jax.checkpoints.load(tmp_path / "c", shardings=shardings)
+        for name in found:
+            wanted = shardings.get(name) if isinstance(shardings, dict) else shardings
+            assert wanted is None or found[name].sharding == wanted
+            np.testing.assert_array_equal(found[name], x)
+    like = {"x": values["x"], "whole": jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=columns)}
+    found = jax.checkpoints.load(tmp_path / "c", like=like)
+    assert found["x"].sharding == rows
+    assert found["whole"].sharding == columns
+
+
+def test_large_shards_are_several_chunks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(stores, "LARGEST_CHUNK", 100)
+    jax.checkpoints.save(tmp_path / "c", jnp.arange(6 * 35.0).reshape(6, 35), store="zarr")
+    group = zarr.open_group(str(tmp_path / "c/arrays"), mode="r")
+    assert group["value"].chunks == (1, 7)
+    np.testing.assert_array_equal(
+        jax.checkpoints.load(tmp_path / "c"), np.arange(210).reshape(6, 35)
+    )
+
+
+def test_a_shard_is_mapped(tmp_path: Path) -> None:
+    jax.checkpoints.save(tmp_path / "c", jnp.arange(100.0))
+    x = jax.checkpoints.load(tmp_path / "c")
+    base: Any = np.asarray(x)
+    while not isinstance(base, np.memmap):
+        base = base.obj if isinstance(base, memoryview) else base.base
+    jax.checkpoints.save_safetensors(tmp_path / "m", {"x": x})
+    base = np.asarray(jax.checkpoints.load_safetensors(tmp_path / "m")["x"])
+    while not isinstance(base, np.memmap):
+        base = base.obj if isinstance(base, memoryview) else base.base
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_other_containers_need_like(store: str, tmp_path: Path) -> None:
+    value = {"p": Point(jnp.ones(2), jnp.zeros(3))}
+    jax.checkpoints.save(tmp_path / "c", value, store=store)
+    with pytest.raises(ValueError, match="pass a pytree of the same structure as like="):
+        jax.checkpoints.load(tmp_path / "c")
+    found = jax.checkpoints.load(tmp_path / "c", like=value)
+    assert type(found["p"]) is Point
+    same(found, value)
+    with pytest.raises(ValueError, match=r"difference in p/0, p/x, p/y.*structure that was saved"):
+        jax.checkpoints.load(tmp_path / "c", like={"p": (jnp.ones(2),)})
+    with pytest.raises(ValueError, match=r"'p/x' is float32\[2\]; got float32\[4\] in like"):
+        jax.checkpoints.load(tmp_path / "c", like={"p": Point(jnp.ones(4), jnp.zeros(3))})
+
+
+def test_existing_paths(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "c"
+    jax.checkpoints.save(path, [1])
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        jax.checkpoints.save(path, [2])
+    same(jax.checkpoints.load(path), [1])
+    (tmp_path / "deep" / "c.partial").mkdir()  # of an interrupted call
+    jax.checkpoints.save(path, {"a": 2}, overwrite=True)
+    same(jax.checkpoints.load(path), {"a": 2})
+    assert [p.name for p in path.parent.iterdir()] == ["c"]
+    file = tmp_path / "m"
+    jax.checkpoints.save_safetensors(file, {"a": jnp.ones(2)})
+    with pytest.raises(FileExistsError):
+        jax.checkpoints.save_safetensors(file, {"a": jnp.zeros(2)})
+    jax.checkpoints.save_safetensors(file, {"a": jnp.zeros(2)}, overwrite=True)
+    same(jax.checkpoints.load_safetensors(file), {"a": jnp.zeros(2)})
+
+
+def test_refusals(tmp_path: Path) -> None:
+    save, load = jax.checkpoints.save, jax.checkpoints.load
+    with pytest.raises(ValueError, match="store must be one of"):
+        save(tmp_path / "c", [1], store="hdf5")
+    with pytest.raises(ValueError, match="two of the name '1'"):
+        save(tmp_path / "c", Same(1, 2))
+    with pytest.raises(TypeError, match="arrays of numbers"):
+        save(tmp_path / "c", [np.array(["a"])])
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load(tmp_path / "c")
+    save(tmp_path / "c", [1, jnp.ones(4)])
+    with pytest.raises(ValueError, match="a list of length 1 and one of length 2"):
+        load(tmp_path / "c", shardings=[None])
+    about = json.loads((tmp_path / "c/checkpoint.json").read_text())
+    (tmp_path / "c/checkpoint.json").write_text(json.dumps(about | {"format": 2}))
+    with pytest.raises(ValueError, match="this version reads format 1"):
+        load(tmp_path / "c")
+
+
+class Same:
+    """A container whose children have one name."""
+
+    def __init__(self, *children: Any) -> None:
+        self.children = children
+
+
+jax.tree_util.register_pytree_with_keys(
+    Same,
+    lambda s: ([(jax.tree_util.DictKey(k), c) for k, c in zip((1, "1"), s.children)], None),
+    lambda _, children: Same(*children),
+)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_damaged_arrays(store: str, tmp_path: Path) -> None:
+    jax.checkpoints.save(tmp_path / "c", [jnp.ones(4)], store=store)
+    if store == "npy":
+        np.save(tmp_path / "c/arrays/0/0.npy", np.ones(5, np.float32))
+    else:
+        group = zarr.open_group(str(tmp_path / "c/arrays"), mode="r+")
+        group.create_array("0", shape=(5,), dtype="float32", overwrite=True)
+    with pytest.raises(ValueError, match="restore"):
+        np.asarray(jax.checkpoints.load(tmp_path / "c")[0])
+
+
+def test_64_bits(tmp_path: Path) -> None:
+    with jax.enable_x64(True):
+        jax.checkpoints.save(tmp_path / "c", [jnp.ones(2)])
+        assert jax.checkpoints.load(tmp_path / "c")[0].dtype == np.float64
+    assert jax.checkpoints.load(tmp_path / "c")[0].dtype == np.float32
+
+
+# --- safetensors ---------------------------------------------------------------------------------
+
+ARRAYS = {
+    name: jnp.arange(6).astype(name).reshape(2, 3) for name in DTYPES if name in files._NAMES
+} | {"scalar": jnp.float32(3), "empty": jnp.zeros((2, 0)), "ö": jnp.ones(1)}
+
+
+def test_what_the_package_writes(tmp_path: Path) -> None:
+    plain = {k: np.asarray(v) for k, v in ARRAYS.items() if v.dtype.isbuiltin == 1}
+    safetensors.numpy.save_file(plain, tmp_path / "m", metadata={"by": "package"})
+    same(jax.checkpoints.load_safetensors(tmp_path / "m"), plain)
+
+
+def test_what_the_package_reads(tmp_path: Path) -> None:
+    jax.checkpoints.save_safetensors(tmp_path / "m", ARRAYS, metadata={"by": "accnp"})
+    with safetensors.safe_open(tmp_path / "m", framework="np") as file:
+        assert sorted(file.keys()) == sorted(ARRAYS)
+        assert file.metadata() == {"by": "accnp"}
+        for name, x in ARRAYS.items():
+            if x.dtype.isbuiltin == 1:
+                np.testing.assert_array_equal(file.get_tensor(name), x)
+            else:
+                assert tuple(file.get_slice(name).get_shape()) == x.shape
+    same(jax.checkpoints.load_safetensors(tmp_path / "m"), ARRAYS)
+    found = jax.checkpoints.load_safetensors(tmp_path / "m", names=["ö", "scalar"])
+    same(found, {k: ARRAYS[k] for k in found})
+    with pytest.raises(KeyError, match="no array 'z'"):
+        jax.checkpoints.load_safetensors(tmp_path / "m", names=["z"])
+
+
+def test_shards_of_safetensors(tmp_path: Path) -> None:
+    n = len(jax.devices())
+    rows = jax.NamedSharding(jax.make_mesh((n,), ("x",)), jax.P("x"))
+    x = jnp.arange(n * 3.0).reshape(n, 3)
+    jax.checkpoints.save_safetensors(tmp_path / "m", {"x": jax.device_put(x, rows), "y": x})
+    found = jax.checkpoints.load_safetensors(tmp_path / "m", shardings={"x": rows, "y": None})
+    assert found["x"].sharding == rows
+    same(found, {"x": x, "y": x})
+
+
+def test_refusals_of_safetensors(tmp_path: Path) -> None:
+    save = jax.checkpoints.save_safetensors
+    for arrays in (
+        {"k": jax.random.key(1)}, {"i": jnp.arange(3).astype("int4")}, {3: jnp.ones(1)},
+        {"__metadata__": jnp.ones(1)},
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="save_safetensors"):
+            save(tmp_path / "m", arrays)
+    with pytest.raises(TypeError, match="names must be str"):
+        save(tmp_path / "m", {}, metadata={"step": 1})
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:4],
+        lambda data: data[:-1],
+        lambda data: data + b"\0",
+        lambda data: (10**9).to_bytes(8, "little") + data[8:],
+        lambda data: data.replace(b'"F32"', b'"F64"'),
+        lambda data: data.replace(b"[2,3]", b"[2,9]"),
+        lambda data: data.replace(b"[0,24]", b"[4,28]"),
+        lambda data: data.replace(b"[2,3]", b"[-2]"),
+        lambda data: data.replace(b'"shape"', b'"shapf"'),
+        lambda data: data.replace(b'"F32"', b'"X32"'),
+        lambda data: data.replace(b"{", b"[", 1),
+    ],
+)
+def test_damaged_files(damage: Any, tmp_path: Path) -> None:
+    jax.checkpoints.save_safetensors(tmp_path / "m", {"x": jnp.ones((2, 3))})
+    data = (tmp_path / "m").read_bytes()
+    damaged = damage(data)
+    assert damaged != data
+    (tmp_path / "m").write_bytes(damaged)
+    with pytest.raises(ValueError, match="must be in the format of safetensors"):
+        jax.checkpoints.load_safetensors(tmp_path / "m")
