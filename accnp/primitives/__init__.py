@@ -1,1 +1,1 @@
-"""The op table: one declaration per operation, all its rules beside it."""
+"""Declarations of the primitives: one `Op` per operation, with all of its rules next to it."""

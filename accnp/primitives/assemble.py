@@ -1,7 +1,8 @@
-"""Ops that assemble their output from regions of their operands: concatenate and pad.
+"""Ops that assemble their output from regions of their operands: `concatenate` and `pad`.
 
-`parts` rules return `(operand, in_view, out_view)` triples: which operand fills which region; a
-view is (shape, strides, offset) within the operand (as if contiguous) or the output.
+A `parts` rule returns triples (operand number, in_view, out_view), which say which operand fills
+which region. A view is (shape, strides, offset) in elements, within the operand (as if it were
+contiguous) or within the output. Fusion stores other kernels' results directly into such regions.
 """
 
 from __future__ import annotations
@@ -125,15 +126,15 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
 def _pad_regions(
     x: Aval, params: dict, src: tuple[int, ...] | None = None
 ) -> tuple[Aval, Strided, Strided]:
-    """Return the output aval and the regions that coincide (negative padding crops); `src` are
-    strides of x, where these are not a whole array's."""
+    """Return the output aval and the matching regions of x and the output (negative padding crops).
+    `src` are the strides of x if it is not contiguous."""
     value = make_aval((), x.dtype)
     out = _pad_infer(x, value, **params)
     src, dst = src or contiguous(x.shape), contiguous(out.shape)
     shape, in_off, out_off, steps = [], 0, 0, []
     for d, (lo, _, mid) in enumerate(params["padding_config"]):
         n, m, k = x.shape[d], out.shape[d], mid + 1
-        first = 0 if lo >= 0 else -(lo // k)  # first element that lands at an index >= 0
+        first = 0 if lo >= 0 else -(lo // k)  # first element with an output index >= 0
         at = lo + first * k
         count = max(0, min(n - first, -(-(m - at) // k)))
         shape.append(count)
@@ -150,8 +151,8 @@ def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
 
 
 def _pad_kernel(operands: Sequence[Operand], results: Sequence[Aval], params: dict) -> Any:
-    """Where gaps are between elements: fill all, then write these. No cell of an index space shows
-    one operand then, so that others' kernels cannot read through it."""
+    """For interior padding: fill the whole output, then write the elements. No cell of an index
+    space belongs to one operand only, so fusion cannot read through the result."""
     x, size = operands[0], prod(results[0].shape)
     regions = _pad_regions(make_aval(x.shape, x.dtype), params, x.strides)
     _, (shape, src, start), (_, dst, at) = regions
@@ -214,7 +215,7 @@ def _pad_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
     x = xs[0] if batched[0] else broadcast_to(xs[0], (size, *xs[0].aval.shape))
     if not batched[1]:
         return o.pad(x, xs[1], padding_config=config), True
-    # A padding value for each example: pad a mask of the same form and choose.
+    # For a padding value per example, pad a mask in the same way and select.
     inside = o.pad(
         full(x.aval.shape, True, np.dtype(bool)),
         full((), False, np.dtype(bool)),

@@ -1,7 +1,8 @@
-"""The `jit` call op: a program inside a program.
+"""The call op `jit`: a program inside a program.
 
-Passes look through it; transformations make another call, of the transformed program, which is
-made once for each program.
+Passes of the compiler inline it. Transformations replace it by calls of transformed programs, which
+`tools` (`transforms/tools.py`) computes and caches on the graph, so that a function that is called
+several times is transformed once.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     graph = params["jaxpr"]
     primal, linear, _, outs = tools.linearize_graph(graph, nonzero)
     n = len(outs)
-    # What the linear part needs may be an operand, or a result, of the call already.
+    # A residual may be an operand or a result of the call, which need not be returned again.
     where = {id(x): i for i, x in enumerate((*primal.inputs, *primal.outputs[:n]))}
     needed = [where.get(id(x)) for x in primal.outputs[n:]]
     key: Any = ("jit primal", nonzero)
@@ -58,7 +59,7 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Call the transpose of a program, which is linear in some operands; their cotangents."""
+    """Call the transpose of a program that is linear in some operands; return their cotangents."""
     linear = tuple(isinstance(x, Linear) for x in xs)
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]

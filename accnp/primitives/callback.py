@@ -1,7 +1,10 @@
-"""Calls back to Python: `pure_callback`, `io_callback`, `debug_callback`, `debug_print`.
+"""The callback ops: `pure_callback`, `io_callback`, `debug_callback` and `debug_print`.
 
-The parameter `callback` is a function from arrays to a list of results. Those with an effect are
-done once for each time the program runs, in the recorded order, even if their results are not used.
+The parameter `callback` is a function from arrays to a list of results; the engine calls it on the
+host. Callbacks with effects run once each time the program runs, in the recorded order, even if
+their results are unused. This module contains their reference functions, which call the user's
+function and check its results, and their batching rules. The public functions are in
+`api/effects/`.
 """
 
 from __future__ import annotations
@@ -40,14 +43,14 @@ def _infer(*_: Any, result_avals: tuple[Any, ...] = (), **__: Any) -> tuple[Any,
 
 
 def _place(callback: Any) -> str:
-    """What errors call the user's function."""
+    """Return the name of the user's function for error messages."""
     return getattr(callback, "place", str(callback))
 
 
 def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
-    """Call the user's function, outside of all traces.
+    """Call the user's function outside of all traces.
 
-    The operands are copies, since the user may keep them.
+    The operands are copied, because the user may keep them.
     """
     try:
         with untraced():
@@ -60,14 +63,15 @@ def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray
 
 
 def _results(name: str) -> Callable[..., Any]:
-    """Make the reference function of a callback that has results: they are checked and copied."""
+    """Return the reference function of a callback with results, which are checked and copied."""
 
     def run(*arrays: Any, callback: Any, result_avals: tuple[Any, ...], **_: Any) -> Any:
         found = _called(name, callback, arrays)
         if len(found) != len(result_avals):
             raise JaxRuntimeError(
-                f"INTERNAL: {name}: {_place(callback)} returned {len(found)} values; declared were "
-                f"{len(result_avals)}; return what result_shape_dtypes says"
+                f"INTERNAL: {name}: {_place(callback)} returned a wrong number of values; got "
+                f"{len(found)} for {len(result_avals)} declared ones; return what "
+                "result_shape_dtypes describes"
             )
         return [_checked(name, callback, x, a) for x, a in zip(found, result_avals, strict=True)]
 
@@ -81,8 +85,8 @@ def _checked(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
     got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
     want = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
     raise JaxRuntimeError(
-        f"INTERNAL: {name}: {_place(callback)} returned an array of type {got}; declared was "
-        f"{want}; return what result_shape_dtypes says"
+        f"INTERNAL: {name}: {_place(callback)} returned an array of the wrong type; got {got} "
+        f"where {want} was declared; return what result_shape_dtypes describes"
     )
 
 
@@ -92,7 +96,7 @@ def _checked(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
 def one_by_one(
     op: Op, size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict[str, Any]
 ) -> list[Node]:
-    """Do an operation for each example in turn, by a scan; returns the stacked results."""
+    """Run an operation for each example in turn with a scan; return the stacked results."""
     fixed = [not b for b in batched]
     n = sum(fixed)
     rows = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in keep(batched, xs)]
@@ -111,7 +115,7 @@ def one_by_one(
 
 
 def _rows(name: str, size: int, xs: Any, batched: Sequence[bool], params: dict) -> list[list[Node]]:
-    """Call for each example in turn, one call after another; returns the results of each."""
+    """Record one call per example, in order; return the results of each."""
     op = getattr(o, name)
     flags = list(zip(xs, batched, strict=True))
     return [
@@ -171,7 +175,7 @@ def _refuse(text: str) -> Callable[..., Any]:
 
 
 def has_placeholders(fmt: str) -> bool:
-    """Whether a format text begins with a field, perhaps after some text."""
+    """Whether a field follows the first literal text of a format string."""
     first = next(iter(string.Formatter().parse(fmt)), None)
     return first is not None and first[1] is not None
 

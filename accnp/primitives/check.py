@@ -1,8 +1,10 @@
-"""Checks at run time: kinds of errors, the state of a checked program, and the op `check`.
+"""Run-time checks: error kinds, the error state of a checked program, and the op `check`.
 
-The state says, for each kind of error, whether one has happened, the code of the first one, and its
-payload: values for its text. Codes grow in the order in which programs are recorded; what a code
-means is known when recording. `check` is an operation that fails where its state has an error.
+For each kind of error, the state contains whether an error has happened, the code of the first one,
+and its payload, the values for its message. Codes are assigned in increasing order while programs
+are recorded, and `meanings` maps codes to descriptions. `check` is an operation that raises if its
+state contains an error. `transforms/checked.py` adds checks to programs; `api/effects/` contains
+the public functions.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ UNCHECKED = (
 
 
 class JaxRuntimeError(ValueError):
-    """A check has failed: raised by `check` and `Error.throw`.
+    """Error of a failed check, raised by `check` and `Error.throw`.
 
     Examples
     --------
@@ -67,19 +69,19 @@ class JaxRuntimeError(ValueError):
 
 
 class CheckError(Exception):
-    """One error of a checked program; its text is that of `Error.get()`."""
+    """An error of a checked program; its text is that of `Error.get()`."""
 
 
 class DivisionByZeroError(CheckError):
-    """Something was divided by zero."""
+    """A number was divided by zero."""
 
 
 class NaNError(CheckError):
-    """An operation had a NaN among its results."""
+    """An operation produced a NaN."""
 
 
 class OOBError(CheckError):
-    """An index lay outside of an array."""
+    """An index was out of bounds."""
 
 
 class FailedCheckError(CheckError):
@@ -87,7 +89,7 @@ class FailedCheckError(CheckError):
 
 
 class BatchedError(CheckError):
-    """Errors of several examples, by their index."""
+    """Errors of several examples of a batch, by their index."""
 
     def __init__(self, errors: dict[tuple[int, ...], CheckError]) -> None:
         self.error_mapping = errors
@@ -97,7 +99,7 @@ class BatchedError(CheckError):
 
 @dataclass(frozen=True)
 class Kind:
-    """A class of errors, and the types of their payload: errors of one kind share a place."""
+    """A class of errors and the types of their payloads; errors of a kind share a slot."""
 
     error_type: type[CheckError]
     avals: tuple[tuple[tuple[int, ...], str], ...] = ()
@@ -108,15 +110,15 @@ class Kind:
 
 @dataclass(frozen=True)
 class Description:
-    """What a code means: the error's class, its format text, the structure of what it formats."""
+    """The meaning of a code: error class, format string, and the structure of its arguments."""
 
     error_type: type[CheckError]
     text: str
-    tree: PyTreeDef | None = None  # of (args, kwargs); None: the one payload array is the arguments
+    tree: PyTreeDef | None = None  # of (args, kwargs); None: the arguments are one payload array
     site: str = field(default="", compare=False)
 
     def exception(self, payload: Sequence[Any]) -> CheckError:
-        """The error with the values of its payload."""
+        """Return the exception with the values of its payload."""
         if self.tree is None:
             text = self.text.format(*[int(v) for x in payload for v in np.asarray(x)])
         else:
@@ -136,7 +138,7 @@ Place = tuple[Node, Node, list[Node]]  # happened, code, payload
 
 
 class State:
-    """The state of a checked program, as nodes, and what its codes mean."""
+    """The error state of a checked program, as nodes, and the meanings of its codes."""
 
     __slots__ = ("meanings", "places")
 
@@ -145,11 +147,11 @@ class State:
         self.meanings = meanings
 
     def leaves(self) -> list[Node]:
-        """All nodes, in the order of the kinds."""
+        """Return all nodes, sorted by kind."""
         return [x for k in sorted(self.places) for x in _flat(self.places[k])]
 
     def like(self, leaves: Sequence[Node]) -> State:
-        """A state of the same kinds with other nodes."""
+        """Return a state of the same kinds with other nodes."""
         rest = iter(leaves)
         places: dict[Kind, Place] = {}
         for k in sorted(self.places):
@@ -157,12 +159,12 @@ class State:
         return State(places, self.meanings)
 
     def with_kinds(self, kinds: Sequence[Kind]) -> State:
-        """The state with places for more kinds, of which no error has happened."""
+        """Return the state with additional kinds, for which no error has happened."""
         missing = {k: _nothing(k) for k in kinds if k not in self.places}
         return State({**self.places, **missing}, self.meanings)
 
     def failed(self, happened: Node, meaning: Description, payload: Sequence[Node]) -> State:
-        """Note an error where it has happened, unless there is an earlier one of its kind."""
+        """Add an error that may have happened; an earlier one of its kind has precedence."""
         code = next(_codes)
         payload = [
             o.convert_element_type(x, new_dtype=x.aval.dtype, weak_type=False)
@@ -174,7 +176,7 @@ class State:
         return self.add(State({kind_of(meaning, payload): place}, {code: meaning}))
 
     def add(self, other: State) -> State:
-        """This state, and the errors of another one where this has none of their kind."""
+        """Return this state with the errors of another one where this state has none."""
         places = dict(self.places)
         for kind, new in other.places.items():
             places[kind] = merged(places[kind], new) if kind in places else new
@@ -186,7 +188,7 @@ def _flat(place: Place) -> list[Node]:
 
 
 def kind_of(meaning: Description, payload: Sequence[Node]) -> Kind:
-    """The kind of an error with this payload."""
+    """Return the kind of an error with this payload."""
     avals = tuple([(x.aval.shape, x.aval.dtype.name) for x in payload])
     return Kind(meaning.error_type, avals)
 
@@ -197,7 +199,7 @@ def _nothing(kind: Kind) -> Place:
 
 
 def merged(first: Place, second: Place) -> Place:
-    """The first error of two; all of one kind."""
+    """Return the first of two errors of the same kind, if it has happened, else the second."""
     there = first[0]
     pairs = zip(_flat(first)[1:], _flat(second)[1:], strict=True)
     code, *payload = [o.select_n(broadcast_to(there, x.aval.shape, ()), y, x) for x, y in pairs]
@@ -205,7 +207,7 @@ def merged(first: Place, second: Place) -> Place:
 
 
 def any_state(state: State) -> State:
-    """Fold the states of a batch (their leading axis) to one: of several errors, the last."""
+    """Reduce the states of a batch (leading axis) to one; of several errors, keep the last."""
     places: dict[Kind, Place] = {}
     for kind, (happened, code, payload) in state.places.items():
         n = happened.aval.shape[0]
@@ -218,7 +220,7 @@ def any_state(state: State) -> State:
 
 
 def _pick(x: Node, at: Node) -> Node:
-    """Row `at` of a node."""
+    """Return row `at` of a node."""
     rest = x.aval.shape[1:]
     zeros = [literal(0, _INT, False)] * len(rest)
     row = o.dynamic_slice(x, at, *zeros, slice_sizes=(1, *rest))
@@ -226,10 +228,10 @@ def _pick(x: Node, at: Node) -> Node:
 
 
 def no_check(debug: bool) -> list[Node]:
-    """What a check is to the compiler: nothing if it is for checked programs only, else an error.
+    """Return the compiler's replacement of a check: nothing if it is for checked programs only.
 
     Raises:
-        ValueError: the program was not made to return its errors.
+        ValueError: the program was not transformed by `checkify`.
     """
     if debug:
         return []
@@ -240,9 +242,9 @@ def no_check(debug: bool) -> list[Node]:
 
 
 def record_check(state: State, debug: bool) -> None:
-    """Record an operation that fails where the state has an error.
+    """Record an operation that raises if the state contains an error.
 
-    With `debug` it is for checked programs only, and nothing elsewhere.
+    With `debug` it applies to checked programs only and does nothing elsewhere.
     """
     if debug and current() is None:
         return
@@ -253,7 +255,7 @@ def record_check(state: State, debug: bool) -> None:
 
 
 def state_of(xs: Sequence[Node], kinds: Sequence[Kind], meanings: Any) -> State:
-    """The state that a check has as its operands."""
+    """Return the state that consists of the operands of a check."""
     blank = State(dict.fromkeys(kinds), dict(meanings))  # type: ignore[arg-type]
     return blank.like(xs)
 
@@ -261,7 +263,7 @@ def state_of(xs: Sequence[Node], kinds: Sequence[Kind], meanings: Any) -> State:
 def first_error(
     places: Mapping[Kind, tuple[Any, Any, Sequence[Any]]], meanings: dict[int, Description]
 ) -> CheckError | None:
-    """The error with the smallest code among those that have happened; values, not nodes."""
+    """Return the error with the smallest code that has happened; for values, not nodes."""
     there = [(int(code), k) for k, (happened, code, _) in places.items() if happened]
     if not there:
         return None

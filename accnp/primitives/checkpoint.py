@@ -1,11 +1,10 @@
-"""The ops of checkpointing: `remat2`, a program whose derivative computes it again; `name`, a value
-with a name for policies; `optimization_barrier`.
+"""The ops of `jax.checkpoint`: `remat2`, `name` and `optimization_barrier`.
 
-A policy says of each operation whether its results may be kept for the backward pass. What the
-backward pass needs beyond that is computed again there, by a call `remat2[differentiated=True]`
-from what was kept. In the compiler's program the operands of such a call stand behind a barrier
-(see `compiler/fusion/program.py`): what is computed again has an identity of its own, so that it is
-not merged with the first time, and begins only when the cotangents are there.
+`remat2` calls a program whose derivative recomputes it. A policy decides for each operation whether
+its results may be saved for the backward pass; `name` names values for policies. The backward pass
+recomputes everything else in a call `remat2[differentiated=True]`. In the compiler's program, a
+barrier precedes the operands of that call (`compiler/fusion/program.py`), so that the recomputed
+operations are not merged with the original ones and start only when the cotangents are available.
 """
 
 from __future__ import annotations
@@ -35,12 +34,13 @@ def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
 
 
 def _also(prevent_cse: Any, n: int) -> Any:
-    """Flags for `n` more operands, which stand behind the barrier."""
+    """Add flags for `n` more operands, which are behind the barrier as well."""
     return (*prevent_cse, *(True,) * n) if isinstance(prevent_cse, tuple) else prevent_cse
 
 
 def _once(graph: Graph) -> Graph:
-    """The program for a rule: where values are there, the effects of the call are done already."""
+    """Return the program for a rule: outside of traces, the effects of the call have run already,
+    so they are dropped."""
     if not graph.effects or current() is not None:
         return graph
     silent = with_outputs(graph, graph.outputs)
@@ -63,13 +63,13 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
 
 
 class Split:
-    """A program's derivative, cut where a policy allows.
+    """The derivative of a program, split by a policy.
 
     Attributes:
-        forward: inputs -> outputs, and what is kept of what is computed.
-        inputs: numbers of the inputs that are kept.
-        kept: the nodes of `forward` that are kept.
-        tangent: kept inputs, kept nodes, nonzero tangents -> nonzero tangents of the outputs.
+        forward: inputs -> outputs and the computed values that are saved.
+        inputs: numbers of the inputs that are saved.
+        kept: the nodes of `forward` that are saved.
+        tangent: saved inputs, saved nodes, nonzero tangents -> nonzero tangents of the outputs.
         outs: which outputs have a tangent.
     """
 
@@ -83,19 +83,20 @@ class Split:
 
 
 def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tools: Any) -> Split:
-    """Split the derivative of a program by a policy (None: nothing that is computed is kept)."""
+    """Split the derivative of a program by a policy (None: no computed value is saved)."""
     key: Any = ("remat", nonzero, policy)
     if key in graph.extra:
         return graph.extra[key]
-    whole = expanded(graph)  # so that the policy sees what is in jitted calls
+    whole = expanded(graph)  # inlined, so that the policy sees the operations of jitted calls
     primal, linear, n_res, outs = tools.linearize_graph(whole, nonzero)
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
-    # What prints does so again when it is computed again.
+    # Effects such as printing happen again in the recomputation, as in JAX.
     inputs, kept, again = _frontier(primal, [*needed, *primal.effects], policy)
     self = Split()
     self.inputs, self.kept, self.outs = inputs, kept, outs
-    # Loops among what is kept were changed to return residuals: their results are taken from there.
+    # Loops on which saved values depend were changed to return residuals, so `forward` must be the
+    # primal part; otherwise it is the original program.
     changed = any(graphs_in(x.params) for x in toposort(kept))
     self.forward = with_outputs(primal, [*primal.outputs[:n], *kept]) if changed else whole
     if kept and not changed:
@@ -123,10 +124,10 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
 def _frontier(
     primal: Graph, needed: Sequence[Node], policy: Any
 ) -> tuple[list[int], list[Node], list[Node]]:
-    """Go up from what is needed to what may be kept.
+    """Search from the needed values upward for values that may be saved.
 
-    Returns the numbers of the inputs reached, the computed nodes to keep, and the nodes between, in
-    order.
+    Returns the numbers of the inputs reached, the computed nodes to save, and the nodes to
+    recompute, in order.
     """
     number = {id(x): i for i, x in enumerate(primal.inputs)}
     inputs: dict[int, None] = {}
@@ -152,29 +153,29 @@ def _frontier(
 
 
 def _saveable(x: Node, policy: Any) -> bool:
-    """Ask a policy about the operation that makes a value."""
+    """Ask a policy about the operation that computes a value."""
     maker = x.inputs[0] if x.op.kind == "item" else x
     if maker.op.kind == "mark" or isinstance(x.aval, tuple):
-        return False  # identities are followed; of several results each is asked for
+        return False  # marks are skipped; each of several results is asked for separately
     answer = policy(maker.op, *[v.aval for v in maker.inputs], **maker.params)
     if not isinstance(answer, bool):
         raise TypeError(
-            f"checkpoint: a policy must answer True (may be kept) or False (is computed again); "
-            f"got {answer!r} for {maker.op.name}; return a bool"
+            "checkpoint: a policy must return True (may be saved) or False (is recomputed); got "
+            f"{answer!r} for {maker.op.name} (policy); return a bool"
         )
     return answer
 
 
-_WARNING, _DEBUG = 30, 10  # of `logging`
+_WARNING, _DEBUG = 30, 10  # levels of `logging`
 
 
 def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
-    """Log what is kept for the backward pass, with jax's phrases: at WARNING by the option
-    `log_checkpoint_residuals`, at DEBUG where `logging` is set so."""
+    """Log the saved values with jax's phrases: at level WARNING if the option
+    `log_checkpoint_residuals` is set, otherwise at level DEBUG."""
     level = _WARNING if config.log_checkpoint_residuals else _DEBUG
     if level == _DEBUG and "logging" not in sys.modules:
-        return  # a program that reads records has loaded it
-    import logging  # 7 ms, where asked for only
+        return  # programs that handle log records have imported it
+    import logging  # takes 7 ms, so it is imported only if needed
 
     logger = logging.getLogger("accnp.checkpoint")
     if not logger.isEnabledFor(level):
@@ -198,7 +199,7 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     if does_io(params["jaxpr"]):
         raise NotImplementedError(
             "Effects not supported in partial-eval of `checkpoint`/`remat`: an io_callback would "
-            "be done once more for the derivative; call it outside"
+            "run again for the derivative; call it outside of the function"
         )
     nonzero = tuple(t is not None for t in ts)
     split = kept_for_backward(params["jaxpr"], nonzero, params["policy"], tools)
@@ -207,7 +208,7 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     if current() is not None:
         made = evaluate(split.forward, xs)
     elif split.kept:
-        # A call, not its operations: they would be held, with their values, until the trace ends.
+        # Record a call: single operations would be kept, with their values, until the trace ends.
         made = call("remat2", xs, {**params, "jaxpr": _once(split.forward)})
     else:
         made = list(items(y))
@@ -265,12 +266,12 @@ unary("name", "biufc", lambda x, *, name: x, "{0}", lambda t, y, x, *, name: t)
 
 
 def _together(xs: Sequence[Node | None]) -> list[Node | None]:
-    """Put those that there are behind one barrier."""
+    """Apply one barrier to all values that are not None."""
     there = [x is not None for x in xs]
     return spread(there, items(o.optimization_barrier(*keep(there, xs))))
 
 
-# Its results are its operands, for consumers that come after all of them; nothing is copied.
+# The results are the operands, for consumers that run after all of them; nothing is copied.
 register(
     Op(
         "optimization_barrier",

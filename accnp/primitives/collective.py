@@ -1,12 +1,11 @@
-"""Collectives over named mapped axes: psum, all_gather, ppermute and their like.
+"""Collectives over named axes: psum, pmax, all_gather, reduce_scatter, all_to_all, ppermute, etc.
 
-They are recorded inside a function mapped with that axis name. Over axes of a mesh of several
-processes (`ir/mesh_axis.py`) they run as they are, by messages. Otherwise they vanish when the
-function is batched: what is one value for each example is then an axis. In all of them `axis_name`
-is a tuple of names, and `axis_index_groups` a tuple of tuples of positions, or None. Because of
-`axis_name` their batch rules get the running `tools` and are asked even if no operand is batched.
-
-Reductions take several names and lose one with each batching; the others take one.
+They are recorded inside a function that is mapped with the axis name. Over an axis of a
+multi-process mesh (`ir/mesh_axis.py`) they stay in the program and exchange messages. Otherwise
+batching replaces them by operations on the mapped axis. `axis_name` is a tuple of names, and
+`axis_index_groups` a tuple of tuples of positions, or None. Because they have a parameter
+`axis_name`, their batching rules receive `tools` and are called even if no operand is batched.
+Reductions accept several names and lose one with each batching; the others accept one.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ __all__: list[str] = []
 
 _INT = np.dtype(np.int32)
 Params = dict[str, Any]
-# The meaning of a collective on all examples at once: (operand with the mapped axis first, its
-# length, parameters) -> (result, whether it has the mapped axis).
+# Implementation of a collective on all examples at once: (operand with the mapped axis in front,
+# its length, parameters) -> (result, whether it has the mapped axis).
 Meaning = Callable[[Node, int, Params], tuple[Node, bool]]
 
 
-# What sends messages between processes; filled by `runtime/mpi.py`. It gets the name of a message,
-# the array, the axis of the mesh and groups of positions along it.
+# Sends messages between processes; set by `runtime/mpi.py`. The arguments are the name of the
+# collective, the array, the axis of the mesh, and groups of positions along it.
 _messages: list[Callable[[str, np.ndarray, MeshAxis, Any, Params], np.ndarray]] = []
 
 
@@ -43,7 +42,7 @@ def install_messages(send: Callable[..., np.ndarray]) -> None:
 
 
 def _message(name: str) -> Callable[..., np.ndarray]:
-    """Make the reference function of a message, which needs an axis of a mesh over processes."""
+    """Return the reference function of a message, which needs an axis of a multi-process mesh."""
 
     def run(*xs: np.ndarray, axis_name: Any, axis_index_groups: Any = None, **params: Any) -> Any:
         if type(axis_name[0]) is not MeshAxis:
@@ -58,8 +57,8 @@ def _gather_rows(x: np.ndarray, axis_name: Any, groups: Any = None) -> np.ndarra
 
 
 def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
-    """Make the reference function of a reduction: programs consist of its parts, see
-    `compiler/fusion/messages.py`."""
+    """Return the reference function of a reduction; programs contain its parts instead (see
+    `compiler/fusion/messages.py`)."""
 
     def run(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
         for axis in sorted(_over_mesh(axis_name), key=lambda a: -a.place):
@@ -81,7 +80,7 @@ def _over_mesh(names: Any) -> Any:
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
     raise NameError(
-        f"collective: the axis names {axis_name!r} are not bound; use it inside "
+        f"collective: the axis is not bound; got {axis_name!r} (axis_name); use it inside "
         "vmap(..., axis_name=...) or pmap"
     )
 
@@ -106,18 +105,18 @@ def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def _merged(x: Node, axis: int) -> Node:
-    """Make one axis of two neighbors."""
+    """Merge an axis with the next one."""
     s = x.aval.shape
     return _reshaped(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :]))
 
 
 def _split(x: Node, axis: int, n: int) -> Node:
-    """Make two axes of one, the first of length `n`."""
+    """Split an axis into two, the first of length `n`."""
     s = x.aval.shape
     return _reshaped(x, (*s[:axis], n, s[axis] // n, *s[axis + 1 :]))
 
 
-# --- rows by numbers that are known ---
+# --- rows with known numbers ---
 
 
 def _table(*, values: tuple[int, ...]) -> np.ndarray:
@@ -128,7 +127,7 @@ opaque("table", infer=lambda *, values: make_aval((len(values), 1), _INT), numpy
 
 
 def _rows(x: Node, rows: Sequence[int]) -> Node:
-    """Return the rows of these numbers; -1 gives zeros."""
+    """Return the rows with these numbers; -1 gives zeros."""
     n, *rest = x.aval.shape
     spans: list[tuple[int, int]] = []
     for r in rows:
@@ -148,7 +147,7 @@ def _rows(x: Node, rows: Sequence[int]) -> Node:
             mode=GatherScatterMode.FILL_OR_DROP,
             fill_value=0,
         )
-    parts = []  # a shift, say: shown, not copied
+    parts = []  # few ranges, such as a shift: slices can be views, so they need no gather
     for start, stop in spans:
         first, last = (start, *[0] * len(rest)), (stop, *rest)
         parts.append(o.slice(x, start_indices=first, limit_indices=last, strides=None))
@@ -181,8 +180,8 @@ def _collective(
 ) -> None:
     """Declare a collective.
 
-    `dimensions` are the parameters that name axes of the operand; `alike` gives the result, without
-    the mapped axis, for an operand that is the same in all examples.
+    `dimensions` are the parameters that number axes of the operand. `alike` computes the result,
+    without the mapped axis, for an operand that is equal in all examples.
     """
 
     def again(x: Node, params: Params) -> Node:
@@ -197,8 +196,8 @@ def _collective(
         groups = params["axis_index_groups"]
         if groups is None and params.get("axis_size", size) != size:
             raise ValueError(
-                f"{name}: traced for an axis {tools.axis!r} of length {params['axis_size']}; got "
-                f"one of length {size}; trace the function anew"
+                f"{name}: traced for another axis length; got {size} for axis {tools.axis!r}, "
+                f"which had length {params['axis_size']} in the trace; trace the function again"
             )
         wide = x if flags[0] else _spread(x, size)
         if groups is not None:
@@ -247,9 +246,9 @@ def _reduction(name: str, reduce: str, alike: Any, jvp: Any = None, transpose: A
 
 
 def _extreme_jvp(t: Node, y: Node, x: Node, **params: Any) -> Node:
-    """Examples that reach the extreme share its derivative."""
+    """Share the derivative between the examples that reach the extreme value."""
     hit = o.convert_element_type(o.eq(x, y), new_dtype=x.aval.dtype, weak_type=False)
-    # Between processes the result is the same in all, and so is its cotangent.
+    # Between processes, the result and therefore its cotangent are equal in all processes.
     total = o.psum_invariant if is_over_mesh(params) and _whole_axis(params) else o.psum
     return o.div(total(o.mul(t, hit), **params), total(hit, **params))
 
@@ -263,8 +262,8 @@ def _times(x: Node, size: int) -> Node:
 
 
 _reduction("psum", "reduce_sum", _times, transpose=lambda ct, params: o.psum(ct, **params))
-# A sum that is known to be the same everywhere, within `shard_map`: its cotangent is that of every
-# operand, and the other way round.
+# A sum that is known to be equal in all parts, within `shard_map`. The cotangent of the result is
+# the cotangent of each operand, and vice versa for `pvary`.
 _reduction("psum_invariant", "reduce_sum", _times, transpose=lambda ct, p: o.pvary(ct, **p))
 _collective(
     "pvary",
@@ -363,7 +362,7 @@ _collective(
 
 
 def _own_part(ct: Node, params: Params) -> Node:
-    """The part of a cotangent that is the same in all processes for the position of this one."""
+    """Return this process's part of a cotangent that is equal in all processes."""
     (name,) = params["axis_name"]
     at, n = params["all_gather_dimension"], params["axis_size"]
     shape = ct.aval.shape
@@ -374,8 +373,8 @@ def _own_part(ct: Node, params: Params) -> Node:
     return o.dynamic_slice(ct, *starts, slice_sizes=(*shape[:at], size, *shape[at + 1 :]))
 
 
-# Tiled, of an array over processes that is to be whole in each: what uses it then differs nowhere,
-# and neither does its cotangent.
+# Used with tiled=True to make a sharded array whole in each process. The result is equal in all
+# processes, and so is its cotangent.
 _collective(
     "all_gather_invariant",
     _gathered,
@@ -412,7 +411,7 @@ def _exchanged(
 
 
 def _exchange(x: Node, size: int, params: Params) -> tuple[Node, bool]:
-    """The split axis becomes the mapped one, the mapped one goes where the pieces are joined."""
+    """Make the split axis the mapped one, and move the mapped axis to where parts are joined."""
     at, to = params["split_axis"] + 1, params["concat_axis"] + 1
     y = _moved(_split(x, at, size) if params["tiled"] else x, at, 0)  # piece, source, ...
     y = _moved(y, 1, to)
@@ -505,7 +504,7 @@ opaque(
 )
 
 
-# --- messages, of which reductions over axes of a mesh consist ---
+# --- messages; reductions over mesh axes consist of them ---
 
 
 def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any, of: str) -> Aval:

@@ -1,8 +1,9 @@
-"""The op `cond`, and what all control-flow ops share. In: graphs as parameters. Out: op records.
+"""The op `cond`, and helpers that all control-flow ops share.
 
-The graphs close over nothing: the api makes what they need their leading inputs. Rules get `tools`,
-the running transforms, as their last argument (see `transforms/tools.py`), so that this file needs
-none of them.
+The parameters of a control-flow op are graphs that close over nothing: the public functions pass
+the values that the bodies use as leading inputs. Rules receive the transformations in progress as
+their last argument `tools` (`transforms/tools.py`), because this layer must not import them. The
+ops `scan`, `while`, `jit` and `checkpoint` are in modules of their own and use these helpers.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ __all__ = [
     "zeros_for",
 ]
 
-# For ops whose programs take constants in front: how many operands come before these, and the
-# parameter that counts them.
+# For ops whose programs take leading constants: parameter -> (number of operands before the
+# constants, name of the parameter that counts them).
 CONSTANTS = {
     "jit": {"jaxpr": (0, "")},
     "remat2": {"jaxpr": (0, "")},
@@ -59,7 +60,8 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
 def _closed(
     name: str, inputs: Sequence[Node], params: dict[str, Any]
 ) -> tuple[Sequence[Node], dict[str, Any]]:
-    """Make traced values that derivatives close over operands: user-defined rules use such."""
+    """Turn traced values over which derivatives close into operands; user-defined rules may close
+    over such values."""
     for key, (place, count) in CONSTANTS.get(name, {}).items():
         value = params[key]
         graphs = value if isinstance(value, tuple) else (value,)
@@ -79,7 +81,7 @@ def _closed(
 
 
 def _with_leading(graph: Graph, outer: Sequence[Node]) -> Graph:
-    """Return the program with inputs for these nodes in front."""
+    """Return the program with additional leading inputs for these nodes."""
     n = len(outer)
 
     def run(nodes: list[Node]) -> list[Node]:
@@ -90,23 +92,23 @@ def _with_leading(graph: Graph, outer: Sequence[Node]) -> Graph:
 
 
 def keep(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-    """Return those of `xs` whose flag is true."""
+    """Return the elements of `xs` whose flag is true."""
     return [x for f, x in zip(flags, xs, strict=True) if f]
 
 
 def spread(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-    """Undo `keep`: put `xs` where the flags are true, None elsewhere."""
+    """Invert `keep`: put `xs` where the flags are true, and None elsewhere."""
     rest = iter(xs)
     return [next(rest) if f else None for f in flags]
 
 
 def zeros_for(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Node]:
-    """Put zeros in place of the missing cotangents or tangents."""
+    """Replace missing cotangents or tangents by zeros."""
     return [zeros_like_aval(a) if c is None else c for c, a in zip(cts, avals, strict=True)]
 
 
 def leading(size: int, x: Node, batched: bool) -> Node:
-    """Give a node the leading batch axis if it has none."""
+    """Broadcast a node to the leading batch axis if it has none."""
     if batched:
         return x
     shape = x.aval.shape
@@ -114,8 +116,8 @@ def leading(size: int, x: Node, batched: bool) -> Node:
 
 
 def check_carry(name: str, carry: Sequence[Aval], outs: Sequence[Aval]) -> None:
-    """Refuse a loop whose body returns a carry of another type than it gets. The API has checked
-    the user's body; a user-defined batching or derivative rule may return other types."""
+    """Raise TypeError if the body of a loop returns a carry of another type than it receives. The
+    public function has checked the user's body, but user-defined rules may return other types."""
     for i, (a, b) in enumerate(zip(carry, outs, strict=False)):
         if a is not b and (a.shape, a.dtype) != (b.shape, b.dtype):
             raise TypeError(
@@ -126,7 +128,7 @@ def check_carry(name: str, carry: Sequence[Aval], outs: Sequence[Aval]) -> None:
 
 
 def does_io(graph: Graph) -> bool:
-    """Whether a program has effects that must not be done for examples that do not take part."""
+    """Whether a program has effects that must not run for examples outside of the branch."""
     inner = [g for node in graph.effects for g in graphs_in(node.params)]
     return any(n.op.kind == "callback" and n.op.jvp is not ZERO for n in graph.effects) or any(
         does_io(g) for g in inner
@@ -134,17 +136,17 @@ def does_io(graph: Graph) -> bool:
 
 
 def instantiate(t: Node | None, x: Node) -> Node:
-    """Return a tangent, zeros where it is missing."""
+    """Return a tangent; None becomes zeros."""
     return zeros_like_aval(x.aval) if t is None else t
 
 
 def union(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
-    """Return where any of the masks is true."""
+    """Return the elementwise "or" of masks."""
     return tuple(any(column) for column in zip(*masks, strict=True))
 
 
 def split(xs: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """Cut a list into parts of these sizes, and the rest."""
+    """Split a list into parts of these sizes and the rest."""
     out, at = [], 0
     for n in sizes:
         out.append(list(xs[at : at + n]))
@@ -197,8 +199,8 @@ def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Run the branch taken with its residuals; each branch fills its own places in one shared list
-    of them. Residuals that are operands are there already."""
+    """Run the branch that is taken and return its residuals. All branches share one list of
+    residuals, in which each fills its own slots. Residuals that are operands are not stored."""
     branches = params["branches"]
     mine = tuple(t is not None for t in ts[1:])
     outs = union([tools.linearize_graph(g, mine)[3] for g in branches])
@@ -236,8 +238,8 @@ def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 class _BranchParts:
-    """The derivative of a branch: its primal part, whose results behind the outputs are residuals,
-    its linear part, and where each residual comes from."""
+    """The derivative of a branch: a primal part that returns the outputs and then residuals, a
+    linear part, and the source of each residual."""
 
     __slots__ = ("linear", "operands", "places", "primal", "sources")
 
@@ -246,15 +248,16 @@ class _BranchParts:
     ) -> None:
         where = {id(x): i for i, x in enumerate(primal.inputs)}
         residuals = primal.outputs[len(primal.outputs) - n_res :] if n_res else ()
-        self.sources = [where.get(id(x)) for x in residuals]  # a number of an operand, or None
+        self.sources = [where.get(id(x)) for x in residuals]  # the operand's number, or None
         self.operands = [i for i in self.sources if i is not None]
         computed = [x for x, i in zip(residuals, self.sources, strict=True) if i is None]
         self.primal = with_outputs(primal, [*primal.outputs[:n], *computed])
         self.linear = linear
-        self.places: list[int] = []  # of what is computed, in the shared list
+        self.places: list[int] = []  # slots of the computed residuals in the shared list
 
     def take_places(self, slots: list[Any]) -> None:
-        """Find a place of the right type for each residual; the list grows where there is none."""
+        """Find a slot of the right type for each computed residual; append to the list if none is
+        free."""
         n = len(self.sources) - len(self.operands)
         for aval in self.primal.out_avals[len(self.primal.outputs) - n :] if n else ():
             free = [i for i, s in enumerate(slots) if s is aval and i not in self.places]
@@ -304,8 +307,8 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
         operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
         n = len(branches[0].outputs)
         every = (True,) * len(operands)
-        masks = imported("accnp.primitives.masked")  # with the first batch, not with accnp
-        # Where branches call Python functions, each is done for all rows.
+        masks = imported("accnp.primitives.masked")  # imported with the first batch only
+        # Branches that call Python functions run for all rows.
         calls = any(g.calls_python for g in branches)
         inplace = {} if calls else masks.in_place(branches)
         made: dict[int, Node] = {}
@@ -334,7 +337,7 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
 
 
 def select(index: Node, cases: Sequence[Node]) -> Node:
-    """Pick, for each row, the case that `index` (bool or int32, one per row) names."""
+    """Select for each row the case whose number is `index` (bool or int32, one per row)."""
     if len(cases) == 1:
         return cases[0]
     shape = cases[0].aval.shape
@@ -358,8 +361,8 @@ def _taken_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     return [o.taken_rows(*map(leading, (size, size), xs, batched))], [True]
 
 
-# An identity whose derivative is that of some rows: in the others a branch that is not taken may
-# have none that is finite.
+# The identity, whose derivative is zero in rows that do not take the branch: the branch's
+# derivative may be infinite or nan there.
 register(
     Op(
         "taken_rows",

@@ -1,6 +1,8 @@
-"""Map ops that change types or choose: complex parts, conversion, bits as another type, selection.
+"""Map ops that convert or select: complex parts, dtype conversion, bit casts, `select_n`.
 
-Derivative rules take (t, y, *x): tangent, output, operands.
+Each declaration has a type rule, a NumPy reference, a scalar expression for kernels and derivative
+rules, which take (t, y, *x): tangent, output, operands. The last section contains two ops with
+which softmax and logsumexp add exponentials without cancellation.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from accnp.primitives.kinds import (
 
 
 def _part_zero(ct: Node) -> Node:
-    """The other part of a slope by one part: strong, as jax's is, and so is the slope."""
+    """Return the other part of a cotangent, zero; it is strong, as in JAX, and so is the result."""
     return full(ct.aval.shape, 0, ct.aval.dtype, False)
 
 
@@ -161,8 +163,8 @@ def _select_scalar(params: dict[str, Any], in_dtype: np.dtype, arity: int = 3) -
 
 
 def _select_among(first: int, last: int) -> str:
-    """Select from operands first..last by halves: Python's parser nests calls to a depth of 200.
-    A selector below those of the cases selects the first one, one above them the last."""
+    """Select from operands first..last by bisection, since Python's parser limits the nesting depth
+    of calls to 200. A selector below the range selects the first case, one above it the last."""
     if first == last:
         return f"{{{first}}}"
     middle = (first + last + 1) // 2
@@ -189,7 +191,7 @@ def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params
         cases = move_batch_first(size, xs[1:], batched[1:])
         return o.select_n(xs[0], *cases), True
     wide = move_batch_first(size, xs, batched)
-    if state.named:  # as jax writes it down; kernels take scalars as they are
+    if state.named:  # as in JAX's jaxprs; kernels accept scalars
         shape = next(x.aval.shape for x in wide if x.aval.shape)
         wide = [wide[0], *[broadcast_to(x, shape) for x in wide[1:]]]
     return o.select_n(*wide), True
@@ -198,11 +200,12 @@ def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params
 map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scalar,
        jvp=_select_jvp, transpose=_select_transpose, batch=_select_batch)  # fmt: skip
 
-# --- sums of exponentials beside 1 ----------------------------------------------------------------
+# --- sums of exponentials near 1 ------------------------------------------------------------------
 
-# exp(x - top), or 0 where x is top, or where {2}, the sum of all of these, is not near 1 or top not
-# near 0: elsewhere nothing cancels in top + log(sum). A pass that only adds up such values is left
-# out where the sum and top do not move along it and say so (`compiler/specs/accumulators.py`).
+# exp_below is exp(x - top); it is 0 if x is top, and 0 unless the sum {2} of all exponentials is
+# near 1 and top near 0, because only there top + log(sum) cancels. If the sum and top are constant
+# along a pass that only adds such values, and show that it is not needed, kernels skip the pass
+# (`compiler/specs/accumulators.py`).
 BESIDE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
 EXP_BELOW, _LOG_BESIDE = (
     {code: text.replace("?", BESIDE).replace("#", code) for code in ("f4", "f8")}
@@ -214,7 +217,7 @@ EXP_BELOW, _LOG_BESIDE = (
 
 
 def _by_width(texts: dict[str, str]) -> Any:
-    """Halves are float32 in registers."""
+    """Return a function that picks the text for a dtype; halves are float32 in registers."""
     return lambda p, dtype: texts["f8" if dtype == np.float64 else "f4"]
 
 
@@ -222,7 +225,7 @@ map_op(
     "exp_below", numpy=ref.exp_below, scalar=_by_width(EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
     dtypes="f", cost=20,
 )  # fmt: skip
-# The logarithm of the third operand, by the sum of `exp_below` where that has more digits.
+# The logarithm of the third operand, computed from the sum of `exp_below` if that is more accurate.
 map_op(
     "log_beside", numpy=ref.log_beside, scalar=_by_width(_LOG_BESIDE),
     jvp=(ZERO, ZERO, lambda t, y, rest, top, total: o.div(t, total)), dtypes="f", cost=20,

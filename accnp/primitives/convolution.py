@@ -1,8 +1,9 @@
-"""Convolutions: windows of an array times a kernel, summed over features and taps.
+"""The op `conv_general_dilated`: windows of an array times a kernel, summed over features and taps.
 
-In: nodes. Out: nodes. `lhs` has axes of examples, features and space, `rhs` of output features,
-input features and taps; which axis is which is in the dimension numbers. With feature groups the
-features fall into groups with kernels of their own, with batch groups the examples do.
+`lhs` has axes for examples, features and space, `rhs` for output features, input features and taps;
+the dimension numbers say which axis is which. With feature groups, groups of features have kernels
+of their own; with batch groups, groups of examples do. The derivatives are convolutions again. The
+kernels are in `convolution_kernels.py` and, for GPUs, `block_convolutions.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 def windows_of(lhs: Sequence[int], rhs: Sequence[int], p: dict[str, Any]) -> list[Window]:
-    """The window of each axis of space, from the shapes of the operands."""
+    """Return the window of each spatial axis, given the shapes of the operands."""
     dims = p["dimension_numbers"]
     return [
         Window(lhs[i], rhs[k], stride, low, high, base, dilation)
@@ -128,7 +129,7 @@ def _numpy(lhs: Any, rhs: Any, **p: Any) -> Any:
     x = lhs.transpose(dims.lhs_spec).astype(work)
     w = rhs.transpose(dims.rhs_spec).astype(work)
     if not lhs.size:
-        w = np.zeros_like(w)  # only padding is seen, whatever the kernel holds
+        w = np.zeros_like(w)  # only padding is read, so the kernel's values (inf, nan) don't matter
     n, c = x.shape[:2]
     features, inputs = w.shape[:2]
     places, taps = [v.places for v in windows], [v.taps for v in windows]
@@ -159,13 +160,13 @@ def _reshaped(x: Node, shape: Sequence[int]) -> Node:
 
 
 def _split_off(x: Node, axis: int, count: int) -> Node:
-    """Cut an axis into `count` parts: an axis of parts, then one of what is in them."""
+    """Split an axis into `count` parts: an axis of parts and an axis within the parts."""
     shape = x.aval.shape
     return _reshaped(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))
 
 
 def _joined(x: Node, axis: int, to: int) -> Node:
-    """Move an axis before another one (counted without it), and make one of the two."""
+    """Move an axis before another one (numbered without it), and merge the two."""
     order = [d for d in range(x.aval.ndim) if d != axis]
     order.insert(to, axis)
     if order != list(range(x.aval.ndim)):
@@ -175,7 +176,7 @@ def _joined(x: Node, axis: int, to: int) -> Node:
 
 
 def _regrouped(x: Node, source: int, to: int, count: int) -> Node:
-    """Cut an axis into `count` parts, and make these the slow part of another axis."""
+    """Split an axis into `count` parts, and merge the axis of parts into another axis."""
     if count == 1:
         return x
     x = _split_off(x, source, count)
@@ -245,7 +246,7 @@ def _batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     lhs, rhs = xs
     examples, features = dims.lhs_spec[:2]
     outs = dims.rhs_spec[0]
-    if size == 0:  # no example to group the others by
+    if size == 0:  # there is no example, so groups of examples cannot be formed
         one = [
             make_aval(x.aval.shape[1:], x.aval.dtype) if along else x.aval
             for x, along in zip(xs, batched, strict=True)
@@ -253,13 +254,13 @@ def _batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
         y = _infer(*one, **p)
         return full((0, *y.shape), 0, y.dtype), True
     if all(batched):
-        # Groups: the examples of the batch are the slow part of the groups that there are.
+        # The examples of the batch become groups, outside of the existing groups.
         name = "batch_group_count" if bgc > 1 else "feature_group_count"
         lhs = _joined(lhs, 0, examples if bgc > 1 else features)
         y = o.conv_general_dilated(lhs, _joined(rhs, 0, outs), **{**p, name: p[name] * size})
         return _to_front(_split_off(y, dims.out_spec[1], size), dims.out_spec[1]), True
     if batched[0]:
-        if bgc > 1:  # examples: group, then batch, then the rest
+        if bgc > 1:  # the order of examples is group, then batch, then the rest
             lhs = _split_off(lhs, examples + 1, bgc)
             lhs = _joined(_joined(lhs, 0, examples + 1), examples, examples)
         else:

@@ -1,4 +1,9 @@
-"""Cumulative folds along one axis: cumsum, cumprod, cummax, cummin, cumlogsumexp."""
+"""Cumulative reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
+
+The reference functions add in the same order as the kernels (`line_kernels.py`), so that both give
+the same bits: prefixes within groups of GROUP elements, joined with the prefixes of the groups. The
+derivative rules run the same reduction on pairs of value and tangent (`prefix.py`).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,8 @@ __all__: list[str] = []
 
 
 def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
-    """Prefixes in the order of the kernels: those of each group, joined with all groups before."""
+    """Return a function that computes prefixes in the kernels' order: within groups, then joined
+    with the total of all groups before."""
 
     def prefixes_of(x: Any) -> Any:
         if cumulative_group(x.dtype, combine) == 1:
@@ -55,7 +61,7 @@ def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
 
 
 def _lost(part: Any) -> Any:
-    """Where products of several elements of a group, up to one of them, were no normal number."""
+    """Whether a product of several leading elements of a group was not a normal number."""
     size = np.abs(part)
     odd = ~((size >= np.finfo(part.dtype).tiny) & (size < np.inf))
     odd[..., 0] = False
@@ -65,8 +71,8 @@ def _lost(part: Any) -> Any:
 def _cumulative(
     name: str, fold: Callable[..., Any], kernel: Any, dtypes: str, jvp: Any, **rules: Any
 ) -> None:
-    """Declare the prefixes of an axis, or with `reverse` its suffixes; `fold` gives those of the
-    last axis."""
+    """Declare the prefixes along an axis, or its suffixes with `reverse`; `fold` computes those of
+    the last axis."""
 
     def infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
@@ -99,7 +105,7 @@ def _folded(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> N
 
 
 def _prefix_jvp(combine: Combine) -> Any:
-    """The rule of a fold: prefixes of pairs (value, tangent)."""
+    """Return the JVP rule of a cumulative reduction: prefixes of pairs (value, tangent)."""
 
     def rule(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
         return prefixes(combine, [x, t], axis, reverse)[1]
@@ -108,7 +114,7 @@ def _prefix_jvp(combine: Combine) -> Any:
 
 
 def _pairs_of(op: str) -> Combine:
-    """An op of two operands on values and tangents."""
+    """Return a function that applies a binary op to pairs (value, tangent)."""
 
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
         (x, t), (z, u) = a, b
@@ -120,11 +126,11 @@ def _pairs_of(op: str) -> Combine:
 
 
 def _logaddexp(a: list[Node], b: list[Node]) -> list[Node]:
-    """The logarithm of the sum of two exponentials, on values and tangents."""
+    """Return the logarithm of the sum of two exponentials, for pairs (value, tangent)."""
     (x, t), (z, u) = a, b
     gap = o.neg(o.abs(o.sub(x, z)))
     larger = o.add(o.max(x, z), o.log1p(o.exp(gap)))
-    same = o.eq(x, z)  # also where both are infinite
+    same = o.eq(x, z)  # includes the case that both are infinite
     y = o.select_n(same, larger, o.add(x, like_full(x, math.log(2))))
 
     def finite(v: Node) -> Node:

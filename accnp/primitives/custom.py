@@ -1,10 +1,10 @@
-"""Functions with user-defined derivative rules: boundaries in the graph.
+"""Functions with user-defined derivative rules (`custom_jvp`, `custom_vjp`).
 
-A function with a custom rule runs on detached operands (`detach`: values without derivative); each
-of its results passes a boundary node `custom_jvp_call(result, *operands)` or
-`custom_vjp_call(result, *operands)`, an identity of its first operand for everybody but the
-transformations, which see the user's rule in its place. `rule` (a parameter) works on nodes.
-Where a jaxpr is made, the function is recorded as one call instead, as jaxprs show it.
+Such a function runs on detached operands (`detach` removes derivatives). Each of its results then
+passes through a boundary node `custom_jvp_call(result, *operands)` or `custom_vjp_call(...)`. It is
+the identity of its first operand, but transformations apply the user's rule instead. The parameter
+`rule` is a `JvpRule` or `VjpRule`, which works on nodes. While a jaxpr is made, the function is
+recorded as a single call op instead, because jaxprs show it so.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Nodes = list[Node]
 
 
 class _Rule:
-    """What the rules share: one run serves all results of one call."""
+    """Base class of rules; one run of a rule serves all results of a call."""
 
     __slots__ = ("last", "name", "owner", "shown")
 
     def __init__(self, name: str, shown: dict[str, Any] | None = None) -> None:
         self.name = name
-        self.shown = shown or {}  # what jaxprs show of it, beside the name
-        self.owner: EffectsOf | None = None  # of the function's effects
+        self.shown = shown or {}  # parameters that jaxprs show in addition to the name
+        self.owner: EffectsOf | None = None  # identifies the function's effects
         self.last: tuple[Any, Any] = (None, None)
 
     def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
-        """Run, or return what the last run with these very nodes returned."""
+        """Call `run`, or return the result of the previous call if it had the same nodes as key."""
         have = self.last[0]
         if (
             have is not None
@@ -52,7 +52,7 @@ class _Rule:
         return found
 
     def run(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Run the user's rule, or a part of it.
+        """Run the user's rule or a part of it.
 
         Raises:
             UnexpectedTracerError: it closes over a value of a function whose trace has ended.
@@ -64,9 +64,10 @@ class _Rule:
             if error.made is None:
                 raise
             raise UnexpectedTracerError(
-                f"{self.name}: its derivative rule runs once a derivative is asked for, and uses a "
-                f"traced value that is no argument; got one that was made{error.made}, which has "
-                f"ended; pass it to {self.name} as an argument, and give the rule its derivative"
+                f"{self.name}: its derivative rule uses a traced value that is no argument, and "
+                "the rule runs only when a derivative is computed; got a value that was "
+                f"made{error.made}, which has ended; pass the value to {self.name} as an argument, "
+                "and return its derivative from the rule"
             ) from None
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ Maybe = list[Node | None]
 
 
 class JvpRule(_Rule):
-    """A forward rule: fn(primals, tangents) -> (results, tangents); None is a zero."""
+    """A forward-mode rule: fn(primals, tangents) -> (results, tangents); None is a zero tangent."""
 
     __slots__ = ("fn",)
 
@@ -92,11 +93,11 @@ class JvpRule(_Rule):
 
 
 class VjpRule(_Rule):
-    """A reverse rule, whose forward part is told which operands have tangents.
+    """A reverse-mode rule, whose forward part is told which operands have tangents.
 
     fwd(primals, perturbed) -> (results, residuals, extra); bwd(extra, residuals, cotangents) ->
-    cotangents of the operands. `extra` is whatever else the forward part hands to the backward
-    part; None is a zero cotangent.
+    cotangents of the operands. `extra` is any other data that the forward part passes to the
+    backward part; None is a zero cotangent.
     """
 
     __slots__ = ("bwd", "fwd")
@@ -120,11 +121,11 @@ def boundary(
     effects: EffectsOf | None = None,
     program: tuple[Graph, Sequence[Node]] | None = None,
 ) -> Nodes:
-    """Put the boundary around the results `outs` and the effects of a function that ran on the
+    """Apply the boundary to the results `outs` and the effects of a function that ran on the
     detached `xs`.
 
-    Where a jaxpr is made, `program` is what was recorded of the function, and what comes before
-    `xs` among its inputs: it is recorded as one call.
+    While a jaxpr is made, `program` is the recorded function and the constants that precede `xs`
+    among its inputs; it is recorded as one call.
     """
     if program is not None:
         graph, consts = program
@@ -141,7 +142,7 @@ def _mark(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Node:
 
 
 def ruled(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nodes:
-    """Run a function of nodes that has a derivative rule."""
+    """Run a function of nodes that has a derivative rule, for functions of this package."""
     if not state.named:
         return boundary(rule, xs, run([o.detach(x) for x in xs]))
     program = build(run, [x.aval for x in xs], rule.name)
@@ -159,9 +160,9 @@ def _first(y: Any, *_: Any, **__: Any) -> Any:
 def _only_arguments(rule: _Rule, t: Node | None) -> None:
     if t is not None:
         raise UnexpectedTracerError(
-            f"{rule.name}: differentiated with respect to a value that the function closes over, "
-            "of which its custom derivative rule knows nothing; pass the value as an argument, and "
-            "give the rule a derivative for it"
+            f"{rule.name}: the function closes over a value with respect to which it is "
+            "differentiated, and its custom derivative rule does not cover that value; pass the "
+            "value as an argument, and return a derivative for it from the rule"
         )
 
 
@@ -179,7 +180,7 @@ def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: An
 
 
 def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) -> JvpRule:
-    """Return the rule for a batch: traced for one example, recorded for many."""
+    """Return the rule for a batch: it is traced for one example and recorded for all."""
 
     def fn(primals: Nodes, tangents: Maybe) -> tuple[Nodes, Maybe]:
         n = len(primals)
@@ -206,7 +207,7 @@ def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
         rule, y = params["rule"], xs[0]
         if not flags[0]:
             y = broadcast_to(y, (size, *y.aval.shape))
-        # All results of one call share one batched rule.
+        # All results of one call share one batched rule, so that it runs once.
         key = [None, *xs[1:]]
         wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
         wide.owner = rule.owner
@@ -230,7 +231,7 @@ def _no_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools:
 
 
 def _vjp_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
-    if tools.reverse:  # within a loop whose tangents may be left out
+    if tools.reverse:  # inside a loop, where tangents may be unused
         return _linearize(ts, y, xs, params, tools)
     return _no_jvp(ts, y, xs, params, tools)
 
@@ -245,7 +246,7 @@ def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, too
 
 
 def _forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
-    """Run the forward part of a rule; returns its results and their tangents."""
+    """Run the forward part of a rule; return its results and their tangents."""
     live = tuple(t is not None for t in ts)
     outs, residuals, extra = rule.run(rule.fwd, list(xs), live)
     tangent = o.custom_vjp_tangent(
@@ -295,8 +296,8 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
 
 
 def has_symbolic_zeros(nodes: Sequence[Node]) -> bool:
-    """Whether among tangents, or in programs of them, there are some whose rule is told which
-    cotangents are zero."""
+    """Whether the nodes, or programs among their parameters, contain a tangent whose rule wants to
+    know which cotangents are zero (`symbolic_zeros`)."""
     for node in nodes:
         if node.op.name == "custom_vjp_tangent":
             if node.params["rule"].shown.get("symbolic_zeros"):
@@ -321,7 +322,7 @@ def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tool
 
 
 def _tangent_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
-    """It is linear in the tangents, and nothing is known of it by the residuals."""
+    """The tangent is linear in tangents; its derivative with respect to residuals is unknown."""
     n = params["n_res"]
     if any(t is not None for t in ts[:n]):
         raise TypeError(_FORWARD)
@@ -344,8 +345,8 @@ register(
         batch=_batch(_batched_vjp),
     )
 )
-# It stands in linear programs, for its transpose. Elsewhere it is an effect, so that forward mode
-# is refused where it is asked for, and not once the value is needed.
+# This op appears in linear programs and is only transposed. It counts as an effect, so that forward
+# mode raises when it is requested and not only when a value is needed.
 register(
     Op(
         "custom_vjp_tangent",
@@ -359,7 +360,7 @@ register(
     )
 )
 
-# --- as calls ------------------------------------------------------------------------------------
+# --- custom rules as calls, for jaxprs ------------------------------------------------------------
 
 
 def _program_infer(*_: Aval, call_jaxpr: Graph, **__: Any) -> Any:
@@ -378,7 +379,7 @@ def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, t
 
 
 def _program_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Transpose the function: its rule is not asked, since nothing is differentiated."""
+    """Transpose the function itself; the rule is not used, since nothing is differentiated."""
     of = {"name": params["rule"].name, "jaxpr": params["call_jaxpr"]}
     return transpose_call(cts, xs, of, tools)
 

@@ -1,8 +1,9 @@
-"""The op `custom_vmap_call`: a program with a user-defined batching rule. In: the program and the
-rule as parameters. Out: the op record.
+"""The op `custom_vmap_call`: a program with a user-defined batching rule.
 
-All but the batching look through it. A forward derivative of it is another such call, whose rule is
-the derivative of the rule. It has no reverse derivative.
+The parameters are the program `call` and a `BatchRule`. Only batching uses the rule; the compiler
+inlines the program. Its forward-mode derivative is another such call, whose rule is the derivative
+of the rule; it has no reverse-mode derivative. `api/mapping/custom_vmap.py` contains the public
+class.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ Nodes = list[Node]
 
 
 def has_batching_rule(nodes: Sequence[Node]) -> bool:
-    """Whether there is a function with a batching rule among nodes, or in programs that they
-    hold."""
+    """Whether nodes, or the programs they contain, have a function with a batching rule."""
     for node in nodes:
         if node.op.name == "custom_vmap_call":
             return True
@@ -70,9 +70,9 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     for i, (x, f) in enumerate(zip(outs, flags, strict=True)):
         if f and x.aval.shape[:1] != (size,):
             raise ValueError(
-                f"custom_vmap: the rule {getattr(rule.shown, '__name__', rule)} says that result "
-                f"{i} is batched, so its leading axis must have length {size}; got shape "
-                f"{x.aval.shape}; put the mapped axis in front, or return False for this result"
+                f"custom_vmap: the leading axis of a batched result must have length {size}; got "
+                f"shape {x.aval.shape} (result {i} of {getattr(rule.shown, '__name__', rule)}); "
+                "move the mapped axis to the front, or return False for this result"
             )
     return outs, flags
 
@@ -87,8 +87,8 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     pushed = tools.jvp_graph(graph, nonzero, every)[0]
 
     def apply(size: int, operands: Sequence[Node], flags: Sequence[bool]) -> Any:
-        """As in jax, the rule is told of an operand that is mapped together with its tangent. Where
-        only one of the two is mapped, the derivative of the rule for one example is mapped."""
+        """As in JAX, the rule treats an operand as mapped if it and its tangent are mapped. If only
+        one of the two is mapped, the derivative of the rule for one example is batched."""
         of = dict(zip(keep(nonzero, range(n_in)), range(n_in, len(operands)), strict=True))
         joint = [flags[i] and i in of and flags[of[i]] for i in range(n_in)]
         alone = [
@@ -107,12 +107,12 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         if not any(alone):
             return evaluate(derived, operands), [*outs, *outs]
         wide, mapped = tools.batch_graph(derived, size, tuple(alone))
-        # A rule may say that all is batched, where nothing of this call is.
+        # A rule may report all results as batched, even if no operand of this call is.
         real = [
             f and x.aval.ndim > one.aval.ndim
             for f, x, one in zip(outs, whole.outputs, graph.outputs, strict=True)
         ]
-        # What is mapped in both ways gets the new axis in front of the rule's.
+        # Results that are mapped in both ways have the new axis in front of the rule's axis.
         results = [
             _diagonal(x) if m and f else x
             for x, m, f in zip(evaluate(wide, operands), mapped, [*real, *real], strict=True)
@@ -131,7 +131,7 @@ def _of_example(aval: Aval) -> Aval:
 
 
 def _diagonal(x: Node) -> Node:
-    """Return x[i, i] for each i, of a value whose first two axes have one length."""
+    """Return x[i, i] for each i; the first two axes must have the same length."""
     n, rest = x.aval.shape[0], x.aval.shape[2:]
     flat = o.reshape(x, new_sizes=(n * n, *rest), dimensions=None)
     return o.slice(

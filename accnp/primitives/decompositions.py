@@ -1,6 +1,9 @@
-"""Decompositions of matrices: svd, qr, lu.
+"""Matrix decompositions: svd, qr, lu.
 
-Matrices are the last two axes; leading axes are batches. LAPACK does the work through NumPy.
+Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
+reference function that calls LAPACK through SciPy, a derivative rule, and kernels, which call
+LAPACK (`lapack_kernels.py`) or are loops for small matrices (`linalg_kernels.py`). The public
+functions are in `api/factors/`.
 """
 
 from __future__ import annotations
@@ -37,17 +40,17 @@ __all__ = ["column", "diagonal_of", "last_axis", "row_order", "to_dtype", "trace
 
 
 def last_axis(x: Node, shape: tuple[int, ...]) -> Node:
-    """Repeat a batch of vectors as the rows of matrices."""
+    """Broadcast a batch of vectors to the rows of matrices."""
     return broadcast_to(x, shape, (*range(x.aval.ndim - 1), len(shape) - 1))
 
 
 def column(x: Node, shape: tuple[int, ...]) -> Node:
-    """Repeat a batch of vectors as the columns of matrices."""
+    """Broadcast a batch of vectors to the columns of matrices."""
     return broadcast_to(x, shape, (*range(x.aval.ndim - 1), len(shape) - 2))
 
 
 def diagonal_of(x: Node) -> Node:
-    """The diagonals of square matrices."""
+    """Return the diagonals of square matrices."""
     rank = x.aval.ndim
     zeros = full(x.aval.shape, 0, x.aval.dtype)
     eye = o.ne(batched_identity(x.aval), zeros)
@@ -55,27 +58,27 @@ def diagonal_of(x: Node) -> Node:
 
 
 def trace_of(x: Node) -> Node:
-    """The traces of square matrices."""
+    """Return the traces of square matrices."""
     d = diagonal_of(x)
     return o.reduce_sum(d, axes=(d.aval.ndim - 1,))
 
 
 def to_dtype(x: Node, dtype: np.dtype) -> Node:
-    """Convert to a strong dtype."""
+    """Convert to a dtype that is not weak."""
     if x.aval.dtype == dtype:
         return x
     return o.convert_element_type(x, new_dtype=dtype, weak_type=False)
 
 
 def _columns(x: Node, start: int, stop: int) -> Node:
-    """Some columns of matrices."""
+    """Return columns start..stop of matrices."""
     *outer, m, _ = x.aval.shape
     low = (*[0] * len(outer), 0, start)
     return o.slice(x, start_indices=low, limit_indices=(*outer, m, stop), strides=None)
 
 
 def _rows(x: Node, start: int, stop: int) -> Node:
-    """Some rows of matrices."""
+    """Return rows start..stop of matrices."""
     return matrix_t(_columns(matrix_t(x), start, stop))
 
 
@@ -84,9 +87,10 @@ def _side_by_side(*parts: Node) -> Node:
 
 
 def _completed(q: Node, dq: Node, k: int) -> Node:
-    """The tangent of a whole unitary matrix, given that of its first k columns.
+    """Return the tangent of a whole unitary matrix, given that of its first k columns.
 
-    The others may be any basis of what is left; theirs is the one that does not turn in itself.
+    The other columns are any basis of the complement; the tangent that rotates them only out of the
+    complement, and not within it, is chosen.
     """
     m = q.aval.shape[-1]
     if k == m:
@@ -138,7 +142,7 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
 
     def one(x: Any) -> Any:
-        if not np.isfinite(x).all():  # LAPACK may loop
+        if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         try:
             found = imported("scipy.linalg").svd(x, check_finite=False, **how)
@@ -149,7 +153,7 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     left, right = (m, n) if full_matrices else (k, k)
     results = [((k,), real_dtype(x.dtype)), ((m, left), x.dtype), ((right, n), x.dtype)]
     out = each(one, "2", [x], results if compute_uv else results[:1])
-    if compute_uv and not k:  # any basis will do
+    if compute_uv and not k:  # any basis is valid
         out[1][...], out[2][...] = np.eye(m, left), np.eye(right, n)
     return out
 
@@ -179,7 +183,7 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     real = s.aval.dtype
     eye = batched_identity(make_aval(shape, real))
     row, col = last_axis(s, shape), column(s, shape)
-    # The differences of squares are products: squares of small or large values have no range.
+    # Differences of squares are computed as products, because squares over- and underflow.
     total = o.add(row, col)
     total = o.select_n(o.eq(total, full(shape, 0, real)), total, full(shape, 1, real))
     f = o.sub(o.div(full(shape, 1, real), o.add(o.sub(row, col), eye)), eye)
@@ -187,7 +191,7 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     adjoint = matrix_t(inner, True)
     du = matmul(u, o.add(o.mul(by_row, inner), o.mul(by_col, adjoint)))
     dv = matmul(v, o.add(o.mul(by_col, inner), o.mul(by_row, adjoint)))
-    if dtype.kind == "c":  # the phase that the two share goes to u
+    if dtype.kind == "c":  # the common phase of u and v is assigned to u
         skew = o.sub(inner, adjoint)
         half = o.div(skew, o.mul(full((), 2, dtype), to_dtype(row, dtype)))
         du = o.add(du, matmul(u, o.mul(to_dtype(eye, dtype), half)))
@@ -250,10 +254,10 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     m, n = xs[0].aval.shape[-2:]
     whole_q, whole_r, *order = items(y)
     k, whole_t = min(m, n), ts[0]
-    if order:  # the decomposition is that of the columns in this order
+    if order:  # the decomposition is that of the permuted columns
         places = last_axis(order[0], whole_t.aval.shape)
         whole_t = gather_permuted(whole_t, places, whole_t.aval.ndim - 1)
-    # The first k columns decide; those after them are turned by the same q.
+    # The first k columns determine q; the columns after them are multiplied by the same q.
     t, q = _columns(whole_t, 0, k), _columns(whole_q, 0, k)
     r = _rows(_columns(whole_r, 0, k), 0, k)
     t_r = o.triangular_solve(
@@ -281,12 +285,12 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
 
 
 def _reflected(q: Node, dq: Node, k: int) -> Node:
-    """The tangent of a product q of k reflectors, given that of its first k columns.
+    """Return the tangent of a product q of k reflectors, given that of its first k columns.
 
-    It is I - y t y^H with y = [y1; y2] (Schreiber and Van Loan 1989), so the other columns are
+    q is I - y t y^H with y = [y1; y2] (Schreiber and Van Loan 1989), so the other columns are
     [0; I] + (first - [I; 0]) z^H with z = y2 / y1 = first2 / (first1 - I). The determinant of
-    first1 - I is that of t, a product of factors of at least 1; or 0 where a reflector is none: q
-    is not continuous there, and any basis serves.
+    first1 - I is that of t, a product of factors of at least 1, or 0 if a reflector is the
+    identity. q is not continuous there, and any basis is valid.
     """
     m = q.aval.shape[-1]
     first, d_above, d_below = _columns(q, 0, k), _rows(dq, 0, k), _rows(dq, k, m)
@@ -352,8 +356,7 @@ def _lu_numpy(a: Any) -> Any:
 
 
 def row_order(pivots: Any, m: int) -> Any:
-    """The order of m rows after exchanges, one after the other, but those with rows that are not
-    there."""
+    """Return the order of m rows after successive exchanges; exchanges out of range are ignored."""
     order = np.arange(m, dtype=np.int32)
     for i, j in enumerate(pivots):
         if 0 <= j < m:
@@ -362,7 +365,7 @@ def row_order(pivots: Any, m: int) -> Any:
 
 
 def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    """With L and U completed to square matrices, the lower and upper part of L^-1 (P dA) U^-1."""
+    """Complete L and U to square matrices and split L^-1 (P dA) U^-1 into its triangles."""
     if ts[0] is None:
         return [None, None, None]
     packed, _, perm = items(y)
@@ -391,7 +394,7 @@ def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
 
 
 def _padded(x: Node, n: int) -> Node:
-    """Matrices with columns of zeros behind, n in all."""
+    """Append columns of zeros, so that there are n columns."""
     config = (*[(0, 0, 0)] * (x.aval.ndim - 1), (0, n - x.aval.shape[-1], 0))
     return o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
 

@@ -1,6 +1,8 @@
-"""Which results of an operation depend on which operands, as the programs that it holds tell.
+"""Which results of an operation depend on which operands, determined from the programs it contains.
 
-In: a program, or an operation, and flags of its operands. Out: flags of its results.
+The input is a program, or an operation, and flags of its operands; the output is flags of its
+results, cached on the graph. Differentiation uses it to separate linear results of loops and
+branches from others (`transforms/separate.py`, `scan.py`, `loops.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ Flags = tuple[bool, ...]
 def fixed_point(
     outs_of: Callable[[list[bool]], Sequence[bool]], carry: Sequence[bool]
 ) -> tuple[list[bool], Sequence[bool]]:
-    """Grow the flags of a loop's carry until its body gives back no more than it takes.
+    """Extend the flags of a loop's carry until the body returns no additional flags.
 
-    `outs_of` gives the flags of the body's results, the carry's first. Returns the carry's flags
-    and those of all results.
+    `outs_of` returns the flags of the body's results, those of the carry first. Returns the flags
+    of the carry and of all results.
     """
     grown = list(carry)
     while True:

@@ -1,6 +1,8 @@
-"""Determinants of matrices, and the cofactors that are their derivatives.
+"""Determinants of matrices, and the adjugates on which their derivatives depend.
 
-Matrices are the last two axes; leading axes are batches. LAPACK does the work through NumPy.
+Matrices are the last two axes, and leading axes are batches. `det` is differentiated through
+`adjugate` (transposed cofactors), which is also defined for singular matrices; `adjugate_tangent`
+is its derivative. The reference functions call LAPACK through NumPy.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ def _det_infer(a: Aval) -> Aval:
 
 
 def _parts(m: Any) -> tuple[Any, Any, Any, Any]:
-    """Singular vectors and values, and the determinant of the product of the vectors."""
+    """Return singular vectors and values, and the determinant of the product of the vectors."""
     u, s, vh = np.linalg.svd(m)
     return u, s, vh, np.linalg.det(u) * np.linalg.det(vh)
 
 
 def _regular(x: Any) -> tuple[Any, Any, Any]:
-    """Of a stack of matrices their determinants, inverses, and which are far from singular."""
+    """Return the determinants and inverses of matrices, and which ones are well-conditioned."""
     try:
         inverse = np.linalg.inv(x)
     except np.linalg.LinAlgError:
@@ -54,8 +56,8 @@ def _regular(x: Any) -> tuple[Any, Any, Any]:
 
 
 def _adjugate(a: Any) -> Any:
-    """The transposed cofactors: det(a) inv(a); of matrices near singular ones by singular values,
-    which need no inverse."""
+    """Return the transposed cofactors: det(a) inv(a) or, for ill-conditioned matrices, a formula
+    that uses singular values and needs no inverse."""
 
     def one(m: Any) -> Any:
         n = m.shape[0]
@@ -76,10 +78,10 @@ def _adjugate(a: Any) -> Any:
 
 
 def _adjugate_tangent(a: Any, t: Any) -> Any:
-    """The derivative of the adjugate in direction t; right when singular, too.
+    """Return the derivative of the adjugate in direction t; also valid for singular matrices.
 
-    For a diagonal matrix s and a direction m it has -m_ij times the product of all s but s_i and
-    s_j outside the diagonal; in it the sum over j of m_jj times such products.
+    For a diagonal matrix s and a direction m, an off-diagonal element is -m_ij times the product of
+    all s except s_i and s_j. A diagonal element is the sum over j of m_jj times such products.
     """
 
     def one(m: Any, d: Any) -> Any:
@@ -107,12 +109,12 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
 
 
 def _spread(x: Node, shape: tuple[int, ...]) -> Node:
-    """One number for each matrix."""
+    """Broadcast one number per matrix to the matrices."""
     return broadcast_to(x, shape, tuple(range(len(shape) - 2)))
 
 
 def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
-    """From y = (tr(adj t) I - adj t) adj / det, in direction s; needs a regular matrix."""
+    """Differentiate y = (tr(adj t) I - adj t) adj / det by a in direction s; a must be regular."""
     shape, eye = a.aval.shape, batched_identity(a.aval)
     adj, turned, det = o.adjugate(a), o.adjugate_tangent(a, s), o.det(a)
 

@@ -1,10 +1,10 @@
-"""Products of matrices whose operands or result have another dtype than what multiplies them.
+"""Conversion of operands and results of matrix products in kernels (`dot_kernels.py`).
 
-In: codes of dtypes, the text of a kernel. Out: lines of it. A task converts the parts of its
-operands that the next steps need, so that no array is converted as a whole: rows whose steps lie
-side by side stay rows, others become columns. What half precision is multiplied in is float32, and
-the result is rounded once; integers of 8 and 16 bits are laid out in pairs of steps, see
-`compiler/library/library.py`.
+The GEMM routines of `compiler/library/library.py` need operands of one work dtype. If an operand or
+the result has another dtype, the kernel's source contains code that converts one block at a time,
+so that no array is converted as a whole. Rows whose steps (elements along the contracted axis) are
+contiguous stay rows; others become columns. Half precision is multiplied in float32, and the result
+is rounded once. Integers of 8 and 16 bits are packed in pairs of steps into 32-bit words.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from accnp.primitives.nests import Text
 
 __all__ = ["Copies", "Matrix"]
 
-STEPS = 512  # steps that are converted at a time: whole runs of the library's sums
-WHOLE = 16  # elements of the longest vector; so much more is between rows of a copy, so that they
-# do not all lie in the same lines of a cache
+STEPS = 512  # steps that are converted at a time: a multiple of the blocks that the GEMM sums
+# Elements of the longest vector. Copies have so many more elements between rows, so that rows do
+# not all map to the same cache sets.
+WHOLE = 16
 
 _NAMES = ("left", "right", "sums")
 
 
 class Matrix(NamedTuple):
-    """How a tile lies in memory: the argument that points at it, the name of its first place, its
-    rows (of a right operand: columns) and the steps from row to row and in a row: 1, or a name."""
+    """Memory layout of a tile: the number of the pointer argument, the name of the first index, the
+    number of rows (for a right operand: columns), and the strides between rows and along a row,
+    each of which is "1" or a name."""
 
     pointer: int
     start: str
@@ -35,26 +37,26 @@ class Matrix(NamedTuple):
 
     @property
     def columns(self) -> bool:
-        """Whether it is rows that lie side by side."""
+        """Whether elements of neighboring rows are contiguous, rather than those of a row."""
         return self.row == "1" != self.along
 
 
 class Copies:
-    """The copies of one kernel: of the left operand, of the right one, of the result."""
+    """The temporary copies of one kernel: left operand, right operand, result."""
 
-    rows, columns = 256, 256  # of a tile at most: the copies stay near
+    rows, columns = 256, 256  # maximum tile, so that copies stay in the cache
 
     def __init__(self, work: str, codes: Sequence[str]) -> None:
         self.work, self.codes = work, codes
         self.pairs = work == "i2"
-        self.code = "i4" if self.pairs else work  # of the elements of copies
+        self.code = "i4" if self.pairs else work  # dtype code of the copies' elements
         self.copied = [self.pairs or code != work for code in codes]
         if self.pairs:
             self.copied[2] = codes[2] not in ("i4", "u4")
-        self.pitch = 0  # from row to row of a copy
+        self.pitch = 0  # stride between rows of a copy
 
     def open(self, text: Text, tall: int, wide: int, steps: int) -> None:
-        """Make room."""
+        """Write code that allocates the copies."""
         deep = -(-min(steps, STEPS) // (2 if self.pairs else 1))
         self.pitch = -(-deep // WHOLE) * WHOLE + WHOLE
         sizes = (tall * self.pitch, wide * self.pitch, tall * wide)
@@ -63,11 +65,11 @@ class Copies:
                 text.add(f"{name} = heap_{self.code}({text.integer(size)})")
 
     def close(self, text: Text) -> None:
-        """Give it back."""
+        """Write code that frees the copies."""
         text.add(*[f"release({name})" for name, on in zip(_NAMES, self.copied, strict=True) if on])
 
     def multiply(self, text: Text, left: Matrix, right: Matrix, out: Matrix, steps: str) -> None:
-        """A tile of the result."""
+        """Write code that computes a tile of the result."""
         pitch = text.integer(self.pitch)
         with text.block(f"for p0 in range(0, fmax({steps}, 1), {STEPS}):"):
             text.add(f"kk = fmin({steps} - p0, {STEPS})", "how = 1 if p0 > 0 else 0")
@@ -96,7 +98,7 @@ class Copies:
                     text.add(f"a{out.pointer}[d + j] = {self.codes[2]}(sums[s + j])")
 
     def _values(self, text: Text, name: str, m: Matrix, pitch: str) -> None:
-        """Elements, each converted."""
+        """Write code that converts each element."""
         outer, inner, far, near, step = m.rows, "kk", m.row, m.along, pitch
         if m.columns:
             outer, inner, far, near, step = inner, outer, near, far, outer
@@ -107,7 +109,8 @@ class Copies:
                 text.add(f"{name}[d + p] = {self.code}(a{m.pointer}[{place}])")
 
     def _words(self, text: Text, name: str, m: Matrix, pitch: str) -> None:
-        """Two elements of neighboring steps in a word; the last one may stand alone."""
+        """Write code that packs two elements of neighboring steps into a word; the last element may
+        be alone."""
         given = f"a{m.pointer}"
         if m.columns:
             with text.block("for p in range(even):"):

@@ -1,7 +1,8 @@
-"""Eigenvalues and what leads to them: eigh, eig, schur, hessenberg, tridiagonal, and
-eigh_tridiagonal.
+"""Eigenvalue problems: eigh, eig, schur, hessenberg, tridiagonal and eigh_tridiagonal.
 
-Matrices are the last two axes; leading axes are batches. LAPACK does the work.
+Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
+reference function that calls LAPACK through SciPy for each matrix, and a derivative rule if there
+is one; only `eigh` has a kernel. The public functions are in `api/factors/`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__: list[str] = []
 
 
 def _over_gaps(w: Node, shape: tuple[int, ...]) -> Node:
-    """1 / (w_j - w_i) at row i, column j; 0 in the diagonal."""
+    """Return 1 / (w_j - w_i) at row i, column j, and 0 on the diagonal."""
     gap = o.sub(last_axis(w, shape), column(w, shape))
     eye = batched_identity(make_aval(shape, w.aval.dtype))
     return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
@@ -133,7 +134,7 @@ def _eig_numpy(
     wanted = [compute_left_eigenvectors, compute_right_eigenvectors]
 
     def one(x: Any) -> Any:
-        if not np.isfinite(x).all():  # LAPACK may loop
+        if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         geev, power = routine("geev", "geev", x), far_power(x)
         *w, left, right, info = geev(by_power(x, -power), *map(int, wanted))
@@ -150,8 +151,8 @@ def _eig_numpy(
 
 
 def _unpacked(v: Any, imaginary: Any) -> Any:
-    """Vectors of real matrices: a pair of columns is the two parts of a vector, and its conjugate
-    is the next one."""
+    """Return the complex eigenvectors of real matrices: LAPACK returns the real and imaginary part
+    in two neighboring columns, and the conjugate is the next eigenvector."""
     out = v.astype(_complex(v.dtype))
     first = np.flatnonzero(imaginary > 0)
     out[:, first] = v[:, first] + 1j * v[:, first + 1]
@@ -160,12 +161,12 @@ def _unpacked(v: Any, imaginary: Any) -> Any:
 
 
 def _eigenvector_tangents(w: Node, v: Node, t: Node) -> tuple[Node, Node]:
-    """Tangents of eigenvalues and eigenvectors as LAPACK scales them: of norm 1, the largest
-    component real."""
+    """Return the tangents of eigenvalues and eigenvectors, which LAPACK scales to norm 1 with a
+    real largest component."""
     dtype, shape = v.aval.dtype, v.aval.shape
     inner = o.linear_solve(v, matmul(t, v))
     dv = matmul(v, o.mul(_over_gaps(w, shape), inner))
-    # What leaves the norm, and the phase of the largest component, as they are.
+    # Project out changes of the norm and of the phase of the largest component.
     real = real_dtype(dtype)
     size = o.abs(v)
     along = len(shape) - 2
@@ -187,9 +188,9 @@ def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
         return [None] * (1 + len(vectors))
     if vectors and not p["enable_eigvec_derivs"]:
         raise NotImplementedError(
-            "eig: derivatives of eigenvectors hold only where all eigenvalues are distinct and no "
-            "vector has two largest components; got enable_eigvec_derivs=False; call "
-            "lax.linalg.eig(..., enable_eigvec_derivs=True) if that is so, or eigvals"
+            "eig: derivatives of eigenvectors are valid only if all eigenvalues are distinct and "
+            "no vector has two largest components; got enable_eigvec_derivs=False; call "
+            "lax.linalg.eig(..., enable_eigvec_derivs=True) if that holds, or eigvals"
         )
     t = to_dtype(ts[0], w.aval.dtype)
     if not vectors:
@@ -197,7 +198,7 @@ def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
         v = items(o.eig(xs[0], **{**p, **wanted}))[1]
         return [diagonal_of(o.linear_solve(v, matmul(t, v)))]
     out = []
-    if p["compute_left_eigenvectors"]:  # those of the adjoint
+    if p["compute_left_eigenvectors"]:  # they are right eigenvectors of the adjoint
         dw, dv = _eigenvector_tangents(o.conj(w), vectors[0], matrix_t(t, True))
         out = [o.conj(dw), dv]
     if p["compute_right_eigenvectors"]:
@@ -209,7 +210,7 @@ def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
 opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=batched("eig"))
 
 
-# --- reductions to simpler forms; jax knows no derivatives of these ------------------------------
+# --- reductions to simpler forms; these have no derivatives in jax -------------------------------
 
 
 @weak_as_operands
@@ -349,7 +350,7 @@ def _between_numpy(d: Any, e: Any, **p: Any) -> Any:
 
 
 def _between_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    """As for `eigh`; the tangent of a vector is made of all of them."""
+    """Differentiate as for `eigh`; the tangent of each vector is a combination of all vectors."""
     if all(t is None for t in ts):
         return [None, None]
     w, v = items(y)
@@ -364,7 +365,7 @@ def _between_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, An
         return o.slice(v, start_indices=low, limit_indices=high, strides=None)
 
     def times(t: Node, x: Node, low: int = 0, high: int = 0) -> Node:
-        """Rows times numbers, with rows of zeros before and behind."""
+        """Multiply rows by numbers, and add rows of zeros before and after."""
         out = o.mul(broadcast_to(t, x.aval.shape, tuple(range(rank + 1))), x)
         config = (*[(0, 0, 0)] * rank, (low, high, 0), (0, 0, 0))
         return o.pad(out, full((), 0, dtype), padding_config=config) if low or high else out

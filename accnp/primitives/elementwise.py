@@ -1,6 +1,9 @@
-"""Map ops: arithmetic, comparison, logic, bits, rounding, exponentials, trigonometry.
+"""Elementwise arithmetic, comparison, logic, bit operations, rounding and transcendental functions.
 
-Derivative rules take (t, y, *x): tangent, output, operands.
+Each declaration registers a map op: its dtypes, NumPy reference, scalar expression for kernels, and
+derivative rules. JVP rules take (t, y, *x): tangent, output, operands. The formulas avoid
+intermediate results that overflow or cancel; while a jaxpr is made (`state.named`), some rules use
+JAX's formulas instead, so that the printed equations agree.
 """
 
 from __future__ import annotations
@@ -33,12 +36,12 @@ q = ref.quiet
 
 
 def like(x: Node, value: Any) -> Node:
-    """A rank-0 constant of the dtype of x."""
+    """Return a rank-0 constant of the dtype of x."""
     return full((), value, x.aval.dtype, x.aval.weak_type)
 
 
 def const(x: Node, value: Any) -> Node:
-    """The same for slopes: its type is strong where x has axes, as jax's constants are there."""
+    """Return a constant for a derivative: strong if x has axes, because JAX's constants are."""
     return full((), value, x.aval.dtype, x.aval.weak_type and not x.aval.shape)
 
 
@@ -52,12 +55,12 @@ add = binary(
     "add", NUMERIC, np.add, "{0} + {1}",
     _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
 )  # fmt: skip
-# The sum of parts of one tangent or cotangent.
+# The sum of partial tangents or cotangents of one value.
 _total = map_infer("add_any", "same", "biufc")
 
 
 def _add_any_infer(a: Aval, b: Aval) -> Aval:
-    """The weak flag is that of the part which came first, as in jax."""
+    """Return the type of the sum; the weak flag is that of the first operand, as in JAX."""
     y = _total(a, b)
     return y if y.weak_type == a.weak_type else make_aval(y.shape, y.dtype, a.weak_type)
 
@@ -82,8 +85,8 @@ div = binary(
     "div", NUMERIC, ref.divide, {"iu": "idiv({0}, {1})", "c": "cdiv({0}, {1})", "": "{0} / {1}"},
     (
         lambda t, y, a, b: o.div(t, b),
-        # Not by b**-2, which is 0 or infinite from 1e19 on. Nor by y: a is kept in any case. Of the
-        # quotients of the reverse, the first is the slope by a.
+        # Not a * b**-2, since b**-2 underflows or overflows from 1e19 on in float32. Not y / b
+        # either, since a is a residual in any case. The derivative by a shares the first quotient.
         lambda t, y, a, b: o.div(o.mul(o.neg(o.div(t, b)), a), b),
     ),
     transpose=lambda ct, a, b: (o.div(ct, b), None), cost=4,
@@ -99,7 +102,7 @@ rem = binary(
 
 
 def _pow_wrt_exponent(t: Node, y: Node, a: Node, b: Node) -> Node:
-    # At a == 0 the logarithm is that of 1, so that the derivative of 0**b is 0 and not nan.
+    # At a == 0 the logarithm is taken of 1, so that the derivative of 0**b is 0 instead of nan.
     safe = o.select_n(o.eq(a, like(a, 0)), a, like_full(a, 1))
     slope = o.mul(t, o.mul(o.log(safe), y))
     if not slope.aval.weak_type:
@@ -128,10 +131,10 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
         is_zero = o.eq(b, like(b, 0))
         shape = y.aval.shape
         value = o.mul(b_float, o.pow(a, o.select_n(is_zero, less, like_full(b, 1))))
-        # a ** 0 is 1 for every a, infinite ones too.
+        # a ** 0 is 1 for every a, including infinities.
         value = o.select_n(is_zero, value, like_full(value, 0))
         return o.mul(t, spread(value, shape))
-    slope = o.mul(b, o.pow(a, o.sub(b, full((), 1, b.aval.dtype))))  # of a strong type, as jax's
+    slope = o.mul(b, o.pow(a, o.sub(b, full((), 1, b.aval.dtype))))  # strong type, as in JAX
     return o.mul(t, slope)
 
 
@@ -143,7 +146,7 @@ map_op(
 
 
 def _ipow_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
-    """Unrolled squaring: one pattern for plain-Python runs and kernels, no pow call."""
+    """Return an expression of repeated squaring, for Python and kernels, without a call of pow."""
     n = abs(params["y"])
     body = _squarings(n)
     if params["y"] >= 0:
@@ -180,7 +183,7 @@ def _ipow_jvp(t: Node, power: Node, x: Node, *, y: int) -> Node:
         return like_full(t, 0)
     if y == 1:
         return o.mul(t, like(x, 1))
-    if y < 0 and not state.named:  # the power by y - 1 may be out of range where the slope is not
+    if y < 0 and not state.named:  # x ** (y - 1) may overflow although the derivative does not
         return o.mul(o.mul(t, power), o.div(const(x, y), x))
     return o.mul(t, o.mul(const(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
 
@@ -205,14 +208,14 @@ map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", d
 
 
 def _pick(choose: Any) -> tuple[Any, Any]:
-    """Rules of max and min: the tangent of the chosen operand, the mean of both at ties."""
+    """JVP rules of max and min: the tangent of the chosen operand, the mean of both for ties."""
 
     def rule(k: int) -> Any:
         def go(t: Node, y: Node, a: Node, b: Node) -> Node:
             mine, other = (a, b) if k == 0 else (b, a)
             half, one, zero = like(y, 0.5), like(y, 1), like(y, 0)
             tie = o.eq(a, b)
-            # Complex numbers have an order for maxima alone.
+            # Comparisons do not order complex numbers, so compare with the maximum itself.
             chosen = _wide(o.eq(mine, y), y) if y.aval.dtype.kind == "c" else choose(mine, other)
             weight = o.select_n(chosen, _wide(zero, y), _wide(one, y))
             return o.mul(t, o.select_n(_wide(tie, y), weight, _wide(half, y)))
@@ -241,8 +244,8 @@ binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", None)
 
 
 def _over_squares(t: Node, top: Node, a: Node, b: Node) -> Node:
-    """t * top / (a * a + b * b), where top is a or b: by ratios, since squares over- and underflow
-    from 1e-19 and 1e19 on."""
+    """Return t * top / (a * a + b * b), where top is a or b. It uses ratios, because squares
+    underflow below 1e-19 and overflow above 1e19 in float32."""
     shape = a.aval.shape or b.aval.shape
     a, b, top = (spread(x, shape) for x in (a, b, top))
     first = o.ge(o.abs(a), o.abs(b))
@@ -328,7 +331,7 @@ def _round_numpy(x: Any, *, rounding_method: int) -> Any:
     if int(rounding_method) == 1:
         return np.rint(x)
     size = np.abs(x)
-    low = np.floor(size)  # size + 0.5 would round: to 1 for the number below 0.5
+    low = np.floor(size)  # not floor(size + 0.5): that sum rounds to 1 for the float below 0.5
     return np.copysign(np.where(size - low < 0.5, low, low + 1), x).astype(x.dtype)
 
 
@@ -365,7 +368,7 @@ binary("exp_difference", FLOAT, ref.exp_difference, "exp_difference({0}, {1})",
        cost=20)  # fmt: skip
 
 
-# Where a sum is infinite its own rule is not: `api.elements.ruled_functions` has one that is.
+# These rules are wrong for infinite results; `api.elements.ruled_functions` handles that case.
 for _name, _exp, _function in (
     ("logaddexp", "exp", ref.logaddexp),
     ("logaddexp2", "exp2", ref.logaddexp2),
@@ -394,7 +397,7 @@ unary("silu", FLOAT, ref.silu, "silu({0})", _silu_slope, cost=20)
 
 
 def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:
-    x = o.clamp(like(x, -1e3), x, like(x, 1e3))  # y is 0 or 1 there, and squares may overflow
+    x = o.clamp(like(x, -1e3), x, like(x, 1e3))  # y is 0 or 1 beyond; the square could overflow
     scale = 2 * np.sqrt(2 / np.pi)
     inner = o.add(o.mul(like(x, scale * 3 * 0.044715), o.square(x)), like(x, scale))
     return o.mul(t, o.mul(o.mul(y, o.sub(like(y, 1), y)), inner))
@@ -409,7 +412,8 @@ unary(
 
 @in_single
 def _mish_slope(t: Node, y: Node, x: Node) -> Node:
-    # From 20 on 1 to all digits, and n of `llvm.scalars.exp.mish` would overflow; nan at infinity.
+    # From 20 on the derivative is 1 in all digits, and n of `llvm.scalars.exp.mish` would overflow.
+    # At infinity the result is nan.
     c = o.min(x, like(x, 20))
     e = o.exp(c)
     n = o.mul(e, o.add(e, like(x, 2)))
@@ -437,8 +441,8 @@ unary("tan", INEXACT, ref.tan, "tan({0})",
       lambda t, y, x: o.mul(t, o.add(const(y, 1), o.square(y))), cost=25)  # fmt: skip
 
 
-# The slopes of the inverse functions take 1 - x^2 and 1 + x^2 apart for complex numbers, whose
-# squares overflow from 1e19 on, and do not form them for large real ones.
+# The derivatives of the inverse functions factor 1 - x^2 and 1 + x^2 for complex numbers, because
+# squares overflow from 1e19 on, and avoid the squares of large real numbers.
 
 
 def _asin_slope(x: Node) -> Node:
@@ -449,7 +453,7 @@ def _asin_slope(x: Node) -> Node:
 
 
 def _at_least_one(x: Node) -> Node:
-    """The size of a real number, 1 where that is less or infinite."""
+    """Return max(|x|, 1), and 1 for infinities and nan."""
     size = o.max(o.abs(x), like(x, 1))
     return o.select_n(o.is_finite(x), like_full(x, 1), size)
 
@@ -488,7 +492,7 @@ unary("atan", INEXACT, q(np.arctan), "atan({0})", _atan_slope, cost=25)
 unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
 unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
 unary("tanh", INEXACT, ref.tanh, "tanh({0})",
-      # (1 + y) * (1 - y), since 1 - y * y cancels near the ends.
+      # (1 + y) * (1 - y), because 1 - y * y cancels for |y| near 1.
       lambda t, y, x: o.mul(o.add_any(t, o.mul(t, y)), o.sub(like(y, 1), y)), cost=20)  # fmt: skip
 unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})", _asinh_slope, cost=30)
 unary(

@@ -1,6 +1,7 @@
-"""Small steps of factorizations: cholesky_update, symmetric_product, lu_pivots_to_permutation.
+"""Updates of factorizations: cholesky_update, symmetric_product, lu_pivots_to_permutation.
 
-Matrices are the last two axes; leading axes are batches. jax knows no derivatives of these.
+Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule and a
+reference function; as in JAX, there are no derivatives.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _update_infer(r: Aval, w: Aval) -> Aval:
 
 
 def _update_numpy(r: Any, w: Any) -> Any:
-    """One rotation for each row makes the next element of the vector vanish."""
+    """For each row, apply the rotation that makes the next element of the vector zero."""
     work, n = lapack_dtype(r.dtype), r.shape[-1]
 
     def one(r: Any, w: Any) -> Any:
@@ -91,8 +92,8 @@ opaque(
 def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     if pivots.dtype != np.int32 or not pivots.ndim:
         raise UnsupportedDtypeError(
-            f"lu_pivots_to_permutation: pivots are int32 of at least one axis; got {pivots}; "
-            "pass those that lu gives"
+            "lu_pivots_to_permutation: pivots must be int32 with at least one axis; got "
+            f"{pivots}; pass the pivots that lu returns"
         )
     if permutation_size < pivots.shape[-1]:
         raise ValueError(

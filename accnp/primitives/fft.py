@@ -1,8 +1,9 @@
-"""The discrete Fourier transform: one op for the four kinds, over the last axes.
+"""The discrete Fourier transform: the op `fft` for the four types of transforms over the last axes.
 
-The library below `scipy.fft` does the work; of several transforms each thread does some
-(`Op.rounds`). Those of real numbers are computed by half (`compiler/fusion/program.py`):
-`fft_mirror` is the kernel that fills in the other half.
+The reference function calls the C++ library inside `scipy.fft` directly. For large arrays
+`_fft_rounds` distributes the transforms over threads (`Op.rounds`). The complex transform of real
+numbers computes only half of the frequencies (`compiler/fusion/program.py`), and the kernel of
+`fft_mirror` fills in the other half.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["FftType"]
 
-# Elements from which threads share one transform over several axes: 512x512 take 0.83 ms alone,
-# 0.97 shared.
+# Minimum number of elements for which threads share one transform over several axes: 512 x 512
+# takes 0.83 ms in one thread and 0.97 ms shared.
 SEVERAL = 1 << 19
-PART = 1 << 15  # elements that a thread transforms at least, some 50 us, of 16 parts at most
+PART = 1 << 15  # minimum elements per thread, about 50 us; there are at most 16 parts
 BLOCK = 4096  # frequencies that one task mirrors
 
 
@@ -78,7 +79,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
 
 
 def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Aval:
-    """Real operands of the complex transforms stand for their conversion, which costs twice."""
+    """Complex transforms accept real operands, because converting them first would cost twice."""
     n = len(fft_lengths)
     if n > x.ndim:
         raise ValueError(
@@ -115,8 +116,8 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
 
 @functools.cache
 def _library() -> Any:
-    """The functions below `scipy.fft`, whose checks take 3 to 8 us; None if they are gone."""
-    for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # since SciPy 1.18, and before
+    """Return SciPy's internal library, or None if it is missing; scipy.fft's checks take 3-8 us."""
+    for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # from SciPy 1.18 on; before
         try:
             return load_extension(f"scipy.fft.{name}")
         except ImportError:
@@ -127,10 +128,11 @@ def _library() -> Any:
 def _transformed(
     x: Any, fft_type: FftType, axes: Sequence[int], last: int, out: np.ndarray | None = None
 ) -> Any:
-    """The transforms along these axes by this thread, into `out` if there is one.
+    """Compute the transforms along these axes in this thread, into `out` if it is given.
 
-    Not by `workers` of SciPy's: a library that does lines in vectors, and those that are left over
-    one by one, rounds them otherwise (SciPy 1.18), and workers decide which are left over.
+    SciPy's own `workers` are not used: the library transforms groups of lines with vector
+    instructions and left-over lines one by one, which rounds differently (SciPy 1.18), and the
+    number of workers determines which lines are left over.
     """
     forward = fft_type in (FftType.FFT, FftType.RFFT)
     library = _library()
@@ -141,18 +143,18 @@ def _transformed(
             return y
         out[...] = y
         return out
-    scaled = 0 if forward else 2  # 2: divided by the number of elements
+    scaled = 0 if forward else 2  # 2: divide by the number of elements
     if fft_type == FftType.IRFFT:
         return library.c2r(x, axes, last, forward, scaled, out, 1)
     way = library.r2c if fft_type == FftType.RFFT else library.c2c
     y = way(x, axes, forward, scaled, out, 1)
     if x.dtype.kind == "f" and fft_type != FftType.RFFT:
-        y.imag += 0  # the half that is mirrored has -0 for 0
+        y.imag += 0  # replaces -0 by 0 in the mirrored half
     return y
 
 
 def _fitted(x: Any, fft_type: FftType, last: int) -> Any:
-    """The operand with as many frequencies as the length of an inverse transform says."""
+    """Cut or pad the frequencies of an inverse transform to the number that its length requires."""
     known, half = x.shape[-1], last // 2 + 1
     if fft_type != FftType.IRFFT or known == half:
         return x
@@ -175,8 +177,8 @@ _Round = tuple[Callable[[int, int], object], int, int]
 def _round(
     x: np.ndarray, out: np.ndarray, fft_type: FftType, axes: Sequence[int], last: int
 ) -> _Round:
-    """Transforms along some axes, in parts of the longest one of the others. The cuts depend on
-    shapes alone; a part has whole vectors of lines."""
+    """Return a round that transforms along some axes, in parts of the longest other axis. The parts
+    depend on shapes only, and have multiples of the vector length."""
     across = max(set(range(x.ndim)) - {*axes}, key=lambda d: (x.shape[d], -d), default=-1)
     n = 1 if across < 0 else x.shape[across]
     chunk = -(-n // max(1, min(16, out.size // PART)))
@@ -192,7 +194,7 @@ def _round(
 def _fft_rounds(
     out: np.ndarray, x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 ) -> Iterator[_Round]:
-    """Large transforms over several axes go one axis after the other; else examples are shared."""
+    """Large transforms over several axes run axis by axis; otherwise, examples are distributed."""
     last = fft_lengths[-1]
     x = _fitted(x, fft_type, last)
     axes = range(x.ndim - len(fft_lengths), x.ndim)
@@ -214,7 +216,7 @@ def _fft_rounds(
 
 
 def _shares(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
-    """How many of the n whole frequencies each kept one stands for: 1 or 2, along the last axis."""
+    """Return how many of the n frequencies each stored one represents: 1 or 2 on the last axis."""
     axis, kind = len(shape) - 1, np.dtype(np.int32)
     place = o.iota(dtype=kind, shape=shape, dimension=axis)
     once = o.eq(place, full(shape, 0, kind))
@@ -227,7 +229,7 @@ def _shares(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
 def _fft_transpose(
     ct: Node, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 ) -> tuple[Node]:
-    """The transforms are symmetric matrices; half of the frequencies stand for two each."""
+    """Transform matrices are symmetric; stored frequencies of real transforms can count twice."""
     p = {"fft_lengths": fft_lengths}
     shape, n = ct.aval.shape, prod(fft_lengths)
     if fft_type == FftType.RFFT:
@@ -256,12 +258,12 @@ opaque(
     batch=_fft_batch,
     cuda="gpu_library.fft",
     rounds=_fft_rounds,
-    cost=250,  # 2 ns an element in rows, 6 to 10 in long lines
+    cost=250,  # measured: 2 ns per element for short rows, 6 to 10 ns for long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
 )
 
 
-# --- the other half of a transform of real numbers -----------------------------------------------
+# --- mirrored half of a transform of real numbers ------------------------------------------------
 
 
 def _mirror_infer(x: Aval, *, fft_lengths: tuple[int, ...]) -> Aval:
@@ -281,8 +283,8 @@ def _mirror_numpy(x: Any, *, fft_lengths: tuple[int, ...]) -> Any:
 def _mirror_kernel(
     operands: Sequence[Operand], results: Sequence[Aval], params: dict[str, Any]
 ) -> OwnKernel | None:
-    """Blocks of rows of the known half, each to its place and, conjugated, to where it is met again
-    from the other end of every axis. Adding to 0, and taking from it, leaves no -0."""
+    """Copy blocks of rows of the stored half to the output and, conjugated, to the mirrored
+    position along every axis. Additions to 0 and subtractions from it avoid -0."""
     (x,), (y,) = operands, results
     lengths = params["fft_lengths"]
     n, half = lengths[-1], x.shape[-1]

@@ -1,6 +1,7 @@
-"""Folds of an axis, or of windows along it, with an associative function. In: nodes. Out: nodes.
+"""Reductions of an axis, or of windows along it, with an associative function on nodes.
 
-`MONOIDS` are the functions with an identity that have an op of their own.
+`MONOIDS` lists the functions with an identity that have ops of their own, for `lax.reduce` and
+`lax.reduce_window`. `fold_windows` records the reduction of windows with any associative function.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class Monoid:
     """An associative op with an identity.
 
     Attributes:
-        combine: the op on two nodes; of equal extremes it is the first one that has derivatives.
-        identity: (dtype) -> the value that changes nothing.
-        reduce: name of the op that folds whole axes, "" where there is none.
-        windows: name of the op that folds windows, "" where there is none.
+        combine: the op on two nodes; of equal extremes, the first one has the derivative.
+        identity: (dtype) -> the identity element.
+        reduce: name of the op that reduces whole axes, or "".
+        windows: name of the op that reduces windows, or "".
     """
 
     combine: Callable[[Node, Node], Node]
@@ -44,20 +45,20 @@ def _first(better: str, extreme: str) -> Callable[[Node, Node], Node]:
             return getattr(o, extreme)(a, b)
         takes_a = getattr(o, better)(a, b)
         if dtype_kind(a.aval.dtype) == "f":
-            takes_a = o.or_(takes_a, o.ne(a, a))  # a nan stays
+            takes_a = o.or_(takes_a, o.ne(a, a))  # propagate nan
         return o.select_n(takes_a, b, a)
 
     return combine
 
 
 def least(dtype: np.dtype) -> Any:
-    """The value below all others."""
+    """Return the smallest value of a dtype."""
     kind = dtype_kind(dtype)
     return False if kind == "b" else int(np.iinfo(dtype).min) if kind in "iu" else -math.inf
 
 
 def greatest(dtype: np.dtype) -> Any:
-    """The value above all others."""
+    """Return the largest value of a dtype."""
     kind = dtype_kind(dtype)
     return True if kind == "b" else int(np.iinfo(dtype).max) if kind in "iu" else math.inf
 
@@ -67,7 +68,7 @@ def _zero(dtype: np.dtype) -> Any:
 
 
 def _ones(dtype: np.dtype) -> Any:
-    """All bits set."""
+    """Return the number with all bits set."""
     if dtype_kind(dtype) == "b":
         return True
     return int(np.iinfo(dtype).max) if dtype_kind(dtype) == "u" else -1
@@ -94,17 +95,18 @@ def fold_windows(
     start: int = 0,
     count: int = 1,
 ) -> Node:
-    """Fold `width` elements of an axis, `dilation` apart, from each of `count` places, `stride`
-    apart; `combine` is used some log(width) times, on whole arrays, in the order of the elements.
+    """Reduce windows of `width` elements, `dilation` apart, that start at `count` positions,
+    `stride` apart. `combine` is applied about log(width) times, to whole arrays, in the order of
+    elements.
 
-    Windows of even width are windows of half the width over folded pairs: of every second pair
-    where all windows begin at the same parity, else of all.
+    Windows of even width are windows of half the width over reduced pairs: over every second pair
+    if all windows start at the same parity, otherwise over all pairs.
     """
     if width == 1:
         return slice_axis(x, axis, start, start + stride * (count - 1) + 1, stride)
     n = x.aval.shape[axis]
     if count == 1:
-        stride = 0  # there is no second window, whose parity could differ
+        stride = 0  # a single window has no other window whose parity could differ
     step = gcd(stride, dilation)
     if step > 1:
         x = slice_axis(x, axis, start % step, n, step)

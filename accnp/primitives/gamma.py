@@ -1,7 +1,8 @@
-"""Incomplete gamma and beta functions, and their derivatives.
+"""Incomplete gamma and beta functions and their derivatives.
 
-The values are SciPy's, called one by one from fused kernels
-(`accnp.compiler.library.special_calls`).
+The values come from SciPy's C functions, which fused kernels call element by element
+(`compiler/library/special_calls.py`). The derivatives of `igamma` by its parameter and of gamma
+samples are opaque ops; one source text serves as their kernel and as their reference function.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from accnp.primitives.views import contiguous
 
 
 def _gamma_density(x: Node, a: Node) -> Node:
-    """The derivative of igamma by x: exp(-x) x**(a - 1) / gamma(a)."""
+    """Return the derivative of igamma by x: exp(-x) x**(a - 1) / gamma(a)."""
     less = o.sub(a, like(a, 1))
-    one = o.eq(less, like(less, 0))  # the power is 1 also at 0, where its logarithm is infinite
+    one = o.eq(less, like(less, 0))  # x**0 is 1 even at 0, where the logarithm is infinite
     power = o.select_n(one, o.mul(less, o.log(x)), like_full(x, 0))
     density = o.exp(o.sub(o.sub(power, x), o.lgamma(a)))
-    end = o.eq(x, like(x, math.inf))  # infinity less infinity; the density is 0
+    end = o.eq(x, like(x, math.inf))  # the exponent would be inf - inf; the density is 0
     return o.select_n(end, density, like_full(density, 0))
 
 
@@ -70,13 +71,14 @@ map_op(
 )
 
 
-# The derivative of igamma by a: a factor x**a exp(-x) / gamma(a + 1) in front of a bracket. Below:
-# a series, with the sums of terms and of their derivatives; above: Lentz's continued fraction
-# (Numerical Recipes, 3rd ed., 6.2), with derivatives carried along. Both take ever more terms
-# beside large a: there Newton's method finds where in a normal law the place lies, by the expansion
-# of its quantile (Goldberg, Levine: Approximate formulas for the percentage points of chi-square,
-# 1946), whose slope by a is that of the sample; what is left out is below 1e-14 within 2 % of a.
-# The factor is Stirling's there: differences of its logarithms have no digits.
+# The derivative of igamma by a is a factor x**a exp(-x) / gamma(a + 1) times a bracket. For x < a
+# it is a series, with sums of the terms and of their derivatives. Otherwise it is Lentz's continued
+# fraction (Numerical Recipes, 3rd ed., 6.2), whose derivatives are carried along. Both need more
+# and more terms for large a and x near a. There, Newton's method finds the standard normal quantile
+# that corresponds to x, using the expansion of the gamma quantile (Goldberg, Levine: Approximate
+# formulas for the percentage points of chi-square, 1946), whose derivative by a is that of the
+# sample; the truncation error is below 1e-14 for x within 2 % of a. The factor is Stirling's there,
+# because the difference of the logarithms has no accurate digits.
 _BRACKET = """
 going = 1
 n = 0.0
@@ -162,12 +164,12 @@ if x >= 0.0 and a > 0.0:
 else:
     y = log(-one)
 """
-# The derivative itself; and that of a sample by its parameter, -(dP/da) / (dP/dx).
+# The derivative itself, and the derivative of a sample by its parameter, -(dP/da) / (dP/dx).
 _RESULTS = {
     "igamma_grad_a": "bracket * front",
     "random_gamma_grad": "-bracket * x / a",
 }
-# Where x is infinite, or as good as.
+# Values where x is infinite or almost infinite.
 _FAR = {"igamma_grad_a": "zero * a", "random_gamma_grad": "log(x) - digamma(a)"}
 
 
@@ -178,7 +180,7 @@ def _text(name: str) -> str:
 
 
 def _reference(name: str) -> Callable[..., Any]:
-    """The same text as Python, element by element."""
+    """Return a function that runs the same source as Python, element by element."""
     code = compile(_text(name), name, "exec")
 
     def run(a: Any, x: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Slopes of Gauss's hypergeometric function by its parameters, which have no closed form.
+"""Derivatives of Gauss's hypergeometric function by its parameters, which have no closed form.
 
-In: floating numbers. Out: the same dtype, computed in doubles: the power series up to 1/2, and from
-there on Taylor series of its differential equation, each half the way to 1 (NIST's Digital Library
-of Mathematical Functions, 15.2.1, 15.4.20, 15.8.1, 15.10.1).
+The functions take and return arrays and compute in float64. They use the power series up to 1/2
+and, beyond, Taylor series of the differential equation in steps that halve the distance to 1
+(NIST's Digital Library of Mathematical Functions, 15.2.1, 15.4.20, 15.8.1, 15.10.1). The ops
+`hyp2f1_grad_a`, `_b` and `_c` are declared from them; `hyp2f1` uses these in its JVP rules.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kummer import inverse_gamma, slope_op
 
-TERMS = 2000  # of a series: 60 suffice but for parameters of hundreds
+TERMS = 2000  # of a series; 60 are sufficient unless parameters are in the hundreds
 
-# Numbers come with their slopes by a, b and c: rows of an array.
+# Arrays have four rows: the value, and its derivatives by a, b and c.
 
 
 def _times(value: Any, slopes: Sequence[Any], x: Any) -> Any:
-    """The product of a number, of which the slopes by a, b and c are given, and rows x."""
+    """Return the product of a number, with given derivatives by a, b and c, and an array x."""
     out = value * x
     for row, slope in zip(out[1:], slopes, strict=True):
         row += slope * x[0]
@@ -36,7 +37,7 @@ def _settled(x: Any, total: Any) -> bool:
 
 
 def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
-    """The function at z from 0 to 1/2, and z times its slope by z."""
+    """Return the function at z in 0..1/2, and z times its derivative by z."""
     term = np.zeros((4, z.size))
     term[0] = 1
     total, moved = term.copy(), np.zeros_like(term)
@@ -51,7 +52,7 @@ def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _hop(a: Any, b: Any, c: Any, w: Any, t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
-    """The function and its slope by z at 1 - w + t, from those at 1 - w."""
+    """Return the function and its derivative by z at 1 - w + t, from those at 1 - w."""
     z = 1 - w
     last, term = f, t * slope
     total, moved = last + term, term.copy()
@@ -69,9 +70,9 @@ def _hop(a: Any, b: Any, c: Any, w: Any, t: Any, f: Any, slope: Any) -> tuple[An
 
 
 def _within(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
-    """The function, and its slopes by a, b and c, at z from 0 to below 1, where w is 1 - z."""
+    """Return the function with its derivatives by a, b and c at z in [0, 1), where w is 1 - z."""
     f, slope = _series(a, b, c, np.minimum(z, 0.5))
-    slope = 2 * slope  # that at 1/2 is all that is used
+    slope = 2 * slope  # divides by z = 1/2; only the derivative at 1/2 is used
     at, here = np.flatnonzero(w < 0.5), 0.5
     while at.size:
         t = np.minimum(here - w[at], here / 2)
@@ -82,7 +83,7 @@ def _within(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
-    """gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) by a, b and c."""
+    """Differentiate gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) by a, b and c."""
     special = imported("scipy.special")
     rest = c - a - b
     size = np.where(rest > 0, special.gamma(c) * special.gamma(rest), np.nan)
@@ -93,9 +94,9 @@ def _at_one(a: Any, b: Any, c: Any) -> Any:
 
 
 def _slopes(*operands: Any) -> Any:
-    """The slopes by a, b and c, for x up to 1; nan beyond."""
+    """Return the derivatives by a, b and c for x up to 1, and nan beyond."""
     a, b, c, x = (np.ravel(v) for v in operands)
-    turned = b > a  # of the two forms below 0 that with smaller numbers
+    turned = b > a  # for x < 0, choose the transformation with the smaller exponent
     a, b = np.where(turned, b, a), np.where(turned, a, b)
     found = np.full((3, x.size), np.nan)
     at = np.flatnonzero((x >= 0) & (x < 1))
@@ -114,7 +115,8 @@ def _slopes(*operands: Any) -> Any:
 
 def _declare(name: str, which: int) -> None:
     def by_x(a: Node, b: Node, c: Node, x: Node) -> Node:
-        # What a b / c F(a + 1, b + 1, c + 1, x), the slope by x, has by the parameter.
+        # The derivative of a b / c F(a + 1, b + 1, c + 1, x), which is the derivative by x, by the
+        # parameter.
         up = *(o.add(p, like(p, 1)) for p in (a, b, c)), x
         ratio = o.div(o.mul(a, b), c)
         part = (o.div(b, c), o.div(a, c), o.neg(o.div(ratio, c)))[which]

@@ -1,8 +1,9 @@
-"""Operations by functions of an array library on a GPU (CuPy: cuBLAS, cuSOLVER, cuFFT, CUB).
+"""Implementations of ops with a GPU array library (CuPy: cuBLAS, cuSOLVER, cuFFT, CUB).
 
-In: the library and its arrays. Out: fresh arrays of it; None for what a function does not do. This
-module is loaded when a plan for a GPU first has such an operation. Nothing here is CuPy's alone, so
-that the tests run it with NumPy.
+Each function has the signature of `Op.cuda`: it takes the library and its arrays and returns new
+arrays, or None for operands that it does not support, which the reference function then handles.
+The module is imported when a plan for a GPU first contains such an op. It uses no features that
+only CuPy has, except behind `_is_cupy`, so that tests can run it with NumPy.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ __all__ = [
     "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
-MATRICES = 64  # systems of a batch up to which large ones are solved one by one
-SMALL = 512  # unknowns of a system from which it is large
+MATRICES = 64  # maximum batch size for which large systems are solved one by one
+SMALL = 512  # maximum number of unknowns of a small system
 
 
 def _waits(function: Any) -> Any:
-    """Mark a function that looks at what the GPU said: the host waits for it."""
+    """Mark a function that reads results back from the GPU, so that the host waits for it."""
     function.waits = True
     return function
 
 
-# Precisions that allow sums of products of 19 bits (TF32) for float32.
+# Precisions for which float32 products may use TF32 (19 bits).
 _COARSE = (
     "default", "fastest", "high", "bfloat16", "tensorfloat32", "tf32_tf32_f32", "bf16_bf16_f32",
     "f16_f16_f32", "any_f8_any_f8_f32",
@@ -46,7 +47,7 @@ def _is_cupy(xp: Any) -> bool:
 
 
 def coarse(wanted: Any) -> bool:
-    """Whether a precision allows products of float32 made of TF32."""
+    """Whether a precision allows TF32 for products of float32."""
     both = wanted if isinstance(wanted, tuple) else (wanted,)
     named = [str(getattr(p, "name", p)).lower() for p in both if p is not None]
     return wanted is not None and all(name in _COARSE for name in named)
@@ -54,11 +55,11 @@ def coarse(wanted: Any) -> bool:
 
 @contextlib.contextmanager
 def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
-    """Let float32 products be made of TF32 where a program asks for less than full precision, or
-    where `small` says that the operands were of 16 bits, which TF32 holds as they are.
+    """Allow TF32 for float32 products if a program requests less than full precision, or if `small`
+    says that the operands had 16 bits, which TF32 represents exactly.
 
-    The mode is one of the thread's handle of cuBLAS: CuPy's own switch (`set_compute_type`) is the
-    whole process's, and stacks of matrices do not look at it.
+    This sets the mode of the thread's cuBLAS handle. CuPy's own switch (`set_compute_type`) applies
+    to the whole process, and products of stacked matrices ignore it.
     """
     if not (small or coarse(wanted)) or not _is_cupy(xp):
         yield
@@ -80,12 +81,12 @@ def _rest(rank: int, *used: Sequence[int]) -> list[int]:
 def product(
     xp: Any, a: Any, b: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
 ) -> Any:
-    """dot_general."""
+    """Implement dot_general."""
     (ac, bc), (ab, bb) = dimension_numbers
     out = np.dtype(preferred_element_type or a.dtype)
     work = out
     small = all(is_half(x.dtype) for x in (a, b))
-    # cuBLAS adds products of halves up in float32 by itself, but CuPy 14 gives it no stacks of them
+    # cuBLAS accumulates products of halves in float32, but CuPy 14 does not use it for stacks.
     if is_half(out) and (ab or not _is_cupy(xp)):
         work = np.dtype(np.float32)
     a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
@@ -102,11 +103,11 @@ def product(
     return y.reshape(shape).astype(out, copy=False)
 
 
-# --- factorisations and systems ------------------------------------------------------------------
+# --- factorizations and systems ------------------------------------------------------------------
 
 
 def _strict(xp: Any) -> Any:
-    """Let failures be errors, as they are in NumPy: CuPy leaves them in the result otherwise."""
+    """Make failures raise as in NumPy; CuPy leaves them in the result otherwise."""
     if not _is_cupy(xp):
         return contextlib.nullcontext()
     return importlib.import_module("cupyx").errstate(linalg="raise")
@@ -118,29 +119,29 @@ def _lapack(*xs: Any) -> bool:
 
 @_waits
 def cholesky(xp: Any, a: Any) -> Any:
-    """cholesky; matrices that are not positive definite give nan."""
+    """Implement cholesky; the reference handles matrices that are not positive definite."""
     if not _lapack(a):
         return None
     try:
         with _strict(xp):
             return xp.tril(xp.linalg.cholesky(a))
     except np.linalg.LinAlgError:
-        return None  # some matrix of a batch: the reference knows which
+        return None  # a matrix of the batch failed; the reference function determines which
 
 
 def det(xp: Any, a: Any) -> Any:
-    """det."""
+    """Implement det."""
     return xp.linalg.det(a) if _lapack(a) else None
 
 
 def slogdet(xp: Any, a: Any) -> Any:
-    """slogdet: signs, then logarithms."""
+    """Implement slogdet: signs, then logarithms."""
     return tuple(xp.linalg.slogdet(a)) if _lapack(a) else None
 
 
 @_waits
 def solve(xp: Any, a: Any, b: Any) -> Any:
-    """linear_solve."""
+    """Implement linear_solve."""
     if not _lapack(a, b):
         return None
     try:
@@ -154,12 +155,12 @@ def triangular_solve(
     xp: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
 ) -> Any:  # fmt: skip
-    """triangular_solve: small matrices of a batch at once, large ones one after the other."""
+    """Implement triangular_solve: small matrices as one batch, large ones one by one."""
     if not _lapack(a, b):
         return None
     library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
     m = a.conj() if conjugate_a else a
-    # With the unknowns on the left, the transpose of the system has them on the right.
+    # With the unknowns on the left, the transposed system has them on the right.
     right = b if left_side else b.swapaxes(-1, -2)
     how = {"lower": lower, "unit_diagonal": unit_diagonal, "trans": int(transpose_a == left_side)}
     count = prod(a.shape[:-2])
@@ -178,16 +179,16 @@ def triangular_solve(
 
 @_waits
 def lu(xp: Any, a: Any) -> Any:
-    """lu: factors, pivots, and the order of rows that they make. CuPy has no stacks of these, and
-    looks after each whether it failed; the order is made by the host, which has waited by then: one
-    thread of a GPU takes longer for exchanges that come one after the other."""
+    """Implement lu: factors, pivots, and the row order. CuPy has no batched version and checks for
+    failure after each matrix. The host, which has waited by then, computes the order, because one
+    GPU thread takes longer for sequential exchanges."""
     if not _lapack(a):
         return None
     library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
     *outer, m, n = a.shape
     factors, pivots = xp.empty(a.shape, a.dtype), xp.empty((*outer, min(m, n)), np.int32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of pivots that are 0
+        warnings.simplefilter("ignore", RuntimeWarning)  # about pivots that are 0
         for i in np.ndindex(*outer):
             factors[i], pivots[i] = library.lu_factor(a[i], check_finite=False)
     order = np.empty((*outer, m), np.int32)
@@ -202,7 +203,7 @@ def lu(xp: Any, a: Any) -> Any:
 
 
 def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> Any:
-    """qr without exchanges of columns."""
+    """Implement qr without column pivoting."""
     if pivoting or not _lapack(a):
         return None
     return tuple(xp.linalg.qr(a, mode="complete" if full_matrices else "reduced"))
@@ -211,7 +212,7 @@ def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) 
 def svd(
     xp: Any, a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
 ) -> Any:
-    """svd: values, then both matrices if they are wanted."""
+    """Implement svd: singular values, then both matrices if they are requested."""
     if subset_by_index is not None or not _lapack(a):
         return None
     if not compute_uv:
@@ -221,7 +222,7 @@ def svd(
 
 
 def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any:
-    """eigh: vectors, then values."""
+    """Implement eigh: eigenvectors, then eigenvalues."""
     if subset_by_index is not None or not _lapack(a):
         return None
     w, v = xp.linalg.eigh(a, "L" if lower else "U")
@@ -232,7 +233,7 @@ def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any
 
 
 def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
-    """fft over the last axes."""
+    """Implement fft over the last axes."""
     if not x.size or not prod(fft_lengths):
         return None
     name = ("fftn", "ifftn", "rfftn", "irfftn")[int(fft_type)]
@@ -240,12 +241,12 @@ def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
     return getattr(xp.fft, name)(x, fft_lengths, axes)
 
 
-# --- orders --------------------------------------------------------------------------------------
+# --- sorting, searching, cumulative reductions ---------------------------------------------------
 
 
 def _rank(xp: Any, x: Any) -> Any:
-    """Integers in the order of floating numbers: zeros are equal, NaN come last. CuPy's own kernels
-    take subnormal numbers for zeros."""
+    """Return integers in the order of floats: zeros are equal, NaN are last. CuPy's own kernels
+    treat subnormal numbers as zeros."""
     if x.dtype.kind != "f":
         return x
     bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
@@ -257,7 +258,7 @@ def _rank(xp: Any, x: Any) -> Any:
 
 
 def _order(xp: Any, keys: Sequence[Any], axis: int) -> Any:
-    """The stable order by several keys, the first of which weighs most."""
+    """Return the stable order by several keys, the first of which is the most significant."""
     order: Any = None
     for key in reversed(keys):
         key = _rank(xp, key)
@@ -268,7 +269,7 @@ def _order(xp: Any, keys: Sequence[Any], axis: int) -> Any:
 
 
 def sort(xp: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    """sort of several operands by the first of them."""
+    """Implement sort of several operands by the first `num_keys` of them."""
     keys = xs[:num_keys]
     if not xs[0].size or any(k.dtype.kind not in "biuf" for k in keys):
         return None
@@ -279,11 +280,11 @@ def sort(xp: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> A
 
 
 def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
-    """The largest k: of equal ones the first."""
+    """Implement top_k; for ties, the lower index comes first."""
     if not x.size or x.dtype.kind not in "biuf":
         return None
     n, key = x.shape[axis], x
-    if x.dtype.kind == "f":  # the total order of bits
+    if x.dtype.kind == "f":  # total order of the bits
         bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
         key = bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
     back = _order(xp, [xp.flip(key, axis)], axis)
@@ -292,7 +293,7 @@ def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
 
 
 def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
-    """Places in a sorted vector, or in that of each row."""
+    """Implement searchsorted, for one sorted vector or one for each row."""
     if a.dtype.kind not in "biuf":
         return None
     if a.ndim > 1:
@@ -304,13 +305,13 @@ def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
 
 
 def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
-    """Sums up to each element; in CUB's order, which depends on the shape alone."""
+    """Implement cumsum in CUB's order, which depends on the shape only."""
     return _running(xp, xp.cumsum, x, axis, reverse)
 
 
 def cumprod(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
-    """Products up to each element, in double precision: CUB joins products of elements in between,
-    which may overflow or vanish where those up to an element do not."""
+    """Implement cumprod in float64: CUB multiplies intermediate products, which may over- or
+    underflow even if the prefixes do not."""
     wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
     return _running(xp, xp.cumprod, x, axis, reverse, wide)
 
@@ -324,18 +325,18 @@ def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = N
 
 
 def cummax(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
-    """Largest up to each element."""
+    """Implement cummax."""
     return _extreme(xp, True, x, axis, reverse)
 
 
 def cummin(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
-    """Smallest up to each element."""
+    """Implement cummin."""
     return _extreme(xp, False, x, axis, reverse)
 
 
 def _extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
-    """Extremes of float32 as those of integers in the order of bits, with NaN at the better end:
-    CuPy's own kernels take subnormal numbers for zeros."""
+    """Compute extremes of float32 as those of integers in the order of bits, with NaN as the best
+    value; CuPy's own kernels treat subnormal numbers as zeros."""
     join = xp.maximum if largest else xp.minimum
     if x.dtype != np.float32:
         return _doubled(xp, join, x, axis, reverse)
@@ -348,13 +349,13 @@ def _extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
 
 
 def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
-    """Logarithms of sums of exponentials up to each element."""
+    """Implement cumlogsumexp in float64."""
     return _doubled(xp, xp.logaddexp, x.astype(np.float64), axis, reverse).astype(x.dtype)
 
 
 def _doubled(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
-    """Running folds in steps of 1, 2, 4... places, each of which all elements do at once
-    (Hillis, Steele: Data parallel algorithms, 1986)."""
+    """Compute prefixes in steps of 1, 2, 4, ... positions, each of which processes all elements in
+    parallel (Hillis, Steele: Data parallel algorithms, 1986)."""
     y, step, n = x.swapaxes(axis, -1), 1, x.shape[axis]
     while step < n:
         first, rest = slice(step), slice(step, None)

@@ -1,7 +1,9 @@
-"""Reading and writing at computed places: gather, the scatter family, dynamic slices.
+"""Indexed reads and writes: `gather`, `dynamic_slice` and `dynamic_update_slice`.
 
-Operands: the array, integer start indices (their last axis holds one window's coordinates), and
-for scatters the updates. Dimension numbers are those of XLA, so programs print as users know them.
+The operands are the array, integer start indices (for gather, the last axis holds the coordinates
+of one window), and the update. Dimension numbers are those of XLA, so that jaxprs print as in JAX.
+The scatter ops are in `scatter.py` and share the classes defined here; the kernels are in
+`index_kernels.py` and `scatter_kernels.py`, and the public functions in `api/indexes/`.
 """
 
 from __future__ import annotations
@@ -60,9 +62,9 @@ class GatherDimensionNumbers(NamedTuple):
     Array([[0., 0., 1.]], dtype=float32)
     """
 
-    offset_dims: tuple[int, ...]  # axes of the output that run inside a window
-    collapsed_slice_dims: tuple[int, ...]  # axes of the operand whose window of 1 is dropped
-    start_index_map: tuple[int, ...]  # operand axis of each coordinate
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
 
@@ -142,7 +144,7 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(s: Any, function: str = "gather") -> GatherScatterMode:
-        """Return the mode that a user's text or None means."""
+        """Return the mode for a user's string or None."""
         if isinstance(s, GatherScatterMode):
             return s
         found = _MODES.get(s)
@@ -162,26 +164,27 @@ _MODES = {
     None: GatherScatterMode.FILL_OR_DROP,
 }
 DROP = GatherScatterMode.FILL_OR_DROP
-# Ops that write values to places of an array, whose other elements stay.
+# Ops that write to positions of an array and keep its other elements.
 UPDATES = frozenset(
     ["dynamic_update_slice", "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
-SCATTERS = "accnp.primitives.scatter_kernels"  # loaded with the first program that has one
+SCATTERS = "accnp.primitives.scatter_kernels"  # imported when the first scatter is compiled
 
 
-# --- where the windows lie -----------------------------------------------------------------------
+# --- positions of windows ------------------------------------------------------------------------
 
 
 class _Places(NamedTuple):
-    """Advanced indices of the operand's axes `axes` (moved to the front), and what lies inside.
+    """NumPy indices of the operand's axes `axes` (moved to the front), and which windows are
+    inside.
 
-    `order` puts those axes first and the others, which are taken whole, last. The indices have one
-    axis for each axis of the starts, then one for each indexed axis that has a window.
+    `order` permutes these axes to the front and axes that are taken whole to the end. The indices
+    have one axis for each axis of the starts, then one for each indexed axis that has a window.
     """
 
     order: tuple[int, ...]
     index: tuple[Any, ...]
-    inside: Any  # bool array of the shape of the starts, or None where all windows lie inside
+    inside: Any  # bool array with the shape of the starts, or None if all windows are inside
     batch: int  # number of axes of the starts
     windowed: tuple[int, ...]  # operand axes with a window among `axes`
     whole: tuple[int, ...]  # operand axes taken whole
@@ -207,7 +210,7 @@ def _places(shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterM
         run = np.arange(starts.shape[axis])
         coordinate[d] = run.reshape([-1 if i == axis else 1 for i in range(batch)])
     indexed = [d for d in range(rank) if d in collapsed or d in batching]
-    # A window over a whole axis can start at 0 only: no index is needed for it.
+    # A window over a whole axis can only start at 0, so it needs no index.
     whole = [d for d in range(rank) if d not in indexed and sizes[d] == shape[d]]
     windowed = [d for d in range(rank) if d not in indexed and d not in whole]
     for d in (*indexed, *windowed):
@@ -226,7 +229,7 @@ def _places(shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterM
 
 
 def _layout(p: _Places, window_dims: Any, kept: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Where each axis of the output lies in an array of axes (starts, windowed, whole)."""
+    """Return the position of each output axis in an array with axes (starts, windowed, whole)."""
     made = {d: p.batch + k for k, d in enumerate((*p.windowed, *p.whole))}
     inner = [made[d] for d in kept]
     outer = iter(range(p.batch))
@@ -239,7 +242,7 @@ def _kept(rank: int, dims: Any) -> list[int]:
 
 
 def fill_value_of(dtype: np.dtype, fill: Any) -> Any:
-    """What a gather outside the operand yields: nan, or the lowest int, or the highest uint."""
+    """Return the value that a gather reads outside an operand: nan, lowest int, highest uint."""
     if fill is not None:
         return fill
     kind = dtype_kind(dtype)
@@ -298,8 +301,9 @@ def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
         )
     if starts.ndim < 1 or starts.shape[-1] != len(dims.start_index_map):
         raise TypeError(
-            f"gather: the last axis of the indices, shape {starts.shape}, must be as long as "
-            f"start_index_map {dims.start_index_map}"
+            "gather: the last axis of the indices must be as long as start_index_map; got shape "
+            f"{starts.shape} (indices) and {dims.start_index_map} (start_index_map); add or remove "
+            "coordinates"
         )
     fits = len(sizes) == x.ndim and all(0 <= s <= n for s, n in zip(sizes, x.shape, strict=True))
     if not fits and 0 not in x.shape:
@@ -310,13 +314,15 @@ def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
     wide = [d for d in dims.collapsed_slice_dims if sizes[d] > 1]
     if wide:
         raise TypeError(
-            f"gather: windows of collapsed axes have size 1; got {dims.collapsed_slice_dims} "
-            f"with slice_sizes {sizes}; leave axis {wide[0]} out"
+            "gather: windows must have size 1 along collapsed axes; got slice_sizes "
+            f"{sizes} and collapsed_slice_dims {dims.collapsed_slice_dims}; remove axis {wide[0]} "
+            "from the latter"
         )
     kept = [sizes[d] for d in _kept(x.ndim, dims)]
     if len(kept) != len(dims.offset_dims):
         raise TypeError(
-            f"gather: {len(kept)} axes of the window remain, but offset_dims is {dims.offset_dims}"
+            "gather: offset_dims needs one entry for each axis of the window that is not collapsed;"
+            f" got {dims.offset_dims} for {len(kept)} axes; pass that many"
         )
     return make_aval(_output_shape(starts.shape[:-1], kept, dims.offset_dims), x.dtype, x.weak_type)
 
@@ -326,12 +332,13 @@ def _gather_jvp(t: Node, y: Node, x: Node, starts: Node, **p: Any) -> Node:
 
 
 def scatter_dims(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
-    """The dimension numbers of the scatter that writes where a gather reads."""
+    """Return the dimension numbers of the scatter that writes where a gather reads."""
     return ScatterDimensionNumbers(*dims)
 
 
 def _gather_transpose(ct: Node, x: Any, starts: Any, **p: Any) -> tuple[Any, None]:
-    # What was promised to be inside and is not: clamped where read, dropped here, as in jax.
+    # Indices that are out of bounds despite the promise are clamped by the gather but dropped here,
+    # as in jax.
     promised = p["mode"] is GatherScatterMode.PROMISE_IN_BOUNDS
     out = o.scatter_add(
         zeros_like_aval(x.aval),
@@ -350,7 +357,7 @@ def _shift(dims: Any, by: int = 1) -> tuple[int, ...]:
 
 
 def batched_dims(dims: Any, operand: bool, starts: bool) -> Any:
-    """Dimension numbers once operand, starts (and updates) have a leading batch axis."""
+    """Return dimension numbers if an operand or starts (and updates) have a batch axis in front."""
     window, collapsed, mapped, batching, starts_batching = dims
     if operand and starts:
         return type(dims)(
@@ -500,7 +507,7 @@ def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
     if x.dtype != update.dtype:
         raise dtypes_differ("lax.dynamic_update_slice", (x, update))
     _check_starts("dynamic_update_slice", x, update.shape, starts)
-    weak = x.weak_type and update.weak_type and not starts  # places are of a dtype
+    weak = x.weak_type and update.weak_type and not starts  # the indices have a strong type
     return make_aval(x.shape, x.dtype, weak)
 
 

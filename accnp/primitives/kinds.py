@@ -1,9 +1,12 @@
-"""Builders of op records by kind, with the rules that a whole kind shares.
+"""Functions that declare ops by kind (`ir/op.py`), with the rules that all ops of a kind share.
 
-map: one scalar expression for each element; operands of one shape and dtype, or of rank 0.
-view: the output is the input under another index map.
-reduce: a fold over some axes.
-opaque: a library call or a kernel of its own.
+map: one scalar expression per element; operands have the same shape and dtype, or rank 0.
+view: the output shows the operand's elements through another index map.
+reduce: a reduction over some axes.
+opaque: a library call, or a kernel that the op provides itself.
+
+The other modules of this folder call them to register ops. The module also contains small helpers
+for rules, such as `full` and `broadcast_to`, and the errors that type rules raise.
 """
 
 from __future__ import annotations
@@ -41,17 +44,17 @@ __all__ = [
 ]
 
 BOOL = np.dtype(bool)
-INDEX = np.dtype(np.int32)  # places along axes, where it holds them
+INDEX = np.dtype(np.int32)  # dtype of indices along axes that are short enough for it
 _LAST = int(np.iinfo(INDEX).max)
 
 
 def place_dtype(n: int) -> np.dtype:
-    """The dtype of places along an axis of length n, and of n itself."""
+    """Return the dtype for indices along an axis of length n, and for n itself."""
     return INDEX if n <= _LAST else np.dtype(np.int64)
 
 
 def needs_places(name: str, n: int, dtype: np.dtype) -> None:
-    """Raise OverflowError where places along n elements do not fit into the dtype of a result."""
+    """Raise OverflowError if indices of n elements do not fit into the dtype of a result."""
     if n > _LAST and n > (last := int(np.iinfo(dtype).max)) + 1:
         raise OverflowError(
             f"{name}: places along {n} elements do not fit into {dtype.name}, which ends at "
@@ -61,9 +64,9 @@ def needs_places(name: str, n: int, dtype: np.dtype) -> None:
 
 
 def dtype_kind(dtype: np.dtype) -> str:
-    """Return "b", "i", "u", "f" or "c"; "V" for random keys.
+    """Return "b", "i", "u", "f" or "c"; "V" for PRNG keys.
 
-    The ml_dtypes floats count as "f", its small integers as "i" and "u".
+    The floats of ml_dtypes count as "f", its small integers as "i" and "u".
     """
     kind = dtype.kind
     if kind in "biufc" or isinstance(dtype, ExtendedDType):
@@ -79,7 +82,7 @@ def zeros_like_aval(aval: Aval) -> Node:
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: np.dtype, weak: bool = False) -> Node:
-    """Return a node of one Python scalar repeated."""
+    """Return a node of a shape that is filled with one Python scalar."""
     return broadcast_to(_literal(value, dtype, weak), shape)
 
 
@@ -95,7 +98,7 @@ def _literal(value: Any, dtype: np.dtype, weak: bool = False) -> Node:
 def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None = None) -> Node:
     """Broadcast a node to a shape.
 
-    `dims` says to which axes its own axes go (default: the trailing ones).
+    `dims` maps the axes of x to axes of the result (default: the trailing ones).
     """
     if x.aval.shape == tuple(shape):
         return x
@@ -105,24 +108,24 @@ def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None =
 
 
 def like_full(x: Node, value: Any) -> Node:
-    """A constant of the shape and type of x."""
+    """Return a constant with the shape and type of x."""
     return full(x.aval.shape, value, x.aval.dtype, x.aval.weak_type)
 
 
 def spread(x: Node, shape: tuple[int, ...]) -> Node:
-    """Give a rank-0 operand the shape of the others."""
+    """Broadcast a rank-0 operand to a shape."""
     return (
         x if x.aval.shape == shape else o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
     )
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 _KINDS = {"b": "bool", "i": "integer", "u": "unsigned", "f": "floating", "c": "complex"}
 
 
 def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> UnsupportedDtypeError:
-    """The error for a dtype that is of none of the kinds that an operation takes."""
+    """Return the error for a dtype whose kind an operation does not accept."""
     taken = [_KINDS[k] for k in kinds if not (k == "u" and "i" in kinds)]
     listed = taken[0] if len(taken) == 1 else f"{', '.join(taken[:-1])} or {taken[-1]}"
     return UnsupportedDtypeError(
@@ -132,7 +135,7 @@ def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> UnsupportedDtypeError
 
 
 def dtypes_differ(name: str, avals: Sequence[Aval]) -> TypeError:
-    """The error for operands of several dtypes where nothing is promoted."""
+    """Return the error for operands of different dtypes in functions that do not promote."""
     names = ", ".join(a.dtype.name for a in avals)
     return TypeError(
         f"{name} requires arguments to have the same dtypes, got {names}; convert with astype, or "
@@ -141,7 +144,7 @@ def dtypes_differ(name: str, avals: Sequence[Aval]) -> TypeError:
 
 
 def check_axis(name: str, axis: int, rank: int) -> None:
-    """Raise AxisError for an axis that an operand does not have."""
+    """Raise AxisError if an axis is out of bounds."""
     if not 0 <= axis < rank:
         raise AxisError(
             f"{name}: axis {axis} is out of bounds for array of dimension {rank}; "
@@ -153,7 +156,7 @@ def check_axis(name: str, axis: int, rank: int) -> None:
 
 
 def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
-    """The shape of a map's result: axes of length 1 stretch, operands of rank 0 are mixed in."""
+    """Return the shape of a map's result; axes of length 1 and operands of rank 0 broadcast."""
     shape: tuple[int, ...] = ()
     for a in avals:
         if a.shape != shape and a.shape != ():
@@ -183,9 +186,9 @@ def _stretched(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None
 
 
 def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
-    """Make the type rule of a map op: `out` is "same", "bool" or "real".
+    """Return the type rule of a map op.
 
-    `dtypes` lists the kinds it takes.
+    `out` is "same", "bool" or "real"; `dtypes` lists the kinds of dtype it accepts.
     """
 
     def infer(*avals: Aval, **_: Any) -> Aval:
@@ -209,7 +212,7 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
 def move_batch_first(
     size: int, xs: Sequence[Node], batched: Sequence[bool], shape: tuple[int, ...] | None = None
 ) -> list[Node]:
-    """Give operands the leading batch axis; unbatched ones of rank 0 stay as they are."""
+    """Give all operands the leading batch axis; unbatched operands of rank 0 stay unchanged."""
     rank = max((x.aval.ndim - b for x, b in zip(xs, batched, strict=True)), default=0)
     examples = [x.aval.shape[1:] if b else x.aval.shape for x, b in zip(xs, batched, strict=True)]
     wide = [s for s in examples if len(s) == rank]
@@ -225,7 +228,7 @@ def move_batch_first(
 
 
 def _with_unit_axes(xs: Sequence[Node], batched: Sequence[bool]) -> list[Node]:
-    """Give operands axes of length 1 where they have none, as jax writes it down."""
+    """Give operands axes of length 1 where they have none, as in JAX's jaxprs."""
     rank = max(x.aval.ndim - b for x, b in zip(xs, batched, strict=True))
     out = []
     for x, b in zip(xs, batched, strict=True):
@@ -264,7 +267,7 @@ def map_op(
     batch: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Op:
-    """Declare an op whose elements are computed from the operands' at the same index."""
+    """Declare an op that computes each element from the operands' elements at the same index."""
     return register(
         Op(
             name,
@@ -283,12 +286,12 @@ def map_op(
 
 
 def unary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
-    """Declare a map op of one operand; `jvp` is its one rule (t, y, x) -> tangent, or ZERO."""
+    """Declare a map op with one operand; `jvp` is its rule (t, y, x) -> tangent, or ZERO."""
     return map_op(name, numpy=numpy, scalar=scalar, jvp=(jvp,), dtypes=dtypes, **more)
 
 
 def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
-    """Declare a map op of two operands.
+    """Declare a map op with two operands.
 
     `jvp` is a pair of rules (t, y, x1, x2) -> tangent, or ZERO.
     """
@@ -298,7 +301,7 @@ def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: An
 
 
 def compare(name: str, dtypes: str, numpy: Any, scalar: Any, **more: Any) -> Op:
-    """Declare a comparison: bool result, no derivative."""
+    """Declare a comparison, which has a bool result and no derivative."""
     jvp = (ZERO, ZERO)
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, out="bool", **more)
 
@@ -314,7 +317,7 @@ def _linear_jvp(name: str) -> Callable[..., Any]:
 
 
 def bilinear_jvp(name: str) -> Callable[..., Any]:
-    """Make the rule of an op that is linear in each of two operands."""
+    """Return the JVP rule of an op that is linear in each of its two operands."""
 
     def rule(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
         out = None
@@ -338,9 +341,9 @@ def view(
     batch: Callable[..., Any],
     **more: Any,
 ) -> Op:
-    """Declare an op whose output shows its one operand's elements under another index map.
+    """Declare an op whose output shows its operand's elements through another index map.
 
-    Linear by nature.
+    It is linear, so its JVP rule applies the same op to the tangent.
     """
     return register(
         Op(
@@ -365,7 +368,7 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, .
 def reduction(
     name: str, combine: str, *, numpy: Any, dtypes: str, jvp: Any, transpose: Any = None
 ) -> Op:
-    """Declare a fold over `axes` (a sorted tuple of non-negative ints).
+    """Declare a reduction over `axes` (a sorted tuple of non-negative ints).
 
     The output has the input's dtype.
     """
@@ -376,8 +379,8 @@ def reduction(
         for a in axes:
             check_axis(name, a, x.ndim)
         if combine in ("max", "min") and x.size == 0 and 0 in [x.shape[a] for a in axes]:
-            pass  # the identity is -inf/inf or the integer bound; jnp refuses it earlier
-        weak = x.weak_type and combine not in ("and", "or")  # bits are those of a dtype
+            pass  # the result is the identity: -inf, inf or an integer bound; jnp rejects it before
+        weak = x.weak_type and combine not in ("and", "or")  # bitwise results have a strong type
         return make_aval(reduced_shape(x.shape, axes), x.dtype, weak)
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
@@ -401,7 +404,7 @@ def reduction(
 
 
 def weak_as_operands(infer: Callable[..., Any]) -> Callable[..., Any]:
-    """Results, places among them, are weak where all operands are, as in jax."""
+    """Wrap a type rule so that results, even indices, are weak if all operands are, as in JAX."""
 
     @wraps(infer)
     def ruled(*avals: Aval, **params: Any) -> Any:
@@ -426,7 +429,7 @@ def opaque(
     cost: int = 1000,
     **more: Any,
 ) -> Op:
-    """Declare an op done by a library call: `numpy` gets read-only arrays, returns fresh ones."""
+    """Declare an op that calls a library; `numpy` gets read-only arrays and returns new ones."""
     return register(
         Op(
             name,
@@ -443,7 +446,7 @@ def opaque(
 
 
 def in_single(slope: Callable[[Node, Node, Node], Node]) -> Callable[[Node, Node, Node], Node]:
-    """A rule whose terms cancel, for halves in float32: rounded once, not after each operation."""
+    """Evaluate a JVP rule for halves in float32: its terms cancel, so it rounds only once."""
 
     def rule(t: Node, y: Node, x: Node) -> Node:
         kind = x.aval.dtype

@@ -1,7 +1,8 @@
-"""Slopes of functions by parameters that have no closed form: Kummer's function by a and b.
+"""Derivatives of Kummer's function by its parameters a and b, which have no closed form.
 
-In: floating numbers. Out: the same dtype, computed in doubles by series (NIST's Digital Library of
-Mathematical Functions, 13.2.2, 13.2.39, 13.7.2).
+The functions take and return arrays and compute in float64 by series (NIST's Digital Library of
+Mathematical Functions, 13.2.2, 13.2.39, 13.7.2). `slope_op` declares ops for such derivatives, here
+and in `gauss.py`; the JVP rules of `hyp1f1` and `hyp2f1` use them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import map_infer, move_batch_first, opaque
 from accnp.primitives.special_functions import unknown
 
-# From here on |x|**-k falls fast enough for the series in powers of 1 / x; below, the terms of the
-# other series, and their sum, are doubles.
+# From here on |x|**-k decreases fast enough for the series in powers of 1 / x. Below, the terms of
+# the other series and their sum do not overflow in float64.
 FAR = 600.0
-TERMS = 3000  # of the series in powers of x: |x| and some 20 times its root are needed
+TERMS = 3000  # of the series in powers of x; it needs about |x| + 20 sqrt(|x|)
 
 
 def _near(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
-    """The slopes by a and b of the sum of (a)_n / (b)_n x**n / n!, term after term.
+    """Return the derivatives by a and b of the sum of (a)_n / (b)_n x**n / n!, term by term.
 
-    No digamma function of a, which has poles where the slope has none.
+    This avoids the digamma function of a, which has poles where the derivative has none.
     """
     term, by_a, by_b = np.ones_like(x), np.zeros_like(x), np.zeros_like(x)
     sum_a, sum_b = by_a.copy(), by_b.copy()
@@ -45,7 +46,7 @@ def _near(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def inverse_gamma(z: Any) -> tuple[Any, Any]:
-    """1 / gamma(z) and its slope, which poles of gamma have, too."""
+    """Return 1 / gamma(z) and its derivative, which is finite at poles of gamma, too."""
     special = imported("scipy.special")
     pole = (z <= 0) & (z == np.floor(z))
     safe = np.where(pole, 1.0, z)
@@ -55,7 +56,8 @@ def inverse_gamma(z: Any) -> tuple[Any, Any]:
 
 
 def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
-    """The same for x far below 0: gamma(b) / gamma(b - a) y**-a times a series in 1 / y, y = -x."""
+    """Return the same for large negative x: gamma(b) / gamma(b - a) y**-a times a series in 1 / y,
+    where y = -x."""
     special = imported("scipy.special")
     y = -x
     c = a - b + 1
@@ -68,7 +70,7 @@ def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
         by_a = step * (c + n) * (by_a * (a + n) + term)
         by_c = step * (a + n) * (by_c * (c + n) + term)
         term = step * (a + n) * (c + n) * term
-        going = going & (np.abs(term) <= last)  # the terms of such a series grow in the end
+        going = going & (np.abs(term) <= last)  # asymptotic series: stop when terms grow
         total = total + np.where(going, term, 0.0)
         sum_a, sum_c = sum_a + np.where(going, by_a, 0.0), sum_c + np.where(going, by_c, 0.0)
     value, slope = inverse_gamma(b - a)
@@ -79,9 +81,10 @@ def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
-    """The slopes of Kummer's function by a and b.
+    """Return the derivatives of Kummer's function by a and b.
 
-    Below 0 the series has terms of both signs; M(a, b, x) = exp(x) M(b - a, b, -x) has not.
+    The terms of the series have both signs for x < 0, so M(a, b, x) = exp(x) M(b - a, b, -x) is
+    used.
     """
     shape, found = x.shape, np.empty((2, x.size))
     a, b, x = (np.ravel(v) for v in (a, b, x))
@@ -107,8 +110,8 @@ def slope_op(
     which: int,
     by_x: Callable[..., Node],
 ) -> None:
-    """Declare the slope of a function of parameters and x by one of its parameters: `slopes` gives
-    them all, in doubles, and `by_x` what the slope has by x."""
+    """Declare an op for the derivative of the function `of` by one of its parameters. `slopes`
+    computes those by all parameters in float64, and `by_x` is the op's derivative by x."""
 
     def run(*xs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -129,7 +132,7 @@ def slope_op(
 
 def _declare(name: str, which: int) -> None:
     def by_x(a: Node, b: Node, x: Node) -> Node:
-        # What a / b M(a + 1, b + 1, x), the slope by x, has by a or by b.
+        # The derivative of a / b M(a + 1, b + 1, x), which is the derivative by x, by a or b.
         up = o.add(a, like(a, 1)), o.add(b, like(b, 1)), x
         ratio = o.div(a, b)
         part = o.div(o.hyp1f1(*up), b)

@@ -1,8 +1,9 @@
-"""What the reference functions of LAPACK's ops share: a loop over the matrices of a batch, checks
-of operands, and the rules for batches.
+"""Shared helpers of ops whose reference functions call LAPACK: loop over batches, checks, batching.
 
-In: a function of single matrices. Out: one of batches, which may be empty. Matrices for which the
-routine fails are NaN, as in jax.
+`each` turns a function of single matrices into one of batches, which may be empty; results are NaN
+for matrices for which the routine fails, as in JAX. `inexact` and `square` check operands in type
+rules, and `batched` is the batching rule. `decompositions.py`, `eigen.py`, `linalg.py` and others
+use them.
 """
 
 from __future__ import annotations
@@ -23,37 +24,37 @@ __all__ = [
     "square",
 ]  # fmt: skip
 
-_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # with which names of routines begin
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # first letter of routine names, by dtype char
 Result = tuple[tuple[int, ...], Any]  # shape and dtype
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the absolute values."""
+    """Return the dtype of absolute values."""
     return np.dtype(dtype.type(0).real.dtype) if dtype.kind == "c" else dtype
 
 
 def lapack_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which LAPACK computes."""
+    """Return the dtype in which LAPACK computes."""
     return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
 def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
-    """A routine of LAPACK, through SciPy, for matrices such as this one."""
+    """Return a LAPACK routine from SciPy for matrices with the dtype of `like`."""
     if like.dtype.kind == "c":
         name = complex_name
     return fortran_routine("_flapack", name, like.dtype)
 
 
 def fortran_routine(library: str, name: str, dtype: np.dtype) -> Any:
-    """A routine of SciPy's "_flapack" or "_fblas", for elements of a dtype that LAPACK has."""
+    """Return a routine of SciPy's "_flapack" or "_fblas" for a dtype that LAPACK supports."""
     return getattr(load_extension(f"scipy.linalg.{library}"), _LETTERS[dtype.char] + name)
 
 
 def far_power(x: Any) -> int:
-    """The power of two that brings far too large or small numbers to at most 1; 0 for others.
+    """Return the power of two that scales very large or small numbers to at most 1, otherwise 0.
 
-    SciPy's geev (1.17) does not take the scale of eigenvalues back that it gives to matrices beyond
-    1e12 and below 1e-12 in float32 (1e138), and stebz squares.
+    SciPy 1.17's geev scales matrices beyond 1e12 or below 1e-12 (float32; 1e138 in float64) but
+    does not scale the eigenvalues back, and stebz squares its input.
     """
     parts = (np.abs(part).max() for part in (x.real, x.imag))
     power = int(np.frexp(max(parts))[1])
@@ -61,7 +62,7 @@ def far_power(x: Any) -> int:
 
 
 def by_power(x: Any, power: int) -> Any:
-    """Numbers times a power of two, each part of complex ones alone."""
+    """Multiply numbers by a power of two, the parts of complex numbers separately."""
     if not power:
         return x
     real = np.ascontiguousarray(x).view(x.real.dtype)
@@ -71,9 +72,10 @@ def by_power(x: Any, power: int) -> Any:
 def each(
     fn: Callable[..., Any], ranks: str, xs: Sequence[np.ndarray], results: Sequence[Result]
 ) -> tuple[np.ndarray, ...]:
-    """Apply a function of single arrays, of these ranks, to each of a batch.
+    """Apply a function of single arrays with these ranks to each element of a batch.
 
-    `results` says shape and dtype of what it returns, a tuple, for one; None is a failure.
+    `results` contains the shape and dtype of each of its results for one element. The function
+    returns a tuple, or None if it failed.
     """
     outer = xs[0].shape[: xs[0].ndim - int(ranks[0])]
     outs = tuple([np.zeros((*outer, *shape), dtype) for shape, dtype in results])
@@ -88,7 +90,7 @@ def each(
 
 
 def inexact(name: str, ranks: str, *avals: Aval) -> None:
-    """Check operands: their ranks, equal batch axes, one floating or complex dtype."""
+    """Check operands: their ranks, equal batch axes, and the same floating or complex dtype."""
     for i, (a, rank) in enumerate(zip(avals, ranks, strict=True)):
         if a.ndim < int(rank):
             raise TypeError(
@@ -112,7 +114,7 @@ def inexact(name: str, ranks: str, *avals: Aval) -> None:
 
 
 def square(name: str, a: Aval) -> None:
-    """Check that these are square matrices of floating or complex numbers."""
+    """Check that an operand consists of square matrices of floating or complex numbers."""
     inexact(name, "2", a)
     if a.shape[-1] != a.shape[-2]:
         raise ValueError(
@@ -121,7 +123,7 @@ def square(name: str, a: Aval) -> None:
 
 
 def batched(name: str) -> Callable[..., Any]:
-    """Make the rule for batches: leading axes are batches anyway."""
+    """Return the batching rule of an op whose leading axes are batches already."""
 
     def batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
         wide: list[Node] = [

@@ -1,7 +1,8 @@
-"""What is done on GPUs around factorizations by cuSOLVER: kernels that make of its results what the
-operations say.
+"""GPU kernels that prepare operands and postprocess results of cuSOLVER's factorizations.
 
-In: sizes, and types as codes. Out: `OwnKernel`s; what each of their pointers is, is said there.
+cuSOLVER needs arrays of matrix addresses, and it returns factors with arbitrary upper triangles and
+pivots counted from 1. Each function takes sizes and dtype codes and returns an `OwnKernel`; its
+docstring lists the kernel's pointer arguments in order. `engine/device_factors.py` launches them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from accnp.primitives.views import contiguous
 __all__ = ["addresses", "determinant", "good", "order", "pivots", "triangle"]
 
 THREADS = 256
-SHARED = 6000  # numbers of 4 bytes that a block shares twice
+SHARED = 6000  # numbers of 4 bytes in each of the two arrays in a block's shared memory
 PARTS = {"c8": "f4", "c16": "f8"}
 
 
 @contextmanager
 def _matrices(text: Text, count: int) -> Iterator[None]:
-    """The loop of a block over matrices; me is a thread of it."""
+    """Write the loop of a block over matrices; `me` is the number of the thread in the block."""
     text.add("me = thread_of_block()", "task = block_of_grid()")
     with text.block(f"while task < {text.integer(count)}:"):
         yield
@@ -33,7 +34,7 @@ def _matrices(text: Text, count: int) -> Iterator[None]:
 
 
 def addresses(count: int, size: int) -> OwnKernel:
-    """Addresses of matrices of this many elements: where they go, and the first matrix."""
+    """Kernel that computes addresses of matrices of `size` elements: addresses, first matrix."""
     text = Text(2)
     with text.block("for t in range(lo, hi):"):
         text.add(f"a0[t] = address(at(a1, t * {text.integer(size)}))")
@@ -41,8 +42,8 @@ def addresses(count: int, size: int) -> OwnKernel:
 
 
 def good(code: str, count: int, n: int) -> OwnKernel:
-    """Marks factors of Cholesky's as bad where some element of the diagonal is not positive: the
-    factors, the marks. A block does each."""
+    """Kernel that marks Cholesky factors with a diagonal element that is not positive: factors,
+    marks. Each block checks one matrix."""
     text, part = Text(2), PARTS.get(code, code)
     with _matrices(text, count):
         rows = text.integer(n)
@@ -55,7 +56,7 @@ def good(code: str, count: int, n: int) -> OwnKernel:
 
 
 def triangle(code: str, count: int, n: int) -> OwnKernel:
-    """Leaves the lower triangles of good matrices, and NaN of bad ones: matrices, marks."""
+    """Kernel that zeroes the upper triangles, and sets marked matrices to NaN: matrices, marks."""
     text, part = Text(2), PARTS.get(code, code)
     with text.block("for t in range(lo, hi):"):
         rows = text.integer(n)
@@ -67,7 +68,7 @@ def triangle(code: str, count: int, n: int) -> OwnKernel:
 
 
 def pivots(count: int) -> OwnKernel:
-    """Counted from 0, and from 1."""
+    """Kernel that converts pivots from counting from 1: pivots from 0, pivots from 1."""
     text = Text(2)
     with text.block("for t in range(lo, hi):"):
         text.add("a0[t] = a1[t] - i4(1)")
@@ -75,8 +76,8 @@ def pivots(count: int) -> OwnKernel:
 
 
 def order(count: int, rows: int, least: int) -> OwnKernel:
-    """The order of rows after exchanges: that, and the exchanges, counted from 1. A thread makes
-    them one after the other, in memory of its block if there is room."""
+    """Kernel that computes the row order after exchanges: order, exchanges counted from 1. One
+    thread applies them in sequence, in shared memory if it is large enough."""
     text = Text(2)
     m, k = text.integer(rows), text.integer(least)
     small = rows <= SHARED
@@ -93,7 +94,7 @@ def order(count: int, rows: int, least: int) -> OwnKernel:
         text.add("barrier()")
         with text.block("if me == 0:"), text.block(f"for i in range({k}):"):
             text.add("other = i8(p[i]) - 1")
-            # Where a column is NaN, libraries find no largest element, and say anything.
+            # If a column contains NaN, libraries find no largest element and return any pivot.
             with text.block(f"if (other >= 0) & (other < {m}):"):
                 text.add("row = q[i]", "q[i] = q[other]", "q[other] = row")
         text.add("barrier()")
@@ -104,7 +105,7 @@ def order(count: int, rows: int, least: int) -> OwnKernel:
 
 
 def determinant(shape: Sequence[int], dtype: Any, exchanges: Any, results: Sequence[Aval]) -> Any:
-    """Determinants, or their signs and logarithms: factors, exchanges counted from 1, results."""
+    """Kernel of determinants, or of signs and logarithms: factors, exchanges from 1, results."""
     arrays = [(tuple(shape), dtype), ((*shape[:-2], shape[-1]), exchanges)]
     operands = [Operand(s, d, contiguous(s)) for s, d in arrays]
     batch = Batch(operands, results, "21" + "0" * len(results))

@@ -1,6 +1,9 @@
-"""Products and linear systems: dot_general, linear_solve, triangular_solve, cholesky.
+"""Matrix products and linear systems: dot_general, linear_solve, triangular_solve, cholesky.
 
-Matrices are the last two axes; leading axes are batches. The work is done by BLAS and LAPACK.
+Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
+reference function (NumPy, BLAS or LAPACK), derivative and batching rules, and kernels, which are
+defined in `dot_kernels.py`, `linalg_kernels.py` and `lapack_kernels.py`. The module also contains
+helpers for rules of other matrix ops, such as `matmul` and `triangle`.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ def _dot_infer(
 
 
 def _compute_dtype(dtype: np.dtype) -> np.dtype:
-    """Half precision is summed in float32."""
+    """Return the dtype of the sums: float32 for half precision."""
     if dtype_kind(dtype) == "f" and dtype.itemsize < 4:
         return np.dtype(np.float32)
     return dtype
@@ -89,7 +92,7 @@ def _dot_numpy(
     batch = [a.shape[d] for d in ab]
     shape = (*batch, *[a.shape[d] for d in af], *[b.shape[d] for d in bf])
     k = prod(a.shape[d] for d in ac)
-    # Transposed matrices go to BLAS as they are; only reshapes of several axes may copy.
+    # BLAS accepts transposed matrices, so only reshapes of several axes may copy.
     left = a.transpose(*ab, *af, *ac)
     right = b.transpose(*bb, *bc, *bf)
     if len(af) != 1 or len(ac) != 1:
@@ -103,7 +106,7 @@ def _dot_numpy(
 def dot(
     a: Node, b: Node, contract: Any, batch: Any = ((), ()), dtype: Any = None, p: Any = None
 ) -> Node:
-    """Record a dot_general."""
+    """Record a `dot_general`."""
     dims = tuple(tuple(tuple(int(d) for d in g) for g in pair) for pair in (contract, batch))
     return o.dot_general(
         a,
@@ -115,7 +118,7 @@ def dot(
 
 
 def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any) -> Node:
-    """The cotangent of operand x (the first or second one) given the other, y."""
+    """Return the cotangent of operand x (the first or second one), given the other operand y."""
     (xc, yc), (xb, yb) = dims
     x_kept, y_kept = _rest(x.aval.ndim, xc, xb), _rest(y.aval.ndim, yc, yb)
     nb = len(xb)
@@ -124,7 +127,7 @@ def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any
         ct_y = [nb + i for i in range(len(y_kept))]
     own = x.aval.dtype
     kinds = ct.aval.dtype, y.aval.dtype
-    whole = dtype_kind(own) != "c" and "c" in map(dtype_kind, kinds)  # the real part of it all
+    whole = dtype_kind(own) != "c" and "c" in map(dtype_kind, kinds)  # take the real part
     out = dot(ct, y, (ct_y, y_kept), (range(nb), yb), np.result_type(*kinds) if whole else own, p)
     if whole:
         out = o.convert_element_type(o.real(out), new_dtype=own, weak_type=False)
@@ -224,7 +227,7 @@ def triangle(x: Node, k: int = 0, upper: bool = False) -> Node:
 
 
 def batched_identity(x: Aval) -> Node:
-    """The unit matrix for each matrix of an aval's last two axes."""
+    """Return an identity matrix for each matrix in an aval's last two axes."""
     shape, kind = x.shape, np.dtype(np.int32)
     row = o.iota(dtype=kind, shape=shape, dimension=len(shape) - 2)
     col = o.iota(dtype=kind, shape=shape, dimension=len(shape) - 1)
@@ -232,7 +235,7 @@ def batched_identity(x: Aval) -> Node:
 
 
 def each_matrix(fn: Callable[..., Any], *xs: Any) -> Any:
-    """Apply a function of matrices to every element of the batch axes; failures give NaN."""
+    """Apply a function of matrices to each element of the batch axes."""
     outer = xs[0].shape[:-2]
     flat = [x.reshape(-1, *x.shape[-2:]) for x in xs]
     out = [fn(*parts) for parts in zip(*flat, strict=True)]
@@ -240,8 +243,8 @@ def each_matrix(fn: Callable[..., Any], *xs: Any) -> Any:
 
 
 def _solve_batch(name: str) -> Callable[..., Any]:
-    """Make the rule of a system: right sides for one and the same matrix are columns of one (or
-    rows, where it stands on the right)."""
+    """Return the batching rule of a linear system: if all examples have the same matrix, their
+    right sides become columns of one right side (or rows, if the matrix is on the right)."""
     general = batched(name)
 
     def batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
@@ -250,7 +253,7 @@ def _solve_batch(name: str) -> Callable[..., Any]:
         a, b = xs
         rank = b.aval.ndim
         at = rank - 2 if p.get("left_side", True) else rank - 3
-        # From the front to before the columns, or before the rows.
+        # Move the batch axis from the front to before the columns, or before the rows.
         b = o.transpose(b, permutation=(*range(1, at + 1), 0, *range(at + 1, rank)))
         shape = b.aval.shape
         flat = (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :])
@@ -287,7 +290,7 @@ def _solve_numpy(a: Any, b: Any) -> Any:
 
 
 def _solve_one(a: Any, b: Any) -> Any:
-    """A singular matrix gives what dividing by its zero pivots gives."""
+    """Solve with a singular matrix; dividing by zero pivots gives inf or nan."""
     factors, pivots, _ = routine("getrf", "getrf", a)(a)
     return routine("getrs", "getrs", a)(factors, pivots, b)[0]
 
@@ -428,7 +431,7 @@ def _cholesky_one(a: Any) -> Any:
 
 
 def _cholesky_jvp(t: Node, y: Node, a: Node) -> Node:
-    """y times the lower half of y^-1 t y^-H, its diagonal halved."""
+    """Return y times the lower triangle of y^-1 t y^-H with its diagonal halved."""
     inner = solve_lower(y, t)
     inner = solve_lower(y, inner, transpose=True, left=False)
     half = full((), 0.5, a.aval.dtype)

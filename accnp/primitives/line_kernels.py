@@ -1,10 +1,9 @@
-"""Kernels that go along one axis: cumulative folds, and the places of the largest and smallest.
+"""Kernels along one axis: cumulative reductions, and argmax and argmin.
 
-In: how the operand lies in memory, the axis. Out: their `OwnKernel`s.
-
-Two forms: a line after the other, or, where the elements behind the axis lie in a row, some columns
-at once. What happens to the elements of a line is the same in both, and depends on nothing but
-their places in it.
+Each function takes the memory layout of the operand and the axis, and returns an `OwnKernel` for
+the ops of `cumulative.py` and `reduce.py`. There are two forms: one line after the other, and
+several columns at once if the elements after the axis are contiguous. Both process the elements of
+a line in the same order, which depends only on their positions, so that the bits are the same.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ __all__ = [
     "logsumexp_kernel",
 ]
 
-GROUP = 4  # elements folded on their own, then joined with all before: one join to wait for, not 4
+GROUP = 4  # elements reduced separately, then joined: shortens the dependency chain by this factor
 COLUMNS = 128
-PART = 64  # elements, up to which a line is searched one by one
-DEEP, WIDE = 16, 256  # places and lines of a tile in which short lines lie transposed
-FEW_LINES = 8  # fewer long lines than this are cut into parts
+PART = 64  # maximum length of lines that are searched element by element
+DEEP, WIDE = 16, 256  # positions and lines of a tile in which short lines are transposed
+FEW_LINES = 8  # if there are fewer long lines, they are split into parts
 
 
 def _around(
     shape: tuple[int, ...], axis: int, *strides: Sequence[int]
 ) -> tuple[list[Axis], list[Axis]]:
-    """The axes before and behind one, with the strides of several arrays."""
+    """Return the axes before and after one axis, with the strides of several arrays."""
     axes = [Axis(n, tuple([s[d] for s in strides])) for d, n in enumerate(shape)]
     return merged(axes[:axis]), merged(axes[axis + 1 :])
 
 
 def _along(text: Text, pointer: str, base: str, step: int) -> Callable[[str], str]:
-    """The text of an element of a line from its index; `base` is where the line begins."""
+    """Return a function that writes element i of a line, which starts at `base`."""
     factor = "" if step == 1 else f" * {text.integer(step)}"
 
     def at(i: str) -> str:
@@ -54,9 +53,10 @@ def _along(text: Text, pointer: str, base: str, step: int) -> Callable[[str], st
 
 
 class _Blocks:
-    """The loop over blocks of columns: `m` of them from `start`, in example `o` of the axes before.
+    """The loop over blocks of columns: `m` columns from `start` on, in example `o` of the axes
+    before.
 
-    Its steps are given like those of axes: one for each array.
+    Steps have one entry for each array, like those of axes.
     """
 
     def __init__(self, text: Text, before: Sequence[Axis], behind: Axis) -> None:
@@ -75,16 +75,16 @@ class _Blocks:
         text.add(f"m = {size} - start", f"m = m if m < {COLUMNS} else {COLUMNS}")
 
     def place(self, which: int) -> list[str]:
-        """The terms of where a block begins in one of the arrays."""
+        """Return the terms of the index at which a block begins in one of the arrays."""
         first = self.text.times("o", self.before[0].steps[which]) if self.before else []
         return [*first, *self.text.times("start", self.behind.steps[which])]
 
 
-# --- cumulative folds ----------------------------------------------------------------------------
+# --- cumulative reductions -----------------------------------------------------------------------
 
 
 def cumulative_dtype(dtype: np.dtype, combine: str) -> np.dtype:
-    """The dtype in which a cumulative fold is computed: for sums and products float64, at least."""
+    """Return the dtype in which a cumulative reduction computes; at least float64 for sums."""
     if dtype.kind == "c":
         return np.dtype(np.complex128)
     if dtype.kind in "biu":
@@ -94,13 +94,13 @@ def cumulative_dtype(dtype: np.dtype, combine: str) -> np.dtype:
 
 
 def cumulative_group(dtype: np.dtype, combine: str) -> int:
-    """How many elements are folded on their own: products of complex numbers of double precision,
-    which may overflow there, have no vectors that look whether they have."""
+    """Return how many elements are reduced separately. It is 1 for complex128 products: their
+    groups may overflow, and there is no vectorized check for that."""
     return 1 if combine == "prod" and dtype == np.complex128 else GROUP
 
 
 class _Fold:
-    """The texts of a cumulative fold over elements of a dtype."""
+    """Source fragments of a cumulative reduction over elements of a dtype."""
 
     def __init__(self, dtype: np.dtype, combine: str) -> None:
         self.combine, self.kind = combine, dtype.kind
@@ -108,12 +108,12 @@ class _Fold:
         self.wide = dtype_code(wide)
         self.load = self.wide if wide != dtype else ""  # casts
         self.store = dtype_code(dtype) if wide != dtype else ""
-        # Whether what is folded on its own may overflow or vanish where prefixes do not.
+        # Whether products of a group may over- or underflow although the prefixes do not.
         self.careful = combine == "prod" and dtype == np.float64
         self.group = cumulative_group(dtype, combine)
 
     def join(self, a: str, b: str) -> str:
-        """Fold two values."""
+        """Return the expression that combines two values."""
         if self.combine in ("max", "min"):
             return f"f{self.combine}({a}, {b})"
         text = f"{a} {'+' if self.combine == 'sum' else '*'} {b}"
@@ -121,8 +121,8 @@ class _Fold:
 
 
 def cumulative_kernel(x: Operand, axis: int, reverse: bool, combine: str) -> OwnKernel | None:
-    """The kernel of cumsum, cumprod, cummax and cummin."""
-    if x.dtype.kind == "c" and combine in ("max", "min"):  # an order that kernels do not know
+    """Return the kernel of cumsum, cumprod, cummax or cummin."""
+    if x.dtype.kind == "c" and combine in ("max", "min"):  # kernels cannot order complex numbers
         return None
     text, fold = Text(2), _Fold(x.dtype, combine)
     n, strides = x.shape[axis], contiguous(x.shape)
@@ -151,7 +151,7 @@ def _rows(
     text.add(*[f"{p} = {total([*nest.walk(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = _along(text, "a0", "p", steps[0]), _along(text, "a1", "q", steps[1])
     whole, size = text.integer(n - n % fold.group), text.integer(n)
-    text.add(f"acc = {fold.wide}(0)", f"t = {fold.wide}(0)")  # their types: not yet joined
+    text.add(f"acc = {fold.wide}(0)", f"t = {fold.wide}(0)")  # declares types; not used as values
     with text.block(f"for i in range(0, {whole}, {fold.group}):"):
         places = ["i", *[f"i + {k}" for k in range(1, fold.group)]]
         if fold.careful:
@@ -180,8 +180,8 @@ def _rows(
 
 
 def _careful_group(text: Text, fold: _Fold, values: list[str]) -> None:
-    """Products of a group: from the first of several elements on that is no normal number by
-    itself, they are joined one after the other."""
+    """Write products of a group. From the first product of several elements on that is not a normal
+    number, elements are multiplied one after the other with the previous prefix."""
     for k, value in enumerate(values):
         text.add(f"v{k} = {fold.load}({value})")
         text.add(f"t{k} = {fold.join(f't{k - 1}', f'v{k}') if k else 'v0'}")
@@ -230,7 +230,7 @@ def _columns(
             text.add(f"v = {fold.load}({x('i')})")
             text.add(f"t = v if fresh else {fold.join('part[j]', 'v')}")
             joined = fold.join("acc[j]", "t")
-            if fold.careful:  # what is infinite stays odd for the rest of the group
+            if fold.careful:  # infinity marks the rest of the group
                 text.add("lost = odd(t) & late", f"part[j] = {fold.wide}(1e999) if lost else t")
                 joined = f"({fold.join('last[j]', 'v')} if lost else {joined})"
             else:
@@ -242,7 +242,7 @@ def _columns(
 
 
 def logsumexp_kernel(x: Operand, axis: int, reverse: bool) -> OwnKernel | None:
-    """The kernel of cumlogsumexp: the largest so far, and the sum of what the others are to it."""
+    """Return the kernel of cumlogsumexp: a running maximum and the sum relative to it."""
     if x.dtype.kind != "f":
         return None
     text = Text(2)
@@ -267,11 +267,11 @@ def logsumexp_kernel(x: Operand, axis: int, reverse: bool) -> OwnKernel | None:
     return nest.own(40 * n)
 
 
-# --- places of extremes --------------------------------------------------------------------------
+# --- argmax and argmin ---------------------------------------------------------------------------
 
 
 def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | None:
-    """The kernel of argmax and argmin: the first place of the extreme, or of a NaN."""
+    """Return the kernel of argmax or argmin: the first index of the extreme value or of a NaN."""
     if x.dtype.kind == "c":
         return None
     n = x.shape[axis]
@@ -286,7 +286,7 @@ def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | N
     if few and x.strides[axis] == 1 and n > 2 * CHUNK:
         return _arg_long(Text(4), x, out, nest, n, largest)
     lines = nest.axes[0] if len(nest.axes) == 1 else None
-    least = 3 if x.dtype.kind == "f" else 5  # below it a step is cheaper than its transpose
+    least = 3 if x.dtype.kind == "f" else 5  # shorter lines are faster without transposition
     if lines and lines.size >= DEEP and x.strides[axis] == 1 and least <= n <= PART and not x.fine:
         return _arg_short(text, x, out, lines, n, largest)
     for _ in nest.axes:
@@ -306,7 +306,7 @@ def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | N
 
 
 def _better(dtype: np.dtype, a: str, b: str, largest: bool) -> str:
-    """Whether a comes before b in the order of argmax or argmin."""
+    """Return the expression for whether a precedes b in the order of argmax or argmin."""
     if dtype.kind == "b":
         return f"{a} & (not {b})" if largest else f"{b} & (not {a})"
     test = f"({a} {'>' if largest else '<'} {b})"
@@ -314,14 +314,14 @@ def _better(dtype: np.dtype, a: str, b: str, largest: bool) -> str:
 
 
 def _arg_blocks(text: Text, dtype: np.dtype, size: str, largest: bool) -> None:
-    """Fold whole blocks; look for the extreme in the first block that has it."""
+    """Write a reduction of whole blocks and a search in the first block with the extreme value."""
     text.add("best = a0[p]", "k = 0")
     _best_block(text, dtype, "0", size, largest)
     _in_block(text, size)
 
 
 def _best_block(text: Text, dtype: np.dtype, start: str, stop: str, largest: bool) -> None:
-    """Fold the blocks from start to stop: `best`, and the first block `k` that has it."""
+    """Write a reduction of blocks: `best`, and the start `k` of the first block that has it."""
     with text.block(f"for b in range({start}, {stop}, {BLOCK}):"):
         text.add(f"m = {stop} - b", f"m = m if m < {BLOCK} else {BLOCK}")
         text.add(f"v = block_{'max' if largest else 'min'}(at(a0, p + b), m)")
@@ -330,19 +330,19 @@ def _best_block(text: Text, dtype: np.dtype, start: str, stop: str, largest: boo
 
 
 def _in_block(text: Text, size: str) -> None:
-    """Look for `best` in the block `k`."""
+    """Write a search for `best` in the block at `k`."""
     text.add(f"m = {size} - k", f"m = m if m < {BLOCK} else {BLOCK}")
     text.add("k += block_find(at(a0, p + k), m, best)")
 
 
 def _arg_long(text: Text, x: Operand, out: Aval, nest: Nest, n: int, largest: bool) -> OwnKernel:
-    """Few long lines: parts of them are folded on their own, the parts of a line in their order."""
+    """For few long lines: reduce parts of lines in parallel, then the parts of a line in order."""
     parts, lines = -(-n // CHUNK), prod([a.size for a in nest.axes])
     count, size = text.integer(parts), text.integer(n)
     better = _better(x.dtype, "v", "best", largest)
 
     def line(text: Text, k: int) -> str:
-        """Where a line begins in an array."""
+        """Return the index at which a line begins in an array."""
         return total([t for a in nest.axes for t in text.times("o", a.steps[k])])
 
     with text.block("for u in range(lo, hi):"):
@@ -368,7 +368,7 @@ def _arg_long(text: Text, x: Operand, out: Aval, nest: Nest, n: int, largest: bo
 
 
 def _arg_short(text: Text, x: Operand, out: Aval, lines: Axis, n: int, largest: bool) -> OwnKernel:
-    """Short lines: squares of them are transposed, and a vector holds a place of many lines."""
+    """For short lines: transpose tiles, so that each vector holds one position of many lines."""
     code = dtype_code(out.dtype)
     kinds = [("best", "stack", x.dtype), ("place", "stack", out.dtype), ("tile", "tile", x.dtype)]
     text.add(*[f"{name} = {kind}_{dtype_code(dtype)}()" for name, kind, dtype in kinds])
@@ -391,7 +391,7 @@ def _arg_short(text: Text, x: Operand, out: Aval, lines: Axis, n: int, largest: 
 
 
 def _replace(text: Text, dtype: np.dtype, largest: bool) -> None:
-    """One step of many lines: `v` at the place `at_i` instead of `b`, where it is better."""
+    """Write a step of many lines: `v` at index `at_i` replaces `b` if it is better."""
     text.add(f"better = {_better(dtype, 'v', 'b', largest)}")
     text.add("best[j] = select(better, v, b)", "place[j] = select(better, at_i, place[j])")
 

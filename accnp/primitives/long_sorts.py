@@ -1,7 +1,8 @@
-"""Kernels of sorts beyond the small ones: NumPy's vectorized sort, each line a task of its own.
+"""Kernels for sorting long lines with NumPy's vectorized sort; each line is a task.
 
-In: how the operands lie in memory, the axis. Out: `OwnKernel`s. Single long lines that several
-threads sort are in `shared_sorts.py`.
+`long_sort` takes the memory layouts of the operands and the axis, and returns an `OwnKernel` for
+`sort.py`. Short lines use `sort_kernels.py`; few long lines, which several threads share, use
+`shared_sorts.py`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from accnp.primitives.shared_sorts import (
 
 __all__ = ["long_sort"]
 
-TILE = 16  # lines side by side that one task takes: a cache line of 32-bit elements
-SHARED = 1 << 15  # elements of a line from which several threads sort it
+TILE = 16  # neighboring lines of one task: a cache line of 32-bit elements
+SHARED = 1 << 15  # minimum length of lines that several threads sort together
 
 
 def _times(text: Text, index: str, step: int) -> str:
@@ -32,7 +33,7 @@ def _times(text: Text, index: str, step: int) -> str:
 
 
 def _count_minus(keys: Keys, text: Text) -> None:
-    """Count v in `negative` if it is a zero of negative sign. NumPy's sorts do not keep these."""
+    """Write code that counts negative zeros in `negative`; NumPy's sorts do not preserve them."""
     if keys.signed_zeros:
         bits = f"bitcast_i{keys.source[1]}(v)"
         text.add(f"minus = v == {keys.source}(0) and {bits} < 0")
@@ -40,7 +41,7 @@ def _count_minus(keys: Keys, text: Text) -> None:
 
 
 def _alone(keys: Keys, axis: int) -> OwnKernel:
-    """The values of many lines, one task for each: they are sorted where they are to be."""
+    """Return the kernel for values of many lines; each task sorts a line in the output."""
     lines = Lines(keys, axis)
     text, n, code = lines.text, lines.size, keys.source
     axes, size = lines.outer(), text.integer(n)
@@ -60,8 +61,8 @@ def _alone(keys: Keys, axis: int) -> OwnKernel:
 
 
 def _beside(keys: Keys, axis: int) -> OwnKernel:
-    """The values of lines that lie side by side: TILE of them are transposed, sorted, and laid out
-    as they were."""
+    """Return the kernel for values of strided lines: TILE neighboring lines are transposed, sorted,
+    and transposed back."""
     lines = Lines(keys, axis)
     text, n, shape, code = lines.text, lines.size, lines.shape, keys.source
     inner = len(shape) - 1
@@ -102,7 +103,7 @@ def _beside(keys: Keys, axis: int) -> OwnKernel:
 
 
 def _words(keys: Keys, axis: int) -> OwnKernel:
-    """Many lines of several operands, one task for each."""
+    """Return the kernel for many lines of several operands; each task sorts encoded keys."""
     lines = Lines(keys, axis)
     text, n = lines.text, lines.size
     axes, size = lines.outer(), text.integer(n)
@@ -122,8 +123,8 @@ def _words(keys: Keys, axis: int) -> OwnKernel:
 
 
 def _packed(operands: Sequence[Operand], axis: int) -> tuple[list[Operand], int]:
-    """The operands without other axes of one element: whether lines lie side by side is asked of
-    the last axis."""
+    """Remove other axes of length 1 from the operands, so that the last axis shows whether lines
+    are contiguous."""
     keep = [d for d, n in enumerate(operands[0].shape) if n != 1 or d == axis]
     packed = [
         Operand(
@@ -135,8 +136,8 @@ def _packed(operands: Sequence[Operand], axis: int) -> tuple[list[Operand], int]
 
 
 def long_sort(operands: Sequence[Operand], axis: int) -> OwnKernel | None:
-    """The kernel of a sort by the first operand, which the others follow; None where keys and
-    places do not fit into 64 bits."""
+    """Return the kernel of a sort by the first operand, with which the others are permuted; None if
+    key and position do not fit into 64 bits."""
     operands, axis = _packed(operands, axis)
     keys = Keys(operands)
     shape = operands[0].shape

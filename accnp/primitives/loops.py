@@ -1,6 +1,9 @@
-"""The op `while`: a program run as long as another one is true. In: the graphs of both as
-parameters. Out: the op record. Only forward derivatives: the number of steps is not known when
-tracing.
+"""The op `while`: run a body as long as a condition is true.
+
+The parameters are the graphs of the condition and the body, each with leading constants. There is
+only forward-mode differentiation, because the number of steps is unknown at trace time. Batching a
+loop with a batched condition runs it until all rows have ended; rows that have ended keep their
+values (`masked.py`).
 """
 
 from __future__ import annotations
@@ -85,8 +88,8 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Values from the loop itself, tangents from a second one that has both; that one cannot be
-    transposed, but may never be asked to."""
+    """Take values from the loop itself and tangents from a second loop, which computes both. The
+    second one cannot be transposed, but reverse mode may not need its tangents."""
     return call("while", xs, params), _while_jvp(ts, y, xs, params, tools.in_reverse())[1]
 
 
@@ -95,7 +98,7 @@ def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def no_way_back() -> ValueError:
-    """The refusal of reverse mode through a loop that goes on for as long as a condition holds."""
+    """Return the error for reverse mode through a loop with an unknown number of steps."""
     return ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
         "traced bounds, because the number of steps is not known when tracing; use lax.scan, or "
@@ -103,8 +106,8 @@ def no_way_back() -> ValueError:
     )
 
 
-# In `Graph.extra` of the condition of a batched while that goes on while any row does, over a body
-# in which rows that are done keep their values: the program of the condition of each row.
+# Key in `Graph.extra` of a batched condition (true while any row continues). The value is the graph
+# of the condition per row, which shows that rows that have ended keep their values in the body.
 EACH = "condition of each row"
 
 
@@ -124,10 +127,10 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
             raise NotImplementedError(
                 "Unordered IO effects not supported in while_loop with batched predicate"
             )
-        # Rows end at different times: all of the carry is batched, and finished rows keep their
+        # Rows end at different times: the whole carry is batched, and finished rows keep their
         # values.
         carry = [True] * len(k)
-        # A batch of batches: its rows keep their values already, each by its own condition.
+        # In a batch of a batched loop, the body already keeps the values of finished rows.
         kept = cond.extra.get(EACH)
         rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
@@ -146,7 +149,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         return masked(body, evaluate(cond, [*ca, *values])[0], cb, values)
 
     any_cond = derived(rows, ("any", na), test, [*[n.aval for n in a], *[n.aval for n in k]])
-    any_cond.extra["batched"] = True  # rows go on after their end: checks would see that
+    any_cond.extra["batched"] = True  # finished rows continue, so checks would report their errors
     any_cond.extra[EACH] = rows
     if kept is not None:
         new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]

@@ -1,9 +1,10 @@
-"""Programs whose results count only where a flag is true, for rows of a batch that have ended.
+"""Programs whose results count only where a flag is true, for finished rows of batched loops.
 
-In: the program of one example, a scalar flag, the program's inputs. Out: its results where the flag
-is true, the old values elsewhere. A write at an index, `old.at[i].set(v)`, becomes a write that is
-dropped where the flag is false, instead of a choice between two whole arrays: a loop over such
-writes stays linear in the number of steps, and its buffers are updated in place.
+The input is the program of one example, a scalar flag and the program's inputs; the results are
+the new values if the flag is true and the old values otherwise. An indexed write,
+`old.at[i].set(v)`, becomes a write that is dropped if the flag is false, instead of a selection
+between two whole arrays. A loop over such writes remains linear in the number of steps, and its
+buffers are updated in place. `loops.py` and `control.py` use these functions.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _WRITES = ("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"
 
 
 def masked(graph: Graph, flag: Node, consts: Sequence[Node], old: Sequence[Node]) -> list[Node]:
-    """Record a program that maps `consts` and `old` to new values of `old`; returns these where the
-    flag is true, and the old ones elsewhere. What is computed on the way is of no use there."""
+    """Record a program that maps `consts` and `old` to new values of `old`. Return the new values
+    if the flag is true and the old ones otherwise; intermediate values are then meaningless."""
     graph = expanded(graph)
     n = len(consts)
     inputs = [*consts, *old]
@@ -38,8 +39,8 @@ def masked(graph: Graph, flag: Node, consts: Sequence[Node], old: Sequence[Node]
 
 
 def in_place(branches: Sequence[Graph]) -> dict[int, int]:
-    """By the numbers of those results that are an operand with writes in it, the same operand in
-    all branches and no other result: the number of the operand."""
+    """Return result number -> operand number for results that are an operand with indexed writes,
+    provided that it is the same operand in all branches and no other result."""
     graphs = [expanded(g) for g in branches]
     columns = list(zip(*map(_roots_of, graphs), strict=True))
     roots = [column[0] if len(set(column)) == 1 else None for column in columns]
@@ -56,8 +57,8 @@ def in_place(branches: Sequence[Graph]) -> dict[int, int]:
 def masked_branches(
     branches: Sequence[Graph], columns: dict[int, int], index: Node, operands: Sequence[Node]
 ) -> list[Node]:
-    """Record all branches, one after the other, each with its writes dropped unless `index` names
-    it; returns the results that `in_place` found."""
+    """Record all branches in sequence; each drops its writes unless `index` selects it. Return the
+    results that `in_place` found."""
     written = list(operands)
     for k, graph in enumerate(branches):
         flag = o.eq(index, full((), k, index.aval.dtype))
@@ -69,8 +70,8 @@ def masked_branches(
 
 
 def _roots_of(graph: Graph) -> list[int | None]:
-    """For each output the number of the input that it is, but for writes at indices; None if there
-    is none."""
+    """For each output, return the number of the input that it is, apart from indexed writes, or
+    None."""
     numbers: dict[int, int | None] = {id(x): i for i, x in enumerate(graph.inputs)}
     for node in graph.nodes:
         if _is_write(node) or node.op.name == "reshape":
@@ -82,8 +83,9 @@ def _roots_of(graph: Graph) -> list[int | None]:
 def _recorded(
     graph: Graph, flag: Node, reads: Sequence[Node], written: Sequence[Node]
 ) -> list[Node]:
-    """Record a program with its writes dropped where the flag is false: results that have a root
-    (`_roots_of`) are that operand then. Writes go to `written`, everything else sees `reads`."""
+    """Record a program that drops its writes if the flag is false, so that results with a root
+    (`_roots_of`) are then equal to that operand. Writes apply to `written`; all other operations
+    read `reads`."""
     new: dict[int, Node] = dict(zip(map(id, graph.inputs), reads, strict=True))
     targets: dict[int, Node] = dict(zip(map(id, graph.inputs), written, strict=True))
     for node in graph.nodes:
@@ -106,8 +108,8 @@ def _chosen(flag: Node, old: Node, new: Node) -> Node:
 
 
 def _is_write(node: Node) -> bool:
-    """Whether a node writes at an index, and can be turned off: a scatter by an index out of
-    bounds, which must not be moved inside."""
+    """Whether a node is an indexed write that can be dropped. A scatter is dropped by an index out
+    of bounds, so its mode must not move indices inside."""
     if node.op.name == "dynamic_update_slice":
         return True
     if node.op.name not in _WRITES or node.params["mode"] is GatherScatterMode.CLIP:
@@ -116,10 +118,10 @@ def _is_write(node: Node) -> bool:
 
 
 def _masked_scatter(node: Node, flag: Node, inputs: Sequence[Node]) -> Node:
-    """A scatter whose indices are out of bounds where the flag is false."""
+    """Record a scatter whose indices are out of bounds if the flag is false."""
     x, starts, updates = inputs
     dtype = starts.aval.dtype
-    if dtype.kind == "u":  # all values of a narrow one may be in bounds
+    if dtype.kind == "u":  # all values of a narrow unsigned type may be in bounds
         dtype = np.dtype(np.int64 if dtype.itemsize == 8 else np.int32)
         starts = o.convert_element_type(starts, new_dtype=dtype, weak_type=False)
     shape = starts.aval.shape
@@ -129,7 +131,7 @@ def _masked_scatter(node: Node, flag: Node, inputs: Sequence[Node]) -> Node:
 
 
 def _masked_slice(node: Node, flag: Node, inputs: Sequence[Node]) -> Node:
-    """A write of a slice that writes what is there where the flag is false."""
+    """Record a slice update that writes back the old values if the flag is false."""
     x, update, *starts = inputs
     there = o.dynamic_slice(x, *starts, slice_sizes=update.aval.shape)
     return record(node.op, (x, _chosen(flag, there, update), *starts), node.params)

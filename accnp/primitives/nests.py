@@ -1,6 +1,8 @@
-"""What the kernels that ops bring themselves are written with: nests of loops over strided arrays.
+"""Helpers that write the source of ops' own kernels: loop nests over strided arrays.
 
-In: sizes and strides of operands and results. Out: source text, and the integers it takes.
+`Text` collects the lines of a kernel and its integer arguments; `Nest` writes loops over `Axis`
+objects, which describe sizes and strides. Both return an `OwnKernel`. The `*_kernels.py` modules of
+this folder use them; the source is restricted Python, which `compiler/frontend/` parses.
 """
 
 from __future__ import annotations
@@ -18,29 +20,29 @@ __all__ = ["Axis", "Nest", "Text", "merged", "total"]
 
 
 class Text:
-    """The source of one kernel: indented lines; sizes and strides become arguments `n0`, `n1`..."""
+    """The source of a kernel: indented lines. Sizes and strides are arguments `n0`, `n1`, ..."""
 
     def __init__(self, pointers: int) -> None:
         self.pointers = [f"a{i}" for i in range(pointers)]
         self.lines: list[str] = []
         self.depth = 1
         self.ints: list[int] = []
-        # Whether there is a loop as long as no range says, and whether matrices are multiplied.
+        # Whether there is a loop without a known count, and whether matrices are multiplied.
         self.whiles = self.products = False
 
     def integer(self, value: int) -> str:
-        """The name of a new argument."""
+        """Add an integer argument and return its name."""
         self.ints.append(value)
         return f"n{len(self.ints) - 1}"
 
     def add(self, *lines: str) -> None:
-        """Append lines at the present indent."""
+        """Append lines at the current indentation."""
         pad = "    " * self.depth
         self.lines.extend(pad + line for line in lines)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Append a head line; what is added inside is indented."""
+        """Append a header line and indent the lines that are added in the context."""
         self.add(head)
         self.whiles |= head.startswith("while ")
         self.depth += 1
@@ -48,25 +50,25 @@ class Text:
         self.depth -= 1
 
     def times(self, index: str, step: int) -> list[str]:
-        """The terms of index * step: a step of 0 or 1 is said by the text itself."""
+        """Return the terms of index * step; steps of 0 and 1 become part of the source."""
         if step == 0:
             return []
         return [index if step == 1 else f"{index} * {self.integer(step)}"]
 
     def constant(self, value: Any) -> str:
-        """The text of a NumPy scalar; its bits are arguments, so that another one is no other
-        kernel."""
+        """Return the expression of a NumPy scalar. Its bits are arguments, so that kernels do not
+        depend on the value."""
         code = dtype_code(value.dtype)
         if value.dtype.kind == "c":
             return f"make_complex({self.constant(value.real)}, {self.constant(value.imag)})"
-        if value.dtype.kind in "fV":  # bfloat16, too
+        if value.dtype.kind in "fV":  # includes bfloat16
             size = value.dtype.itemsize
             name = self.integer(int(np.asarray(value).view(f"i{size}")))
             return f"bitcast_{code}({name if size == 8 else f'i{size}({name})'})"
         return f"{code}({self.integer(int(np.asarray(value).astype(np.int64)))})"
 
     def own(self, extent: int = 1, work: int = 1, team: int = 0) -> OwnKernel:
-        """The kernel; `work` is that of the whole extent, in simple element operations."""
+        """Return the kernel; `work` is that of the whole extent, in simple element operations."""
         arguments = [*self.pointers, *[f"n{i}" for i in range(len(self.ints))]]
         head = f"def kernel({', '.join(arguments if team else ['lo', 'hi', *arguments])}):"
         source = "\n".join([head, *self.lines]) + "\n"
@@ -77,12 +79,12 @@ class Text:
 
 
 def total(terms: Sequence[str]) -> str:
-    """The text of a sum."""
+    """Return the expression of a sum."""
     return " + ".join(terms) or "0"
 
 
 class Axis(NamedTuple):
-    """One loop: its length, and how far each of several arrays moves from index to index."""
+    """A loop: its length, and the stride of each of several arrays."""
 
     size: int
     steps: Sequence[int]
@@ -90,7 +92,7 @@ class Axis(NamedTuple):
 
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """Leave out axes of length 1; join neighbors of one kind that every array walks as one."""
+    """Remove axes of length 1, and merge neighbors of a kind that are contiguous in all arrays."""
     out: list[Axis] = []
     for axis in axes:
         if axis.size == 1:
@@ -108,7 +110,7 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
 
 
 class Nest:
-    """Loops over axes, opened one after the other; the first one runs over a part of the extent."""
+    """Loops over axes, opened in order; the first one runs over a part of the extent."""
 
     def __init__(self, text: Text, axes: Sequence[Axis]) -> None:
         self.text = text
@@ -116,7 +118,7 @@ class Nest:
         self.opened = 0
 
     def open(self, head: str = "") -> None:
-        """Begin the next loop (its head may be given); its index is `j` and its number."""
+        """Open loop number k with the index `jk`; a header may be given."""
         k = self.opened
         if not head:
             bounds = "lo, hi" if k == 0 else self.text.integer(self.axes[k].size)
@@ -126,13 +128,13 @@ class Nest:
         self.opened += 1
 
     def walk(self, which: int) -> list[str]:
-        """The terms by which the open loops move one of the arrays."""
+        """Return the terms of the index in one of the arrays, for the open loops."""
         axes = self.axes[: self.opened]
         steps = [self.text.times(f"j{k}", a.steps[which]) for k, a in enumerate(axes)]
         return [term for terms in steps for term in terms]
 
     def own(self, work: int) -> OwnKernel:
-        """The kernel, with one task for each index of the first loop; `work` is that of the
+        """Return the kernel, with one task per index of the first loop; `work` is that of the
         innermost body."""
         sizes = [a.size for a in self.axes]
         return self.text.own(sizes[0] if sizes else 1, work * prod(sizes))

@@ -1,5 +1,8 @@
-"""The op `device_put`: the same value on other devices. The devices of the CPU share its memory, so
-nothing is moved, and kernels see through it.
+"""The op `device_put`: the same value on other devices.
+
+The CPU's devices share its memory, so nothing is copied between them, and fusion looks through the
+op. Its type rule sets the devices of the aval; `engine/execute.py` copies between devices that
+share no memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Folds of windows: sums and extremes, and what goes with their derivatives. In: nodes. Out: nodes.
+"""Reductions of windows: sums, maxima and minima, and the ops in their derivatives.
 
-`select_and_gather_add` takes from each window of one array the element that lies where another
-array has its extreme (the first of several); `select_and_scatter_add` adds to such elements. Which
-extreme it is says `select_prim`: "ge" the largest, "le" the smallest.
+`select_and_gather_add` selects from each window of one array the element at the position where
+another array has its extreme value (the first one for ties); `select_and_scatter_add` adds to such
+elements. `select_prim` is "ge" for the largest and "le" for the smallest value. The kernels are in
+`pooling_kernels.py`; `api/networks/` and `lax.reduce_window` use the ops.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["windows_over"]
 
 
 def windows_over(shape: Sequence[int], p: dict[str, Any]) -> list[Window]:
-    """The window of each axis."""
+    """Return the window of each axis."""
     return [
         Window(n, taps, stride, low, high, base, dilation)
         for n, taps, stride, (low, high), base, dilation in zip(
@@ -70,12 +71,12 @@ def _batch(name: str) -> Callable[..., Any]:
 
 
 def _taps_last(x: Any, p: dict[str, Any], fill: Any) -> Any:
-    """All windows of an array, their taps as one last axis."""
+    """Return all windows of an array, with their taps as a single last axis."""
     found = spread_out(x, windows_over(x.shape, p), fill)
     return found.reshape(*found.shape[: x.ndim], -1)
 
 
-# --- folds ---------------------------------------------------------------------------------------
+# --- reductions ----------------------------------------------------------------------------------
 
 
 def _sum_numpy(x: Any, **p: Any) -> Any:
@@ -85,8 +86,8 @@ def _sum_numpy(x: Any, **p: Any) -> Any:
 
 
 def _sum_transpose(ct: Node, x: Any, **p: Any) -> tuple[Node]:
-    """Each element gets the sum over the windows that see it: the windows of the cotangent, its
-    elements as far apart as the windows were, turned around."""
+    """Give each element the sum over the windows that contain it, which is a window sum of the
+    cotangent, dilated by the strides."""
     pads = []
     for w in windows_over(x.aval.shape, p):
         before = dilated(w.taps, w.dilation) - 1 - w.low
@@ -130,11 +131,11 @@ _extreme("reduce_window_max", "ge", least, np.maximum)
 _extreme("reduce_window_min", "le", greatest, np.minimum)
 
 
-# --- their derivatives ---------------------------------------------------------------------------
+# --- derivatives of maxima and minima ------------------------------------------------------------
 
 
 def _extremes(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
-    """The number of the tap at which each window has its extreme, as a last axis of length 1."""
+    """Return the tap number of each window's extreme value, as a last axis of length 1."""
     if select_prim == "ge":
         return np.argmax(_taps_last(x, p, least(x.dtype)), axis=-1)[..., None]
     return np.argmin(_taps_last(x, p, greatest(x.dtype)), axis=-1)[..., None]
@@ -162,7 +163,7 @@ def _scatter_infer(ct: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:
 
 
 def _show_scatter(p: dict[str, Any]) -> dict[str, Any]:
-    """As jax prints it, which has no dilations here."""
+    """Print parameters as JAX does, whose op has no dilations."""
     plain = all(d == 1 for k in ("base_dilation", "window_dilation") for d in p[k])
     return {k: v for k, v in p.items() if not (plain and k.endswith("dilation"))}
 

@@ -1,6 +1,7 @@
-"""The op `reduce_precision`: floats rounded to fewer bits, kept in their own dtype.
+"""The op `reduce_precision`: round floats to fewer bits without changing their dtype.
 
-It holds the program of integer operations on the bits that it means, which passes inline.
+The op contains an equivalent program of integer operations on the bits, which the compiler inlines.
+Jaxprs show the op without that program. `lax.reduce_precision` calls `reduce_precision`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ __all__ = ["reduce_precision"]
 
 
 def reduce_precision(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
-    """Round to the nearest float (ties to even) with this many bits of exponent and mantissa.
+    """Round to the nearest float (ties to even) with this many exponent and mantissa bits.
 
-    What is too large becomes infinite, what is too small zero; nan stays.
+    Values that are too large become infinite, values that are too small zero; nan is preserved.
     """
     if dtype_kind(x.aval.dtype) != "f":
         raise TypeError(
@@ -44,7 +45,7 @@ def _program(aval: Aval, exponent_bits: int, mantissa_bits: int) -> Graph:
 
 def _rounded(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
     dtype = x.aval.dtype
-    if dtype.itemsize == 1:  # some of these have no infinity
+    if dtype.itemsize == 1:  # some of these types have no infinity
         wide = o.convert_element_type(x, new_dtype=np.dtype(np.float16), weak_type=False)
         rounded = _rounded(wide, exponent_bits, mantissa_bits)
         return o.convert_element_type(rounded, new_dtype=dtype, weak_type=False)

@@ -1,6 +1,7 @@
-"""All prefixes of an axis, folded with an associative function, in logarithmically many steps.
+"""Prefix reductions (scans) along an axis with an associative function, in O(log n) operations.
 
-In: nodes, and a function of two lists of nodes. Out: nodes of the same shapes.
+`prefixes` takes nodes and a function that combines two lists of nodes, and returns nodes of the
+same shapes. `lax.associative_scan` and the derivative rules of cumulative reductions use it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Combine = Callable[[list[Node], list[Node]], list[Node]]
 
 
 def prefixes(combine: Combine, xs: Sequence[Node], axis: int, reverse: bool = False) -> list[Node]:
-    """Fold neighbors, solve the half-sized problem, and fill in the elements between.
+    """Combine neighbors, compute the prefixes of the pairs, and fill in the elements in between.
 
     Source: Blelloch, Prefix sums and their applications (1990), section 1.4.
     """
@@ -45,7 +46,7 @@ def _every(xs: Sequence[Node], axis: int, start: int, stop: int, step: int) -> l
 
 
 def slice_axis(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
-    """Return elements start, start + step... of one axis."""
+    """Return elements start, start + step, ... of an axis."""
     shape = x.aval.shape
     if (start, stop, step) == (0, shape[axis], 1):
         return x
@@ -56,8 +57,8 @@ def slice_axis(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node
 
 
 def _interleave(a: Node, b: Node, axis: int) -> Node:
-    """Return a[0], b[0], a[1], b[1]...; `a` is as long as `b` or longer by one."""
-    # The identity of addition for all floats, minus zero too.
+    """Return a[0], b[0], a[1], b[1], ...; `a` is as long as `b` or longer by one."""
+    # The identity of addition for all floats: adding -0.0 preserves -0.0, too.
     unit = {"b": False, "f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype_kind(a.aval.dtype), 0)
     pad = literal(unit, a.aval.dtype, False)
     more = a.aval.shape[axis] - b.aval.shape[axis]

@@ -1,7 +1,8 @@
-"""The random bit generator threefry2x32 as map ops: two key words and two counter words in.
+"""The random bit generator threefry2x32 as map ops.
 
-`threefry_0` and `threefry_1` give the two output words, `threefry_xor` their exclusive or. `fma`
-scales uniform numbers with one rounding, as the peer's compiler does.
+The operands are two key words and two counter words (uint32). `threefry_0` and `threefry_1` return
+the two output words, `threefry_xor` their exclusive or. `fma` scales uniform numbers with a single
+rounding, as JAX's compiler does, so that samples agree. `api/sampling/` uses these ops.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 
 def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
-    """Mix counters with a key in 20 rounds; arrays of uint32 broadcast."""
+    """Apply the 20 rounds of threefry to counters with a key; arrays of uint32 broadcast."""
     keys = (k0, k1, k0 ^ k1 ^ _PARITY)
     x, y = c0 + k0, c1 + k1
     for block in range(5):
@@ -88,7 +89,7 @@ def _fma_numpy(a: Any, b: Any, c: Any) -> Any:
 
 
 def _fma_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
-    """One rounding: products of numbers of half precision are exact in doubles."""
+    """Half precision is computed in float64, where products are exact, and rounded once."""
     return "fma(f8({0}), f8({1}), f8({2}))" if dtype.itemsize == 2 else "fma({0}, {1}, {2})"
 
 
@@ -114,10 +115,10 @@ _TAIL = (
 
 
 def erf_inv_single(x: Node) -> Node:
-    """The inverse of erf for float32 in (-1, 1), with the rounding that normal samples have.
+    """Return the inverse of erf for float32 in (-1, 1), rounded like JAX's normal samples.
 
-    The square is rounded first, which the op `erf_inv` avoids: near the ends that moves a result by
-    up to 65 ulp, and samples have to agree with the peer's to a few.
+    The square is rounded before the logarithm, which the op `erf_inv` avoids. Near the ends this
+    changes a result by up to 65 ulp, but samples must agree with JAX's within a few ulp.
     """
     w = o.neg(o.log1p(o.neg(o.mul(x, x))))
     near = o.lt(w, like(w, 5))

@@ -1,4 +1,9 @@
-"""Reductions over axes: sum, prod, max, min, and, or; argmax and argmin."""
+"""Reductions over axes: sum, prod, max, min, and, or; argmax and argmin.
+
+The declarations contain the type rules, NumPy references and derivative rules. Kernels for the
+"reduce" ops are generated from `combine`; argmax and argmin are opaque ops with kernels in
+`line_kernels.py`. The public functions are in `api/folds/`.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +31,17 @@ from accnp.primitives.reference import quiet
 
 
 def kept_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes that a reduction leaves."""
+    """Return the axes that remain after a reduction."""
     return tuple(d for d in range(rank) if d not in axes)
 
 
 def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
-    """Repeat a reduced value over the axes that were reduced."""
+    """Broadcast a reduced value back over the reduced axes."""
     return broadcast_to(y, like.aval.shape, kept_dims(like.aval.ndim, axes))
 
 
 def extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
-    """The mean of the tangents at the places where the extreme is taken."""
+    """Return the mean of the tangents at all positions of the extreme value."""
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
     beside = o.reshape(y, new_sizes=shape, dimensions=None)
     at = o.convert_element_type(o.eq(x, beside), new_dtype=x.aval.dtype, weak_type=False)
@@ -44,7 +49,8 @@ def extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
 
 
 def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
-    """Products of the others, by exclusive cumulative products from both sides."""
+    """Multiply each tangent by the product of all other elements, which is computed from exclusive
+    cumulative products from both sides."""
     rank = x.aval.ndim
     kept = kept_dims(rank, axes)
     order = (*kept, *axes)
@@ -69,8 +75,8 @@ def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
 
 
 def _rescued(others: Node, y: Node, x: Node) -> Node:
-    """The products of all elements but one, by division where a product from either side has
-    overflowed or vanished and the whole has not: that is done with its exponent apart."""
+    """Return the products of all elements but one. Where a cumulative product has overflowed or
+    underflowed but the whole product has not, use the quotient y / x instead."""
 
     def usable(v: Node) -> Node:
         size = o.abs(v)
@@ -117,7 +123,8 @@ reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, ax
 def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
     if x.shape[axes[0]] == 0:
         raise ValueError(
-            f"argmax/argmin: axis {axes[0]} of shape {x.shape} is empty; give it elements"
+            f"argmax/argmin: the axis is empty; got axis {axes[0]} of shape {x.shape}; pass an "
+            "array with elements along it"
         )
     needs_places("argmax/argmin", x.shape[axes[0]], np.dtype(index_dtype))
     return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))

@@ -1,4 +1,8 @@
-"""NumPy meanings of ops where no single NumPy function agrees with jax: division, shifts, casts."""
+"""NumPy reference implementations of map ops for which no single NumPy function agrees with JAX.
+
+The declarations in `elementwise.py`, `conversion.py` and others pass these functions as `numpy`.
+The engine runs them on the host, and tests compare kernels with them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ __all__ = [
 
 
 def quiet(fn: Any) -> Any:
-    """Wrap a NumPy function so that nan, inf and overflow pass in silence, as in kernels."""
+    """Wrap a NumPy function so that nan, inf and overflow cause no warnings, as in kernels."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -57,7 +61,7 @@ def quiet(fn: Any) -> Any:
 
 
 def special(name: str) -> Any:
-    """Return a function of scipy.special, imported on first use, that keeps the input's dtype."""
+    """Return a function of scipy.special that keeps the dtype; SciPy is imported on first use."""
 
     def call(x: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -68,36 +72,36 @@ def special(name: str) -> Any:
 
 
 def make_complex(a: Any, b: Any) -> Any:
-    """The number with these parts; a + 1j * b would make nan of an infinite part."""
+    """Return a complex number; a + 1j * b would be nan for infinite parts."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
     out.real, out.imag = a, b
     return out
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of the error function, which is odd; SciPy's gives 0 for -0."""
+    """Return the inverse error function; SciPy's returns 0 instead of -0 for -0."""
     return np.copysign(special("erfinv")(x), x)
 
 
 def lgamma(x: Any) -> Any:
-    """The logarithm of the absolute gamma function; inf at -inf, as in C and jax."""
+    """Return the logarithm of |gamma(x)|; it is inf at -inf, as in C and jax."""
     return np.where(np.isneginf(x), np.inf, special("gammaln")(x)).astype(x.dtype)
 
 
 @quiet
 def rsqrt(x: Any) -> Any:
-    """One rounding for half precision: the root is kept in float32."""
+    """Compute the root in float32 for half precision, so that it is rounded only once."""
     return (1 / np.sqrt(x.astype(np.result_type(x, np.float32)))).astype(x.dtype)
 
 
 @quiet
 def divide(x: Any, y: Any) -> Any:
-    """Truncating for integers; x / 0 is -1, and the lowest int over -1 is itself."""
+    """Divide; integers are truncated, x / 0 is -1, and the lowest integer over -1 is itself."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
     safe = np.where(y == 0, 1, y).astype(y.dtype)
     q = x // safe
-    if x.dtype.kind == "i":  # floor to truncation; absolute values would overflow at the lowest int
+    if x.dtype.kind == "i":  # turn floor into truncation; abs would overflow at the lowest integer
         q = q + (((x < 0) != (safe < 0)) & (q * safe != x))
     low = x.dtype.type(-1) if x.dtype.kind == "i" else np.iinfo(x.dtype).max
     if x.dtype.kind == "i":
@@ -107,7 +111,7 @@ def divide(x: Any, y: Any) -> Any:
 
 @quiet
 def remainder(x: Any, y: Any) -> Any:
-    """The sign of x; x rem 0 is x for integers."""
+    """Return the remainder with the sign of x; for integers, x rem 0 is x."""
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
     safe = np.where(y == 0, 1, y).astype(y.dtype)
@@ -129,7 +133,7 @@ def shift_left(x: Any, y: Any) -> Any:
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
     n = _bits(x)
     inside = (y >= 0) & (y < n)
-    signed = x.astype(f"i{x.dtype.itemsize}")  # unsigned ones are shifted as bits with a sign, too
+    signed = x.astype(f"i{x.dtype.itemsize}")  # unsigned numbers are shifted like signed ones, too
     return np.right_shift(signed, np.where(inside, y, n - 1).astype(signed.dtype)).astype(x.dtype)
 
 
@@ -151,8 +155,8 @@ def sign(x: Any) -> Any:
 
 @quiet
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent. At infinity the imaginary part is a zero of the sign of that of x, as
-    the array API standard requires; in C's standard, of that of sin(2 y)."""
+    """Return the hyperbolic tangent. At infinity, the imaginary part is a zero with the sign of x's
+    imaginary part, as the array API standard requires (in C, with the sign of sin(2 y))."""
     y = np.tanh(x)
     if x.dtype.kind == "c":
         y = make_complex(y.real, np.where(np.isinf(x.real), np.copysign(0, x.imag), y.imag))
@@ -169,8 +173,8 @@ def tan(x: Any) -> Any:
 
 @quiet
 def square(x: Any) -> Any:
-    """x * x. The real part of that of a complex number is a product of a difference and a sum,
-    which loses no digits where the parts are about the same, and 0 if one of these is 0."""
+    """Return x * x. For complex numbers the real part is (a - b) (a + b), which does not cancel for
+    parts of similar size, and 0 if one of the factors is 0."""
     if x.dtype.kind != "c":
         return np.square(x)
     less, more = x.real - x.imag, x.real + x.imag
@@ -181,7 +185,7 @@ def square(x: Any) -> Any:
 
 @quiet
 def integer_pow(x: Any, *, y: int) -> Any:
-    """x**y by squaring, in the dtype of x."""
+    """Return x**y by repeated squaring, in the dtype of x."""
     if y < 0:
         one = np.ones_like(x)
         return divide(one, integer_pow(x, y=-y))
@@ -201,7 +205,7 @@ def logistic(x: Any) -> Any:
 
 
 def digamma_rise(x: Any, h: Any) -> Any:
-    """digamma(x + h) - digamma(x)."""
+    """Return digamma(x + h) - digamma(x)."""
     y = x.astype(np.float64)
     digamma = special("digamma")
     return (digamma(y + h) - digamma(y)).astype(x.dtype)
@@ -209,7 +213,7 @@ def digamma_rise(x: Any, h: Any) -> Any:
 
 @quiet
 def sin_pi(z: Any) -> Any:
-    """sin(pi z), without the turns."""
+    """Return sin(pi z) after subtracting the nearest integer from z."""
     whole = np.rint(z.real)
     return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
 
@@ -285,14 +289,14 @@ def clamp(lo: Any, x: Any, hi: Any) -> Any:
 
 @quiet
 def cast(x: Any, *, new_dtype: Any, **_: Any) -> Any:
-    """Convert; float to integer saturates and takes NaN to 0, complex to real drops a part."""
+    """Convert; float to integer saturates and maps NaN to 0, complex to real drops a part."""
     new = np.dtype(new_dtype)
     if new.kind == "b":
         return x != 0
     if x.dtype.kind == "c" and new.kind != "c":
         x = x.real
     if x.dtype.name in SUB_INTS and (new.kind in "iu" or new.name in SUB_INTS):
-        x = x.astype(np.int8)  # ml_dtypes has no way from one small type to another
+        x = x.astype(np.int8)  # ml_dtypes cannot convert between small integer types
     if x.dtype.kind not in "biuc" and (new.kind in "iu" or new.name in SUB_INTS):
         wide = x.astype(np.float64)
         info = iinfo(new)

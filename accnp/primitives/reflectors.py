@@ -1,8 +1,8 @@
-"""Householder reflectors, as LAPACK stores them below a diagonal: geqrf makes them,
-householder_product and ormqr multiply them.
+"""Householder reflectors in LAPACK's storage: geqrf, geqp3, householder_product, ormqr.
 
-Matrices are the last two axes; leading axes are batches. LAPACK does the work through SciPy. jax
-knows no derivatives of these.
+geqrf and geqp3 compute QR factors and store reflectors below the diagonal; householder_product and
+ormqr multiply the reflectors. Matrices are the last two axes, and leading axes are batches. The
+reference functions call LAPACK through SciPy; as in JAX, there are no derivatives.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _product_infer(a: Aval, taus: Aval) -> Aval:
     if m < n or taus.shape[-1] > n:
         raise ValueError(
             "householder_product: needs at least as many rows as columns, and at most as many "
-            f"factors; got shapes {a.shape} and {taus.shape}; pass what geqrf gives"
+            f"factors as columns; got shapes {a.shape} and {taus.shape}; pass the results of geqrf"
         )
     return make_aval(a.shape, a.dtype)
 
@@ -106,7 +106,7 @@ def _ormqr_infer(a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool) -
     if taus.shape[-1] > min(m, n):
         raise ValueError(
             f"ormqr: there are more factors than reflectors; got shapes {a.shape}, {taus.shape}; "
-            "pass what geqrf gives"
+            "pass the results of geqrf"
         )
     return make_aval(c.shape, c.dtype)
 
@@ -119,7 +119,7 @@ def _ormqr_numpy(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> A
 
     def one(x: Any, taus: Any, c: Any) -> Any:
         multiply = routine("ormqr", "unmqr", x)
-        room = 64 * max(c.shape) + 4288  # LAPACK's, for blocks of 64 columns
+        room = 64 * max(c.shape) + 4288  # LAPACK's work size for blocks of 64 columns
         given = multiply(side, adjoint if transpose else "N", x[:, :k], taus, c, room)
         return (given[0],)
 

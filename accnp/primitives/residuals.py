@@ -1,7 +1,9 @@
-"""What reverse mode of a scan keeps for its backward pass, and what that one sums over the steps.
+"""Residuals of reverse-mode scans, and sums over steps in the backward pass.
 
-In: the primal part of a step, or its transpose. Out: a forward step that keeps as little as it can,
-and the linear step's view of it; sums of products taken out of the loop.
+`Residuals` analyses the primal part of a step. It decides which values the forward scan stacks for
+the backward pass, which ones the backward pass recomputes, and which ones do not depend on the step
+and are computed once before the loop. `summed_scan` takes sums of matrix products out of the
+backward loop. `scan.py` uses both.
 """
 
 from __future__ import annotations
@@ -19,19 +21,19 @@ from accnp.primitives.kinds import zeros_like_aval
 
 __all__ = ["residuals", "summed_scan"]
 
-# Cheaper than this (in simple instructions an element), a value is computed again from what is
-# there, not kept.
+# A value that costs at most this much (simple instructions per element) is recomputed instead of
+# stored.
 CHEAP = 4
-# Sums of products with at least this many elements are taken after the loop, by one product.
+# Sums of products with at least this many elements are computed after the loop by one product.
 LARGE = 1024
 
 
 class Residuals:
-    """Residuals of a scan: what its linear part needs of its primal part, and where that is.
+    """The residuals of a scan: which values its linear part needs from its primal part.
 
-    What is the same in all steps is computed once, before the loop. Rows of operands and of results
-    are there already. A view, or a cheap function, of what is kept is computed again. Only the rest
-    is stacked.
+    Values that are equal in all steps are computed once, before the loop. Rows of operands and of
+    results are available anyway. Views and cheap functions of stored values are recomputed. Only
+    the rest is stacked.
     """
 
     def __init__(self, primal: Graph, n_out: int, num_consts: int, num_carry: int) -> None:
@@ -46,13 +48,13 @@ class Residuals:
             effect = has_effect(node.op, node.params)
             if effect or any(id(x) in self.varying for x in node.inputs):
                 self.varying.add(id(node))
-        # Rows that are there: numbers of inputs, and of results behind them.
+        # Available rows: numbers of inputs, and of results, which follow the inputs.
         self.rows = {id(x): first_row + i for i, x in enumerate(inputs[first_row:])}
         for i, x in enumerate(primal.outputs[num_carry:n_out], len(inputs) + num_carry):
             if id(x) in self.varying:
                 self.rows.setdefault(id(x), i)
         self.consts: dict[int, Node] = {}  # constants and invariants that the linear part uses
-        self.used: dict[int, Node] = {}  # rows that it uses
+        self.used: dict[int, Node] = {}  # rows that the linear part uses
         self.stacked: dict[int, Node] = {}
         place = {id(x): i for i, x in enumerate(primal.nodes)}
         for x in sorted(self.needed, key=lambda x: place.get(id(x), -1)):
@@ -71,26 +73,26 @@ class Residuals:
         self.hoisted = [x for x in self.consts.values() if id(x) not in self.inputs]
 
     def at_hand(self, x: Node, depth: int = 3) -> bool:
-        """Whether a value is there, or is computed from what is there at little cost."""
+        """Whether a value is available, or is computed from available values at little cost."""
         if id(x) in self.rows or id(x) not in self.varying:
             return True
         return depth > 0 and _is_cheap(x) and all(self.at_hand(v, depth - 1) for v in x.inputs)
 
     def is_again(self, x: Node) -> bool:
-        """Whether the linear part computes a value itself."""
+        """Whether the linear part recomputes a value."""
         if id(x) in self.rows or id(x) in self.inputs or x.op.kind == "leaf":
             return False
         return id(x) in self.varying or not x.inputs or _narrower(x)
 
     def hoist(self, consts: Sequence[Node]) -> list[Node]:
-        """Compute what is the same in all steps, given the constants."""
+        """Compute the values that are equal in all steps, given the constants."""
         env = dict(zip(map(id, self.primal.inputs), consts, strict=False))
         _replay(toposort(self.hoisted, set(self.inputs)), env)
         return [env[id(x)] for x in self.hoisted]
 
     @cached_property
     def forward(self) -> Graph:
-        """The forward step: (invariants, inputs) -> (outputs, what is stacked)."""
+        """The forward step: (invariants, inputs) -> (outputs, stacked residuals)."""
         outputs = [*self.primal.outputs[: self.n_out], *self.stacked.values()]
         if not self.hoisted:
             return with_outputs(self.primal, outputs)
@@ -106,21 +108,21 @@ class Residuals:
     def given(
         self, xs: Sequence[Node], hoisted: Sequence[Node], results: Sequence[Node]
     ) -> tuple[list[Node], list[Node]]:
-        """Return the constants and the rows that the linear step takes."""
+        """Return the constants and the rows that are operands of the linear step."""
         extra = dict(zip(map(id, self.hoisted), hoisted, strict=True))
         consts = [extra.get(i) or xs[self.inputs[i]] for i in self.consts]
         there = [*xs, *results]
         return consts, [there[self.rows[i]] for i in self.used]
 
     def restore(self, consts: Sequence[Node], rows: Sequence[Node]) -> list[Node]:
-        """Return the residuals in one step of the linear part, given what it takes."""
+        """Return the residuals in one step of the linear part, given its constants and rows."""
         env = dict(zip([*self.consts, *self.used], [*consts, *rows], strict=True))
         _replay(self.again, env)
         return [env.get(id(x), x) for x in self.needed]
 
 
 def residuals(primal: Graph, n_out: int, num_consts: int, num_carry: int) -> Residuals:
-    """What there is to know of this primal part, found out once."""
+    """Return the analysis of a primal part, cached on the graph."""
     key = "residuals", num_consts, num_carry, state.named
     found = primal.extra.get(key)
     if found is None:
@@ -140,7 +142,7 @@ def _is_cheap(x: Node) -> bool:
 
 
 def _narrower(x: Node) -> bool:
-    """Whether a value is a view or a conversion of something no larger."""
+    """Whether a value is a view or a conversion of a value that is not larger."""
     if x.op.kind != "view" and x.op.name != "convert_element_type":
         return False
     return x.inputs[0].aval.nbytes <= x.aval.nbytes
@@ -164,10 +166,10 @@ def summed_scan(
     params: dict[str, Any],
 ) -> tuple[list[Node], list[Node]]:
     """Scan a step (constants, carry, rows) -> (terms, carry, rows) and sum each of its `n_sums`
-    terms over the steps; returns the sums, and the other results.
+    terms over the steps; return the sums and the other results.
 
-    A term that is a large product, such as a weight matrix's cotangent, is no sum in the loop: its
-    factors are stacked, and contracted over the steps by one product after it.
+    A term that is a large product, such as a weight matrix's cotangent, is not summed in the loop:
+    its factors are stacked, and one product contracts them over the steps after the loop.
     """
     c, k = len(consts), len(carry)
     terms, rest = list(step.outputs[:n_sums]), list(step.outputs[n_sums:])
@@ -213,9 +215,9 @@ Products = list[tuple[Node, list[Node]]]
 
 
 def _products(x: Node, place: dict[int, int], n_fixed: int) -> Products | None:
-    """Take a term apart into large products, each with the views that lead from it to the term.
+    """Split a term into large products, each with the views that lead from it to the term.
 
-    None where it is no sum of those, or where the factors would take more room than the sum.
+    Return None if it is not a sum of products, or if stacked factors would be larger than the sum.
     """
     if x.op.name == "add":
         parts = [_products(v, place, n_fixed) for v in x.inputs]
@@ -235,7 +237,7 @@ def _products(x: Node, place: dict[int, int], n_fixed: int) -> Products | None:
 
 
 def _over_steps(dot: Node, a: Node, b: Node) -> Node:
-    """Record a product of stacked factors, summed over the steps."""
+    """Record a product of stacked factors that also contracts the axis of steps."""
     contract, batch = dot.params["dimension_numbers"]
     dims = (
         tuple([(0, *[d + 1 for d in side]) for side in contract]),

@@ -1,8 +1,9 @@
-"""The op `scan`: a program run a fixed number of times. In: its graph as a parameter. Out: the op.
+"""The op `scan`: run a body a fixed number of times.
 
-Inputs are constants, the carry, and arrays of which each step sees one row; results are the last
-carry and the rows of the other outputs, stacked. In reverse mode a forward scan keeps residuals,
-and the linear part is a scan whose transpose runs the other way (`primitives/residuals.py`).
+The operands are constants, the initial carry, and arrays of which each step receives one row; the
+results are the final carry and the stacked rows of the other outputs. The parameter `jaxpr` is the
+graph of the body. In reverse mode, a forward scan stores residuals (`residuals.py`), and the linear
+part is a scan whose transpose runs in the opposite direction.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ __all__: list[str] = []
 
 
 def like(params: dict, jaxpr: Graph, num_consts: int, num_carry: int) -> dict[str, Any]:
-    """Return the parameters of a scan of as many steps over another program."""
+    """Return the parameters of a scan with the same number of steps over another body."""
     return {**params, "jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
 
 
 def row(a: Aval) -> Aval:
-    """Return what one step sees of an array."""
+    """Return the aval of one row of an array."""
     return make_aval(a.shape[1:], a.dtype, a.weak_type)
 
 
 def stacked(a: Aval, length: int) -> Aval:
-    """Return the rows of all steps together."""
+    """Return the aval of the stacked rows of all steps."""
     return make_aval((length, *a.shape), a.dtype, a.weak_type)
 
 
@@ -113,8 +114,8 @@ def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     ins = [*x[0], *t[0], *x[1], *t[1], *x[2], *t[2]]
     n_body = sizes[0] + sizes[1] + sizes[2] + sizes[3]
     avals = [n.aval for n in ins[:n_body]] + [row(n.aval) for n in ins[n_body:]]
-    # The carry's avals are those of the body: an initial tangent may be weakly typed where the
-    # body's is not.
+    # The carry has the avals of the body: an initial tangent may have a weak type even if the
+    # body's has not.
     merged = derived(graph, ("scan", nc, nk), body, avals)
     results = call("scan", ins, like(params, merged, sizes[0] + sizes[1], sizes[2] + sizes[3]))
     k_out, k_tan, ys = split(results, nk, sizes[3])
@@ -160,8 +161,8 @@ def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Run the transposed body the other way; cotangents of constants are summed in the carry, or
-    by a product over all steps after the loop."""
+    """Run the transposed body in the opposite direction. Cotangents of constants are summed in the
+    carry, or by one product over all steps after the loop."""
     jaxpr, nc, nk = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
     linear = [isinstance(x, Linear) for x in xs]
     lc, lk, lx = split(linear, nc, nk)

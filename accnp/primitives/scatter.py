@@ -1,7 +1,8 @@
-"""Writing at computed places: scatter (the last write wins), scatter_add, _mul, _min and _max.
+"""The scatter ops: scatter (the last write wins), scatter_add, _mul, _min and _max.
 
-Operands: the array, integer start indices, updates. Windows that do not lie inside are dropped
-(or moved inside in clip mode). Duplicates are handled in the order of the updates.
+The operands are the array, integer start indices and updates. Windows that are out of bounds are
+dropped (or moved inside in clip mode), and duplicates are applied in the order of the updates. The
+classes for parameters are in `index.py`, and the kernels in `scatter_kernels.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["window_sizes"]
 
 
 def window_sizes(shape: Any, updates: Any, dims: Any) -> tuple[int, ...]:
-    """The size of one window along each axis of the operand."""
+    """Return the size of a window along each axis of the operand."""
     sizes = iter([updates[d] for d in dims.update_window_dims])
     kept = _kept(len(shape), dims)
     return tuple([next(sizes) if d in kept else 1 for d in range(len(shape))])
@@ -95,7 +96,7 @@ def _numpy(combine: Any) -> Any:
         layout = _layout(p, dims.update_window_dims, _kept(x.ndim, dims), updates.ndim)
         u = updates.transpose(np.argsort(layout))  # axes: starts, windowed, whole
         target = out.transpose(p.order)
-        if not p.index:  # windows that cover the operand
+        if not p.index:  # all windows cover the whole operand
             each = u.reshape(-1, *target.shape)
             inside = np.ones(len(each), bool) if p.inside is None else p.inside.reshape(-1)
             for one in each[inside]:
@@ -122,7 +123,7 @@ def _numpy(combine: Any) -> Any:
 
 
 def _unbuffered(combine: Any, target: Any, at: Any, u: Any, n: int) -> None:
-    """Combine one by one, through flat indices: ufunc.at has a fast path for these only."""
+    """Combine one by one through flat indices, for which ufunc.at has a fast path."""
     base = np.ravel_multi_index(tuple(at), target.shape[:n])
     rest = prod(target.shape[n:])
     flat = np.ascontiguousarray(target).reshape(-1)
@@ -181,7 +182,7 @@ def _instantiate(ts: Any, xs: Any) -> tuple[Node, Node] | None:
 
 
 def _scatter_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
-    # Duplicates write in order for values and tangents alike, so the same update wins.
+    # Duplicates are written in the same order for values and tangents, so the same update wins.
     both = _instantiate(ts, xs)
     return None if both is None else o.scatter(both[0], xs[1], both[1], **p)
 
@@ -192,7 +193,7 @@ def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) ->
         ct_x = o.scatter(ct, starts, zeros_like_aval(updates.aval), **p)
     if isinstance(updates, Linear):
         ct_u = _read(ct, updates, starts, p)
-        if not p["unique_indices"]:  # only the update that won gets its cotangent
+        if not p["unique_indices"]:  # only the update that won gets a cotangent
             shape = updates.aval.shape
             kind = np.dtype(np.int32)
             flat = o.iota(dtype=kind, shape=(prod(shape),), dimension=0)
@@ -245,10 +246,10 @@ opaque(
 
 
 def _others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
-    """For each factor the product of all others that meet it, by products from both sides.
+    """For each factor, return the product of all other factors with the same target.
 
-    Factors of one place are brought together by sorting; a running product over them takes
-    log2(n) steps, in each of which the distance doubles. No division, so zeros do not matter.
+    Factors of a target are made neighbors by sorting. Running products from both sides take log2(n)
+    steps, in each of which the distance doubles. There is no division, so zeros are no problem.
     """
     kind, shape, n = np.dtype(np.int32), updates.aval.shape, updates.aval.size
     count = o.iota(dtype=kind, shape=(x.aval.size,), dimension=0)
@@ -310,7 +311,7 @@ opaque(
 
 
 def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
-    """The mean of the tangents of the operand and the updates that attain the extreme."""
+    """Return the mean of the tangents of the operand and the updates that attain the extreme."""
     both = _instantiate(ts, xs)
     if both is None:
         return None
@@ -321,7 +322,7 @@ def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     theirs = o.convert_element_type(hit, new_dtype=kind, weak_type=False)
     add = {**p}
     count = o.scatter_add(mine, starts, theirs, **add)
-    # None attains a nan: no tangent passes.
+    # Nothing is equal to a nan, so the count is 0 and no tangent passes.
     count = o.max(count, full((), 1, kind))
     total = o.scatter_add(o.mul(mine, both[0]), starts, o.mul(theirs, both[1]), **add)
     return o.div(total, count)

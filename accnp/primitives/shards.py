@@ -1,9 +1,9 @@
-"""The ops `to_local` and `to_global`: the shard of this process, and the array that shards make up.
+"""The ops `to_local`, `to_global` and `take_as_same`, for programs on several processes.
 
-A program over several processes is recorded as each of them runs it: on shards. `to_global` gives
-shards the type of the whole array, and `to_local` takes it off again, so kernels see through both.
-The cotangent of a whole array is cut as the array is. `take_as_same` says of a value that it does
-not differ along axes of the mesh, where this is not known.
+Each process records such a program as it runs it, on its own shards. `to_global` gives a shard the
+type of the whole array, and `to_local` converts it back; kernels look through both. The cotangent
+of a whole array is sharded like the array. `take_as_same` declares that a value does not differ
+along axes of the mesh if this cannot be derived (`transforms/varying.py`).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _localize: list[Callable[[Node, Any, tuple[int, ...]], Node]] = []
 
 
 def install_localize(localize: Callable[[Node, Any, tuple[int, ...]], Node]) -> None:
-    """Set the function that gives the shard of a value for a sharding and a shape."""
+    """Set the function that returns the shard of a value for a sharding and a shape."""
     _localize[:] = [localize]
 
 
 def localize(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
-    """The shard of a value that this process has under a sharding."""
+    """Return this process's shard of a value under a sharding."""
     return _localize[0](x, sharding, shape)
 
 
 def local_of(x: Node) -> Node:
-    """The shard of an array over several processes that this one has."""
+    """Return this process's shard of a global array."""
     if x.op is TO_GLOBAL and x.inputs:
         return x.inputs[0]
     if x.trace is None and hasattr(x.value, "ptr"):
-        return const(x.value, _shard(x.aval))  # computed: the value is that of the shard
+        return const(x.value, _shard(x.aval))  # computed: the buffer contains only the shard
     return o.to_local(x)
 
 
@@ -89,8 +89,8 @@ def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> An
 
 def _shard_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
     raise NotImplementedError(
-        "vmap: a function of one example uses the shards of an array of several processes that it "
-        "closes over; got it under vmap; pass the array as an argument, or map inside shard_map"
+        "vmap: a batched function uses the shards of a global array that it closes over; got "
+        "it under vmap; pass the array as an argument, or map inside shard_map"
     )
 
 
@@ -114,7 +114,7 @@ def _same_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tool
 
 
 def _same_transpose(ct: Node, x: Any, *, axis_name: tuple[Any, ...]) -> tuple[Node]:
-    """The cotangent goes to the first process along each axis: what the others have is not used."""
+    """Pass the cotangent to the first process along each axis; those of the others are not used."""
     ct = o.pvary(ct, axis_name=axis_name, axis_index_groups=None)
     zero = full((), 0, np.dtype(np.int32))
     for axis in axis_name:

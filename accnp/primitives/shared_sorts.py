@@ -1,14 +1,14 @@
-"""Kernels of sorts of single long lines by several threads, and of partitions of long lines.
+"""Kernels that sort or partition long lines with several threads, and integer keys of elements.
 
-In: the keys of the operands, the axis. Out: `OwnKernel`s of several steps: limits from a sample of
-the keys, keys of each block dealt to lists by these limits, each list put together and sorted by
-NumPy's vectorized sort (a sample sort: Frazer, McKellar, JACM 17, 1970). Neither the limits nor the
-number of threads show in the result. For a partition limits lie about the place that is asked for,
-and the list which that is in is sorted alone (Floyd, Rivest, CACM 18, 1975).
+A sort is a sample sort (Frazer, McKellar, JACM 17, 1970) in several kernels: choose limits from a
+sample of the keys, distribute the keys of each block to lists, then collect and sort each list with
+NumPy's vectorized sort. The result does not depend on the limits or the number of threads. For a
+partition, the limits surround the requested position, and only the list that contains it is sorted
+(Floyd, Rivest, CACM 18, 1975).
 
-Here is also how elements become integers that NumPy's fast sorts take: a key of up to 32 bits with
-its place in one 64-bit integer gives the stable order of a line, or what follows it. Zeros of both
-signs are one key there; NaN is the last key.
+`Keys` converts elements to integers that NumPy's fast sorts accept. A key of up to 32 bits and the
+element's position fit into one 64-bit integer, whose order is the stable order. Zeros of both signs
+then have the same key; NaN is the last key. `sort.py` and `long_sorts.py` call these functions.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = [
     "write_signs",
 ]
 
-LISTS = 8  # as many as `deal` knows
-SAMPLE = 1024  # keys of a line from which limits are taken: lists are as long as planned +- 8 %
-BLOCK = 1 << 13  # keys that are dealt at once: with their lists they stay in the second-level cache
-LONG = 1 << 14  # elements of a line from which it is partitioned here
-PAD = 16  # a vector of the smallest keys
-FEW = 16  # keys of a sample for each list of a list
-STACK = 1024  # lists that wait
+LISTS = 8  # number of lists; the intrinsic `deal` supports exactly this many
+SAMPLE = 1024  # keys of the sample of a line; list lengths then vary by about 8 %
+BLOCK = 1 << 13  # keys that are distributed at a time, so that they fit into the L2 cache
+LONG = 1 << 14  # minimum length of lines for which partition uses these kernels
+PAD = 16  # elements in a vector of the smallest keys
+FEW = 16  # sampled keys per list when a list is split further
+STACK = 1024  # maximum number of pending lists
 HIGHEST = {"f4": 2147483647, "f8": 9223372036854775807}
 
 
 class Keys:
-    """How elements become sortable integers, and what is written for these."""
+    """How elements are converted to sortable integers, and what is stored for each of these."""
 
     def __init__(self, operands: Sequence[Operand]) -> None:
-        """The first operand is the key; others follow it."""
+        """The first operand is the key; the others are permuted with it."""
         self.operands = operands
         self.source = dtype_code(operands[0].dtype)
         self.words = len(operands) > 1
@@ -55,15 +55,15 @@ class Keys:
 
     @property
     def possible(self) -> bool:
-        """Whether these dtypes have such keys."""
+        """Whether keys exist for these dtypes."""
         itemsize = self.operands[0].dtype.itemsize
         return self.operands[0].dtype.kind in "biuf" and (itemsize <= 4 or not self.words)
 
     def encode(self, text: Text, value: str, at: str) -> str:
-        """Write the lines that the key of an element needs; the text of the key."""
+        """Write the lines that compute the key of an element, and return the key's expression."""
         if self.source in HIGHEST:
             whole, top = f"i{self.source[1]}", HIGHEST[self.source]
-            # Zeros of both signs are one key where others follow.
+            # Zeros of both signs have the same key if other operands are permuted.
             of = f"{value} + {self.source}(0)" if self.words else value
             text.add(f"bits = bitcast_{whole}({of})")
             shift = 8 * int(self.source[1]) - 1
@@ -78,7 +78,7 @@ class Keys:
         return f"(i8({key}) << 32) | {at}" if self.words else key
 
     def decode(self, text: Text, key: str) -> str:
-        """The text of the element of a key."""
+        """Return the expression of the element with a given key."""
         if self.source in HIGHEST:
             whole, top = self.code, HIGHEST[self.source]
             shift = 8 * int(self.source[1]) - 1
@@ -91,7 +91,7 @@ class Keys:
         return f"{key} != i4(0)" if self.source == "b1" else f"{self.source}({key})"
 
     def write(self, text: Text, key: str, to: str, element: Callable[[int, str], str]) -> None:
-        """Write the results of a key; `element` is the text of that of an operand at a place."""
+        """Write the results of a key; `element` returns the expression of an operand's element."""
         first = len(self.operands)
         if not self.words:
             text.add(f"a{first}[{to}] = {self.decode(text, key)}")
@@ -102,7 +102,7 @@ class Keys:
 
 
 class Lines:
-    """The lines along an axis, and the text of their elements."""
+    """The lines along an axis, and the expressions of their elements."""
 
     def __init__(self, keys: Keys, axis: int, memories: int = 0) -> None:
         self.keys = keys
@@ -117,7 +117,7 @@ class Lines:
         self.shape = shape
 
     def outer(self, but: int = -1) -> list[Axis]:
-        """The axes of the lines, leaving out one."""
+        """Return the axes over lines, optionally without one of them."""
         axes = [
             Axis(n, [s[d] for s in self.strides])
             for d, n in enumerate(self.shape)
@@ -126,28 +126,28 @@ class Lines:
         return merged(axes)
 
     def begin(self, axes: list[Axis], index: str) -> None:
-        """Name where a line begins in each array: p0, p1..."""
+        """Write assignments of the start of a line in each array: p0, p1, ..."""
         moves = place(self.text, axes, index, len(self.strides))
         self.text.add(*[f"p{k} = {total(terms)}" for k, terms in enumerate(moves)])
 
     def element(self, which: int, at: str, beside: int = 0) -> str:
-        """The element of a line of an array; `beside` is the step from line to line `j`."""
+        """Return an element of a line; `beside` is the stride from line to line, with index `j`."""
         terms = [f"p{which}", *self.text.times(at, self.strides[which][self.axis])]
         terms += self.text.times("j", beside) if beside else []
         return f"a{which}[{total(terms)}]"
 
     def target(self, at: str) -> str:
-        """The place of an element of a line in the results."""
+        """Return the index of an element of a line in the results."""
         own = self.strides[-1][self.axis]
         return total([f"p{len(self.strides) - 1}", *self.text.times(at, own)])
 
     def operand(self) -> Callable[[int, str], str]:
-        """The text of elements of operands."""
+        """Return a function that returns the expressions of operands' elements."""
         return self.element
 
 
 def write_signs(lines: Lines, zero: str, beside: int = 0, to: int = 0) -> None:
-    """Write the zeros of a line in their order, from place `zero` on."""
+    """Write code that stores the zeros of a line in their original order, from `zero` on."""
     text = lines.text
     text.add(f"z = {zero}")
     with text.block(f"for i in range({text.integer(lines.size)}):"):
@@ -157,7 +157,7 @@ def write_signs(lines: Lines, zero: str, beside: int = 0, to: int = 0) -> None:
 
 
 def first_zero(text: Text, key: str, size: str) -> None:
-    """z becomes the first place of a sorted line whose key, given for `mid`, is not negative."""
+    """Write a binary search that sets z to the first non-negative element; `key` tests `mid`."""
     text.add("z = 0", f"last = {size}")
     with text.block("while z < last:"):
         text.add("mid = (z + last) >> 1", f"below = {key}")
@@ -165,8 +165,9 @@ def first_zero(text: Text, key: str, size: str) -> None:
 
 
 def sort_list(text: Text, code: str, f: str, m: str) -> None:
-    """Sort m integers at f: what is longer than NumPy's sort is quick for is dealt to lists by
-    limits from a sample, these to lists of their own, until they are short, or all alike."""
+    """Write code that sorts m integers at f. If there are more than NumPy's sort handles quickly,
+    they are distributed to lists by limits from a sample, recursively until the lists are short or
+    contain equal keys."""
     one = f"{LISTS} * {FEW}"
     with text.block(f"if {m} <= quick_{code}():"):
         text.add(f"sort_{code}({f}, {m})")
@@ -180,13 +181,13 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
         text.add(f"deals = n > quick_{code}() and top < {STACK - LISTS}")
         with text.block("if deals:"):
             with text.block(f"for q in range({one}):"):
-                # A place in the q-th part, so that nothing periodic is met in step.
+                # The position inside the q-th part varies, so that periodic data do not alias.
                 text.add(f"step = n // ({one})", "h = q * 40503", "h = h - h // step * step")
                 text.add("some[q] = x[q * step + h]")
             text.add(f"sort_{code}(some, {one})")
             text.add(f"some[0] = some[{FEW}]")
             with text.block(f"for q in range(1, {LISTS - 1}):"):
-                # Keys that are there many times have a list for themselves.
+                # Frequent keys get a list of their own.
                 text.add(
                     "last = some[q - 1]",
                     f"limit = some[(q + 1) * {FEW}]",
@@ -214,7 +215,7 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
 
 
 def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKernel:
-    """The first step: for each line the keys of these ranks in a sorted sample."""
+    """Return the first kernel: for each line, keys with these ranks in a sorted sample."""
     lines = Lines(keys, axis, memories)
     text, axes = lines.text, lines.outer()
     count = prod([x.size for x in axes])
@@ -223,7 +224,7 @@ def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKe
     with text.block("for t in range(lo, hi):"):
         lines.begin(axes, "t")
         with text.block(f"for s in range({SAMPLE}):"):
-            # A place in the s-th part of the line, so that nothing periodic is met in step.
+            # The position inside the s-th part varies, so that periodic data do not alias.
             text.add("h = s * 40503", f"h = h - h // {step} * {step}")
             text.add(f"at_s = s * {size} // {SAMPLE} + h", f"v = {lines.element(0, 'at_s')}")
             text.add(f"f[s] = {keys.encode(text, 'v', 'at_s')}")
@@ -234,7 +235,7 @@ def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKe
 
 
 def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
-    """The second step: the keys of each block, list by list, and how long these are."""
+    """Return the second kernel: the keys of each block, list by list, and the lists' lengths."""
     lines = Lines(keys, axis, memories)
     text, axes, limits = lines.text, lines.outer(), lines.pointers
     tasks = prod([x.size for x in axes]) * blocks
@@ -260,8 +261,8 @@ def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
 def _collected(
     keys: Keys, axis: int, memories: int, blocks: int, kth: int | None = None
 ) -> OwnKernel:
-    """The third step: each list is put together, sorted, and written; if `kth` is given, only that
-    with this place, the others are written as they are."""
+    """Return the third kernel: collect, sort and store each list. If `kth` is given, only the list
+    that contains this position is sorted; the others are stored in any order."""
     lines = Lines(keys, axis, memories)
     text, axes, limits = lines.text, lines.outer(), lines.pointers
     tasks = prod([x.size for x in axes]) * LISTS
@@ -300,7 +301,7 @@ def _collected(
 
 
 def _zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
-    """The last step where keys have signs of zeros: those of negative sign came out first."""
+    """Return the last kernel, for keys with signed zeros: restore the original order of zeros."""
     lines = Lines(keys, axis, memories)
     text, axes = lines.text, lines.outer()
     count = prod([x.size for x in axes])
@@ -315,17 +316,17 @@ def _zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
 
 
 def shared_sort(keys: Keys, axis: int) -> OwnKernel:
-    """The kernel of a sort of lines by the first operand, which the others follow."""
+    """Return the kernel of a sort of lines by the first operand; the others are permuted."""
     ranks = [(k + 1) * SAMPLE // LISTS for k in range(LISTS - 1)]
     return _steps(keys, axis, ranks, None)
 
 
 def partition_kernel(x: Operand, axis: int, kth: int) -> OwnKernel | None:
-    """The kernel of a partition; None for short lines."""
+    """Return the kernel of a partition, or None for short lines."""
     keys, n = Keys([x]), x.shape[axis]
     if not keys.possible or not LONG <= n < 1 << 31:
         return None
-    # The rank of the k-th key in a sample is off by 16 in one of three cases, by 64 in one of 10^4.
+    # The standard deviation of a rank in the sample is 16; it is off by 64 in one of 10^4 cases.
     rank = kth * SAMPLE // n
     ranks = [min(max(rank + d, 0), SAMPLE - 1) for d in (-64, -32, -16, 0, 16, 32, 64)]
     return _steps(keys, axis, ranks, kth)

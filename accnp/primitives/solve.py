@@ -1,9 +1,9 @@
-"""Solvers with derivatives of their equations: the ops `custom_linear_solve` and `custom_root`.
+"""Solvers that are differentiated implicitly: the ops `custom_linear_solve` and `custom_root`.
 
-In: the user's functions as closed programs. Out: op records. Passes inline what a call means, the
-program `jaxpr` of all operands; derivatives never look into the solver, but solve once more.
-
-The other programs travel in a parameter of their own: `rule`, a `LinearSolve` or a `Root`.
+The compiler inlines the parameter `jaxpr`, the solver as a program of all operands. Derivatives do
+not differentiate the solver; they solve a linear system once more. The user's other functions are
+closed programs in the parameter `rule`, a `LinearSolve` or a `Root`. `api/flow/` contains the
+public functions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Nodes = list[Node]
 
 
 class Closed:
-    """A program and how many of its leading inputs are constants, operands of the call."""
+    """A program and the number of its leading inputs that are constants (operands of the call)."""
 
     __slots__ = ("count", "graph")
 
@@ -31,14 +31,14 @@ class Closed:
         self.count = count
 
     def batched(self, size: int, flags: Sequence[bool], tools: Any) -> Closed:
-        """Return it for a batch of arguments; `flags` say which constants are batched."""
+        """Return the program for a batch of arguments; `flags` says which constants are batched."""
         rest = len(self.graph.inputs) - self.count
         whole = (*[bool(f) for f in flags], *(True,) * rest)
         return Closed(tools.batch_graph(self.graph, size, whole, True)[0], self.count)
 
 
 class _Rule:
-    """Closed programs, whose constants come one after another among the operands of a call."""
+    """Closed programs, whose constants follow one another among the operands of a call."""
 
     __slots__ = ("programs",)
     order: tuple[str, ...] = ()  # the names of the programs
@@ -55,13 +55,13 @@ class _Rule:
         return type(self).__name__
 
     def split(self, xs: Sequence[Any]) -> tuple[dict[str, list[Any]], list[Any]]:
-        """Cut operands, or flags of them, into each program's constants and the rest."""
+        """Split operands, or flags of them, into each program's constants and the rest."""
         counts = [p.count if (p := self.programs[n]) is not None else 0 for n in self.order]
         *parts, rest = split(xs, *counts)
         return dict(zip(self.order, parts, strict=True)), rest
 
     def program(self, avals: Sequence[Any]) -> Graph:
-        """Return what the call means: the solver, as a program of all operands."""
+        """Return the program that is equivalent to the call: the solver with all operands."""
         solve = self["solve"]
 
         def run(nodes: Nodes) -> Nodes:
@@ -71,7 +71,7 @@ class _Rule:
         return build(run, avals, solve.graph.name)
 
     def record(self, name: str, inputs: Sequence[Node]) -> Nodes:
-        """Record the call on these operands."""
+        """Record the call with these operands."""
         graph = self.program([x.aval for x in inputs])
         return call(name, inputs, {"jaxpr": graph, "rule": self})
 
@@ -87,7 +87,7 @@ class _Rule:
 
 
 class LinearSolve(_Rule):
-    """`matvec`, `solve`; and `vecmat`, `transpose`, their transposes, or None.
+    """The programs `matvec`, `solve`, and their transposes `vecmat` and `transpose`, or None.
 
     Each takes its constants, then a vector.
     """
@@ -108,8 +108,8 @@ class LinearSolve(_Rule):
 
 
 class Root(_Rule):
-    """`f`: (constants, x) -> residual; `tangent`: (constants, x, y) -> dx with f'(x) dx = y, whose
-    constants are its own and then those of `f`; `solve`: (constants, guess) -> x."""
+    """The programs `f`: (constants, x) -> residual; `tangent`: (constants, x, y) -> dx with
+    f'(x) dx = y, whose constants are followed by those of `f`; `solve`: (constants, guess) -> x."""
 
     __slots__ = ()
     order = ("f", "tangent", "solve")
@@ -126,7 +126,7 @@ def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
 def _change(
     f: Closed, consts: Nodes, tangents: Sequence[Node | None], x: Nodes, tools: Any
 ) -> list[Node | None]:
-    """The derivative of a program by its constants, at x."""
+    """Return the derivative of a program by its constants, at x."""
     nonzero = (*[t is not None for t in tangents], *[False] * len(x))
     if not any(nonzero):
         return [None] * len(f.graph.outputs)
@@ -146,7 +146,7 @@ def _minus(a: Node | None, b: Node | None) -> Node | None:
 
 
 def _linear_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
-    """A x = b, so A dx = db - dA x."""
+    """Differentiate A x = b: solve A dx = db - dA x."""
     rule = params["rule"]
     consts, b = rule.split(xs)
     tangents, db = rule.split(ts)
@@ -171,7 +171,8 @@ def _linear_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     consts, b = rule.split(xs)
     if any(isinstance(x, Linear) for part in consts.values() for x in part):
         raise NotImplementedError(
-            "lax.custom_linear_solve is linear in b alone; got a transposition by the matrix"
+            "lax.custom_linear_solve: only the right-hand side b can be transposed; got a linear "
+            "operand among the constants of the matrix; use forward mode"
         )
     turned = rule.transposed()
     avals = [x.aval for x in b]
@@ -209,7 +210,7 @@ register(
 
 
 def _root_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
-    """f(p, x) = 0, so f'(x) dx = -df(p)."""
+    """Differentiate f(p, x) = 0: f'(x) dx = -df(p)."""
     rule = params["rule"]
     consts, guess = rule.split(xs)
     tangents, _ = rule.split(ts)

@@ -1,6 +1,8 @@
-"""Order: sort of one or several operands, the largest k, places in a sorted vector.
+"""The ops sort, partition, top_k and searchsorted.
 
-Everything is stable; NaN come last. One operand gives one result, several give several.
+All sorts are stable, and NaN is last. `sort` with one operand has one result, otherwise a tuple.
+The kernels are in `sort_kernels.py`, `long_sorts.py`, `shared_sorts.py` and `search_kernels.py`;
+the public functions are in `api/folds/`.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
 
 def sortable(x: Any) -> Any:
-    """Small floats as float32: NumPy has no NaN-last order for them."""
+    """Convert small floats to float32, because NumPy does not sort NaN last for them."""
     return x.astype(np.float32) if x.dtype.isbuiltin != 1 else x
 
 
 def _sorted(x: Any, axis: int) -> Any:
-    """Sort values. NumPy's fastest sort is not stable, which shows in zeros of both signs only."""
+    """Sort values. NumPy's fastest sort is not stable, which matters only for signed zeros."""
     zeros = x[x == 0] if x.dtype.kind == "f" else x[:0]
     mixed = np.signbit(zeros).any() and not np.signbit(zeros).all()
     return np.sort(x, axis, kind="stable" if mixed else None)
@@ -39,10 +41,10 @@ def _sorted(x: Any, axis: int) -> Any:
 
 @quiet
 def _stable_order(x: Any, axis: int) -> Any:
-    """The stable order of one key.
+    """Return the stable order of one key.
 
-    Keys of up to 32 bits are sorted as 64-bit integers that end in the place, by NumPy's fastest
-    sort (1e5 float32: 1.5 ms; its stable sort of places takes 15 ms).
+    Keys of up to 32 bits are combined with positions into 64-bit integers for NumPy's fastest sort
+    (1e5 float32: 1.5 ms; NumPy's stable argsort takes 15 ms).
     """
     n, kind = x.shape[axis], x.dtype.kind
     if x.dtype.itemsize > 4 or kind not in "iuf" or n < 32 or n > np.iinfo(np.int32).max:
@@ -60,7 +62,7 @@ def _stable_order(x: Any, axis: int) -> Any:
 
 
 def _parts(x: Any) -> list[Any]:
-    """What complex numbers are compared by: those with NaN come last, as in NumPy."""
+    """Return the keys of complex numbers; those with NaN are last, as in NumPy."""
     nan = [np.isnan(part) for part in (x.real, x.imag)]
     return [*(nan if any(v.any() for v in nan) else ()), x.real, x.imag]
 
@@ -73,7 +75,7 @@ def _order(keys: Sequence[Any], axis: int) -> Any:
 
 
 def _follow(x: Any, order: Any, axis: int) -> Any:
-    """Take along an axis, by flat places: half the time of `np.take_along_axis`."""
+    """Take elements along an axis by flat indices; takes half the time of np.take_along_axis."""
     lines = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     order = np.moveaxis(order, axis, -1)
     count = order.shape[:-1]
@@ -89,7 +91,10 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
             f"sort: Arguments to sort must have equal shapes, got: {shapes}; broadcast them first"
         )
     if not 0 <= dimension < len(shape):
-        raise ValueError(f"sort: axis {dimension} is out of bounds for rank {len(shape)}")
+        raise ValueError(
+            f"sort: axis {dimension} is out of bounds for rank {len(shape)}; pass an axis of the "
+            "operands"
+        )
     if not 1 <= num_keys <= len(xs):
         raise ValueError(
             f"sort: num_keys must be from 1 to {len(xs)}; got {num_keys}; pass one of these"
@@ -115,7 +120,7 @@ def permutation_of(keys: Sequence[Node], axis: int) -> Node:
 
 
 def gather_permuted(x: Node, index: Node, axis: int) -> Node:
-    """Take, for each position, the element at its index along an axis."""
+    """Record the element at each position's index along an axis."""
     rank = x.aval.ndim
     others = tuple([k for k in range(rank) if k != axis])
     shape = index.aval.shape
@@ -174,7 +179,10 @@ opaque(
 
 def _partition_infer(x: Aval, *, kth: int, axis: int) -> Aval:
     if not 0 <= axis < x.ndim or not 0 <= kth < x.shape[axis]:
-        raise ValueError(f"partition: kth {kth} along axis {axis} is out of bounds for {x}")
+        raise ValueError(
+            f"partition: kth is out of bounds; got {kth} along axis {axis} of {x}; pass an index "
+            "of that axis"
+        )
     return x
 
 
@@ -183,7 +191,7 @@ def _partition_numpy(x: Any, *, kth: int, axis: int) -> Any:
 
 
 def _partition_jvp(t: Node, y: Node, x: Node, *, kth: int, axis: int) -> Node:
-    """Equal places in the orders of operand and result belong together."""
+    """Match the positions of equal rank in the operand and the result."""
     back = permutation_of([permutation_of([y], axis)], axis)
     return gather_permuted(t, gather_permuted(permutation_of([x], axis), back, axis), axis)
 
@@ -199,7 +207,7 @@ opaque(
 )
 
 
-# --- the largest k -------------------------------------------------------------------------------
+# --- top_k ---------------------------------------------------------------------------------------
 
 
 @weak_as_operands
@@ -209,8 +217,8 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     if not 0 <= k <= x.shape[axis]:
         what = "nonnegative" if k < 0 else "no larger than size along axis"
         raise ValueError(
-            f"top_k: k argument to top_k must be {what}, from 0 to {x.shape[axis]}; got {k}; pass "
-            "another"
+            f"top_k: k argument to top_k must be {what}, from 0 to {x.shape[axis]}; got {k} (k); "
+            "pass a number in this range"
         )
     if x.shape[axis] > np.iinfo(INDEX).max:
         raise ValueError(
@@ -222,7 +230,7 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
 
 
 def _ranks(x: Any) -> Any:
-    """Integers in the total order of floats: -NaN below -inf, -0.0 below 0.0, NaN above inf."""
+    """Return integers in the total order of floats: -NaN < -inf, -0.0 < 0.0, NaN > inf."""
     if x.dtype.kind != "f":
         return x
     bits = np.ascontiguousarray(x).view(f"i{x.itemsize}")
@@ -230,7 +238,7 @@ def _ranks(x: Any) -> Any:
 
 
 def _top_numpy(x: Any, *, k: int, axis: int) -> Any:
-    # A stable ascending order of the reversed axis, read backwards: ties keep the lower index.
+    # Sort the reversed axis stably in ascending order and reverse: ties keep the lower index.
     n = x.shape[axis]
     back = _stable_order(_ranks(sortable(np.flip(x, axis))), axis)
     index = n - 1 - np.flip(back, axis)
@@ -261,11 +269,11 @@ opaque(
 )
 
 
-# --- places in a sorted vector -------------------------------------------------------------------
+# --- searchsorted --------------------------------------------------------------------------------
 
 
 def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
-    """Of vectors along the last axis of `a`; its other axes are the first ones of `v`, too."""
+    """Check vectors along the last axis of `a`; its other axes are the leading ones of `v`."""
     rank = a.ndim - 1
     if rank < 0 or a.dtype != v.dtype or a.shape[:rank] != v.shape[:rank]:
         raise TypeError(

@@ -1,4 +1,9 @@
-"""Elementwise ops: gcd, Bessel functions, zeta and polygamma; special identities."""
+"""Elementwise ops: gcd, Bessel functions, zeta and polygamma; stop_gradient and byte views.
+
+Bessel functions, zeta and polygamma are map ops whose scalar functions call SciPy's C code inside
+kernels. `gcd` and the byte ops are opaque ops. The helpers that wrap functions of `scipy.special`
+as references are used by the other modules of special functions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ _SINGLE = np.dtype(np.float32)
 
 
 def scipy_function(name: str) -> Callable[..., Any]:
-    """Return a function of scipy.special, imported on first use; keeps its last operand's dtype."""
+    """Return a function of scipy.special (imported on first use) in its last operand's dtype."""
 
     def call(*xs: Any) -> Any:
         special = imported("scipy.special")
@@ -36,7 +41,7 @@ def scipy_function(name: str) -> Callable[..., Any]:
 
 
 def odd_function(name: str) -> Callable[..., Any]:
-    """The same of a function that is odd; SciPy's gives 0 for -0."""
+    """Return the same for odd functions, for which SciPy returns 0 instead of -0 for -0."""
     call = scipy_function(name)
 
     def odd(x: Any) -> Any:
@@ -56,7 +61,7 @@ def _elementwise(
 
 
 def _gcd_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    """Euclid's algorithm."""
+    """Return a kernel of Euclid's algorithm."""
     (out,) = results
     text = Text(3)
     strides = [x.strides if x.shape else (0,) * out.ndim for x in operands]
@@ -110,8 +115,8 @@ unary(
 
 @cache
 def _tail_factors(count: int) -> list[float]:
-    """B_2j / (2 j)! for j from 1 on: of t / (exp(t) - 1), the even coefficients."""
-    from fractions import Fraction  # 2 ms to load, for those who need it
+    """Return B_2j / (2 j)! for j >= 1, the even coefficients of t / (exp(t) - 1)."""
+    from fractions import Fraction  # takes 2 ms, so it is imported only if needed
 
     found = [Fraction(1)]
     for n in range(1, 2 * count + 1):
@@ -121,8 +126,8 @@ def _tail_factors(count: int) -> list[float]:
 
 
 def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:
-    """By the formula of Euler and Maclaurin (NIST's Digital Library of Mathematical Functions,
-    25.11.5), of operations, so that slopes of higher order are there, too."""
+    """Return the derivative of zeta by s with the Euler-Maclaurin formula (NIST's Digital Library
+    of Mathematical Functions, 25.11.5). It consists of ops, so higher derivatives exist."""
     dtype = y.aval.dtype
     if dtype.itemsize < 4:
         s, q = (o.convert_element_type(x, new_dtype=_SINGLE, weak_type=False) for x in (s, q))
@@ -133,7 +138,7 @@ def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:
         at = o.add(q, like(q, k))
         term = o.mul(o.log(at), o.pow(at, below))
         slope = term if slope is None else o.add(slope, term)
-    # What follows the first terms, and its slope, over w**-s, unless that is 0.
+    # The tail after the first terms and its derivative, both divided by w**-s unless that is 0.
     w = o.add(q, like(q, first))
     size = o.pow(w, below)
     none = o.eq(size, like(size, 0))
@@ -179,7 +184,7 @@ binary(
     cost=300,
 )
 
-# The value itself, but invisible to derivatives.
+# The identity without a derivative.
 unary("stop_gradient", "biufc", np.array, "{0}", ZERO)
 
 
@@ -189,7 +194,7 @@ def _view_infer(x: Aval, *, new_dtype: Any) -> Aval:
     return make_aval((*x.shape[:-1], last), new)
 
 
-# The bytes of the last axis under a dtype of another width.
+# The bytes of the last axis, read as a dtype of another width.
 opaque(
     "view_bytes",
     infer=_view_infer,

@@ -1,8 +1,8 @@
-"""Special functions by SciPy, one number at a time within fused kernels; their derivatives.
+"""Special functions from SciPy as map ops, and their derivatives.
 
-In: floating numbers. Out: the same dtype, computed in doubles.
-`accnp.compiler.library.special_calls` has the addresses. Derivatives by orders and parameters that
-have no closed form are refused.
+Fused kernels call SciPy's C functions, element by element in float64, and round the result to the
+operand's dtype; `compiler/library/special_calls.py` has the addresses. Derivatives by orders and
+parameters without a closed form raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def unknown(name: str, operand: str) -> Rule:
 
 
 def _declare(name: str, ufunc: str, *slopes: Rule | str) -> None:
-    """An op; a slope is a function (y, *operands) -> derivative, or the operand without one."""
+    """Declare an op; each derivative is a function (y, *operands) -> derivative, or a string with
+    the operand's name if the derivative is unknown."""
 
     def tangent(slope: Rule) -> Rule:
         return lambda t, y, *xs: o.mul(t, slope(y, *xs))
@@ -134,8 +135,9 @@ _declare(
 
 
 def _density_over_law(x: Node) -> Node:
-    """No exponent of a difference of large numbers; its own slope is not that of the quotient,
-    whose square overflows long before it vanishes."""
+    """Return the normal density over the distribution function at x, without exponentials of
+    differences of large numbers. It has a custom derivative, because the derivative of the quotient
+    contains a square that overflows long before the result vanishes."""
 
     def value(xs: Sequence[Node]) -> list[Node]:
         below = o.erfcx(_scaled(xs[0], -math.sqrt(0.5)))
@@ -151,17 +153,18 @@ def _density_over_law(x: Node) -> Node:
 
 
 def _times_excess(x: Node, y: Node) -> Node:
-    """y (x + y) for y, the density over the law at x. Below -6 the sum would cancel: there, with
-    s = -x, it is y - s = 1 / (s + 2 / (s + 3 / (s + ...))), which as many terms give to the last
-    bit (M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, 26.2.14)."""
+    """Return y (x + y), where y is the density over the distribution function at x. Below -6 the
+    sum would cancel. There, with s = -x, y - s = 1 / (s + 2 / (s + 3 / (s + ...))), and the number
+    of terms used here gives all bits (M. Abramowitz, I. A. Stegun, Handbook of Mathematical
+    Functions, 26.2.14)."""
     wide = x.aval.dtype.itemsize > 4
     s = o.max(o.neg(x), like(x, 6))
-    s = o.min(s, like(x, 1e9 if wide else 1e4))  # from where on the product is 1
+    s = o.min(s, like(x, 1e9 if wide else 1e4))  # the product is 1 beyond
     below = s
     for k in range(20 if wide else 8, 1, -1):
         below = o.add(s, o.div(like_full(s, k), below))
     excess = o.div(like_full(s, 1), below)
-    above = o.min(x, like(x, 1e4))  # y is 0 from there on, also at infinity
+    above = o.min(x, like(x, 1e4))  # y is 0 beyond, also at infinity
     tail = o.mul(o.add(s, excess), excess)
     return o.select_n(o.lt(x, like(x, -6)), o.mul(y, o.add(above, y)), tail)
 
@@ -170,8 +173,8 @@ _declare("log_ndtr", "log_ndtr", lambda y, x: _density_over_law(x))
 
 
 def _ndtri_slope(y: Node, p: Node) -> Node:
-    # exp(y**2 / 2) would multiply the rounding of y by y**2. One side is chosen for both: at 1/2
-    # the kinks of a minimum and a modulus have slopes that do not cancel.
+    # exp(y**2 / 2) would multiply the rounding error of y by y**2. One side is selected for both
+    # values: at 1/2, derivatives of a minimum and an absolute value would not cancel.
     upper = o.ge(p, like(p, 0.5))
     tail = o.select_n(upper, p, o.sub(like(p, 1), p))
     end = o.eq(tail, like(tail, 0))
@@ -206,7 +209,7 @@ _declare(
 
 
 def _spence_slope(y: Node, x: Node) -> Node:
-    # log(x) / (1 - x) at 1 is the beginning of its series, which has slopes as well.
+    # At 1, log(x) / (1 - x) is replaced by the start of its series, which has derivatives, too.
     one, z = o.eq(x, like(x, 1)), o.sub(like(x, 1), x)
     safe = o.select_n(one, x, like_full(x, 2))
     series = o.sub(like(x, -1), o.add(_scaled(z, 0.5), _scaled(o.square(z), 1 / 3)))
@@ -216,11 +219,11 @@ def _spence_slope(y: Node, x: Node) -> Node:
 _declare("spence", "spence", _spence_slope)
 
 
-# --- several results, complex numbers -------------------------------------------------------------
+# --- several results; complex numbers -------------------------------------------------------------
 
 
 def _pair(name: str, function: Callable[[Any], Any], first: Rule, second: Rule) -> None:
-    """An op of one operand and two results, done by a function of doubles."""
+    """Declare an op with one operand and two results, computed by a function of float64 arrays."""
     one = map_infer(name, "same", "f")
 
     def jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
@@ -243,17 +246,17 @@ def _sici(x: Any) -> Any:
     return imported("scipy.special").sici(x)
 
 
-# Of the auxiliary functions: f = F / (pi x), g = G / (pi x (pi x^2)), F and G powers of
-# -1 / (pi x^2)^2 times products of odd numbers.
+# Coefficients of the auxiliary functions f = F / (pi x) and g = G / (pi x (pi x^2)), where F and G
+# are power series in -1 / (pi x^2)^2 whose coefficients are products of odd numbers.
 _FRESNEL_F, _FRESNEL_G = (
     [float(math.prod(range(1, 4 * k + more, 2))) for k in range(14)] for more in (0, 2)
 )
-_FRESNEL_BLOCK = 8192  # numbers whose steps stay in the caches: 3 times as fast as all at once
+_FRESNEL_BLOCK = 8192  # numbers whose temporaries fit into the caches: 3 times as fast as one block
 
 
 def _fresnel(x: Any) -> tuple[Any, Any]:
-    """(S, C). SciPy's rounds x^2 before it takes the waves of it, which moves large arguments: from
-    5 on they are done here."""
+    """Return (S, C). SciPy's function rounds x^2 before taking its sine and cosine, which is
+    inaccurate for large x, so |x| >= 5 is computed here."""
     flat = x.reshape(-1)
     large = np.abs(flat) >= 5.0
     near, far = np.flatnonzero(~large), np.flatnonzero(large)
@@ -268,10 +271,10 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
 
 
 def _fresnel_far(x: Any) -> tuple[Any, Any]:
-    """1/2 less waves of the exact square times f and g, by their asymptotic series (NIST's Digital
-    Library of Mathematical Functions, 7.5.3, 7.5.4, 7.12.2, 7.12.3)."""
-    y = np.minimum(np.abs(x), 1e17)  # from 1e16 on both are 1/2
-    # y^2 = p + q, by halves of y
+    """Subtract from 1/2 the sine and cosine of the exact square times f and g, by their asymptotic
+    series (NIST's Digital Library of Mathematical Functions, 7.5.3, 7.5.4, 7.12.2, 7.12.3)."""
+    y = np.minimum(np.abs(x), 1e17)  # both integrals are 1/2 from 1e16 on
+    # y^2 = p + q exactly, by Dekker's splitting of y
     high = y * 134217729.0
     high = high - (high - y)
     low = y - high
@@ -289,7 +292,7 @@ def _fresnel_far(x: Any) -> tuple[Any, Any]:
 
 
 def _sine_by_itself(x: Node) -> Node:
-    """sin(x) / x, which is 1 at 0; a slope there is none of 0 over 0."""
+    """Return sin(x) / x, and 1 at 0, without a derivative of 0 / 0 there."""
     zero = o.eq(x, like(x, 0))
     safe = o.select_n(zero, x, like_full(x, 1))
     return o.select_n(zero, o.div(o.sin(safe), safe), like_full(x, 1))

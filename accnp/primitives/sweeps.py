@@ -1,8 +1,10 @@
-"""Loops over the places of windows, and over what their taps see: text of kernels.
+"""Loops over the positions of windows and their taps, for kernels written as source.
 
-In: axes of the result, windows, strides of the arrays. Out: loops in a `Text`. Tasks are places,
-all but those along one axis, the contiguous one of the result; in them come loops over taps; inside
-is one loop along that axis, over those places where the tap sees an element: it has no branch.
+`Sweep` writes the loops of one kernel, given the axes of the result, the windows and the strides of
+the arrays. Tasks are positions along all axes except the inner one, which is contiguous in the
+result. They contain loops over taps, and the innermost loop runs along the inner axis over those
+positions at which the tap is inside of the array, so that it has no branch. `pooling_kernels.py`
+and `convolution_kernels.py` use it.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from accnp.primitives.windows import Window
 
 __all__ = ["Places", "Sweep"]
 
-SHORT = 128  # elements along the inner axis below which finding the place costs more than the work
+SHORT = 128  # for fewer elements along the inner axis, computing the position dominates
 
 
 class Places(NamedTuple):
-    """An axis of the result: its length, steps by which still and windowed arrays move, and the
-    number of its window."""
+    """An axis of the result: its length, the strides of still and windowed arrays, and the number
+    of its window."""
 
     size: int
     still: Sequence[int]
@@ -32,8 +34,8 @@ class Places(NamedTuple):
 class Sweep:
     """The loops of one kernel.
 
-    `still` and `windowed` are names of variables that hold offsets into arrays: the former move
-    from place to place, the latter with what the taps see. The last still array is the result.
+    `still` and `windowed` are names of variables with offsets into arrays: the former move from
+    position to position, the latter also with the taps. The last still array is the result.
     """
 
     def __init__(
@@ -53,9 +55,9 @@ class Sweep:
         self.start = text.depth
 
     def tasks(self, size: int) -> int:
-        """Open the loops over tasks and their places, by blocks of `size` along the inner axis;
-        returns how many tasks there are. Where rows are short a task has a line of them, if there
-        are lines enough."""
+        """Open the loops over tasks and their positions, in blocks of `size` along the inner axis;
+        return the number of tasks. If rows are short and there are enough of them, a task has a
+        line of rows."""
         text, rest, line = self.text, self.outer, []
         if self.along.size < SHORT and self.count(self.outer[:-1]) >= 8:
             rest, line = self.outer[:-1], self.outer[-1:]
@@ -77,11 +79,11 @@ class Sweep:
         return blocks * self.count(rest)
 
     def count(self, axes: Sequence[Places]) -> int:
-        """How many places some axes have together."""
+        """Return the number of positions along some axes."""
         return prod([a.size for a in axes])
 
     def place(self, axes: Sequence[Places], index: str) -> None:
-        """Take an index of some outer axes apart, and move the arrays there."""
+        """Write code that splits an index of outer axes and adds the offsets of the arrays."""
         add = self.text.add
         add(f"u = {index}")
         for k, a in reversed([*enumerate(axes)]):
@@ -94,7 +96,7 @@ class Sweep:
             self.move(a, name)
 
     def move(self, a: Places, name: str) -> None:
-        """Move the arrays along an axis."""
+        """Write code that adds the offsets of the arrays along an axis."""
         steps = list(zip(self.still, a.still, strict=True))
         if a.window < 0:
             steps += zip(self.windowed, a.windowed, strict=True)
@@ -103,14 +105,14 @@ class Sweep:
                 self.text.add(f"{array} += {' + '.join(self.text.times(name, step))}")
 
     def block(self, index: str, size: int) -> int:
-        """Set b0 and b1 to a block of the inner axis; how many there are."""
+        """Write code that sets b0 and b1 to a block of the inner axis; return the block count."""
         n = self.text.integer(self.along.size)
         self.text.add(f"b0 = {index} * {size}", f"b1 = fmin(b0 + {size}, {n})")
         return -(-self.along.size // size)
 
     def taps(self, across: bool = False) -> list[list[str]]:
-        """Open loops over the taps (k0, k1...) that see an element, without those of the inner axis
-        if they are only wanted across it; returns how far the windowed arrays move, in terms."""
+        """Open loops over the taps (k0, k1, ...) that are inside of the array, without those of the
+        inner axis if `across`; return the terms of the windowed arrays' offsets."""
         text = self.text
         terms: list[list[str]] = [[name] for name in self.windowed]
         for d, w in enumerate(self.windows):
@@ -136,8 +138,8 @@ class Sweep:
         return terms
 
     def inner(self, terms: Sequence[Sequence[str]]) -> tuple[list[str], str]:
-        """Open the loop along the block; returns the places in the windowed arrays, and the index
-        of the place in the block."""
+        """Open the loop along the block; return the indices in the windowed arrays, and the index
+        within the block."""
         text, along = self.text, self.along
         starts = [f"{name}0" for name in self.windowed]
         text.add(*[f"{s} = {total(t)}" for s, t in zip(starts, terms, strict=True)])
@@ -146,8 +148,8 @@ class Sweep:
             text.depth += 1
             found = zip(starts, along.windowed, strict=True)
             return [total([s, *text.times("j", step)]) for s, step in found], "(j - b0)"
-        # Tap k of place j = phase + m * base sees element m * stride + (e + phase * stride) / base
-        # if the phase fits the tap; f and h are the ends of m.
+        # At position j = phase + m * base, tap k reads element m * stride + (e + phase * stride) /
+        # base if base divides the numerator; f and h are the bounds of m.
         d = along.window
         w = self.windows[d]
         n, s = text.integer(w.size), text.integer(w.stride)

@@ -1,7 +1,8 @@
-"""Systems with tridiagonal matrices: the op `tridiagonal_solve`.
+"""The op `tridiagonal_solve`: systems with tridiagonal matrices.
 
-The three diagonals are vectors of one length; the first element of the lower one and the last one
-of the upper one are not read. LAPACK does the work.
+The three diagonals are vectors of the same length; the first element of the lower one and the last
+element of the upper one are not read. The reference function calls LAPACK, except with
+`perturb_singular`, which is implemented here; the kernel calls LAPACK, too.
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
 
 
 def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """Eliminate with exchanges of neighbors, all systems of the batch at once. Pivots that are
-    zero or subnormal become eps times the largest element of U, with their sign, as in jax."""
+    """Eliminate with exchanges of neighboring rows, for all systems of the batch at once. Pivots
+    that are zero or subnormal are replaced by eps times the largest element of U, with their sign,
+    as in jax."""
     m, k = b.shape[-2:]
     if not b.size:
         return b
     flat = [np.moveaxis(x.reshape(-1, m), 1, 0) for x in (dl, d, du)]
     low, main, up = (x.copy() for x in flat)
     x = np.moveaxis(b.reshape(-1, m, k), 1, 0).copy()
-    far = np.zeros_like(up)  # the second diagonal above, which exchanges fill
+    far = np.zeros_like(up)  # the second superdiagonal, which exchanges fill
     low[0], up[-1] = 0, 0
     for i in range(m - 1):
         swap = np.abs(low[i + 1]) > np.abs(main[i])
@@ -89,13 +91,13 @@ def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 def _times(diagonals: Sequence[Node], x: Node) -> Node:
-    """The product of a tridiagonal matrix and a matrix."""
+    """Multiply a tridiagonal matrix by a matrix."""
     dl, d, du = diagonals
     rank, (*outer, m, k) = x.aval.ndim, x.aval.shape
     zero = full((), 0, x.aval.dtype)
 
     def shifted(diagonal: Node, low: int) -> Node:
-        """Row i times row i - low of x, where there is one."""
+        """Multiply element i of a diagonal by row i - low of x, where that exists."""
         first, last = max(low, 0), m + min(low, 0)
         start = (*[0] * len(outer), first)
         part = o.slice(diagonal, start_indices=start, limit_indices=(*outer, last), strides=None)
@@ -111,7 +113,7 @@ def _times(diagonals: Sequence[Node], x: Node) -> Node:
 
 
 def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    """A x = b, so A dx = db - dA x."""
+    """Differentiate A x = b: solve A dx = db - dA x."""
     right = ts[3]
     if any(t is not None for t in ts[:3]):
         moved = [
@@ -124,7 +126,7 @@ def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> A
 
 
 def _shifted(x: Node, by: int) -> Node:
-    """Elements moved along the last axis, a zero behind or in front."""
+    """Shift elements along the last axis and fill with zeros."""
     config = (*[(0, 0, 0)] * (x.aval.ndim - 1), (by, -by, 0))
     return o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
 
@@ -135,7 +137,7 @@ def _transpose(ct: Node, dl: Any, d: Any, du: Any, b: Any, **p: Any) -> Any:
 
 
 def _batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
-    """Right sides of one and the same matrix are columns of one."""
+    """If all examples have the same matrix, make their right sides columns of one right side."""
     if any(flags[:3]):
         return batched("tridiagonal_solve")(size, xs, flags, p)
     *diagonals, b = xs

@@ -1,7 +1,9 @@
-"""Programs with effects whose operands are being differentiated, but have values: done operation by
-operation, where the program itself would be done once more for its derivative.
+"""Programs with effects that are differentiated while values are available (outside of traces).
 
-In: the name of a call or loop op, its operands, its parameters; or a program. Out: its results.
+A call or loop op with effects would run again as a whole for its derivative. Instead, its
+operations are recorded one by one, so that each effect happens once. `unrolled` replaces a call or
+a loop, and `_run` (installed as a hook of `ir/graph.py`) replaces the evaluation of a graph. The
+small helpers `row` and `stack` are also used by callbacks.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ __all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
 
 
 def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
-    """Whether a call is to be done operation by operation."""
+    """Whether a call must be recorded operation by operation."""
     if state.abstract is not None or not has_effect(op, params):
         return False
-    if op.name == "remat2" or not graphs_in(params):  # its rules know what is done already
+    if op.name == "remat2" or not graphs_in(params):  # remat2's rules handle effects themselves
         return False
     traces = [x.trace for x in inputs if x.trace is not None and x.trace.active]
     return bool(traces) and not any(t.abstract for t in traces)
 
 
 def differentiated(xs: Iterable[Node], traces: Container[Trace] | None = None) -> bool:
-    """Whether values depend smoothly on what is being differentiated by, in these traces or any."""
+    """Whether values depend differentiably on marks of these traces (None: of any trace)."""
     seen: set[int] = set()
     stack = [x for x in xs if x.trace is not None]
     while stack:
@@ -47,7 +49,7 @@ def differentiated(xs: Iterable[Node], traces: Container[Trace] | None = None) -
 
 
 def row(x: Node, i: int) -> Node:
-    """Row `i` of a node."""
+    """Return row `i` of a node."""
     shape = x.aval.shape
     start, stop = (i, *(0,) * (len(shape) - 1)), (i + 1, *shape[1:])
     one = o.slice(x, start_indices=start, limit_indices=stop, strides=(1,) * len(shape))
@@ -55,14 +57,14 @@ def row(x: Node, i: int) -> Node:
 
 
 def stack(xs: Sequence[Node]) -> Node:
-    """Join nodes along a new leading axis."""
+    """Stack nodes along a new leading axis."""
     shape = xs[0].aval.shape
     dims = tuple(range(1, len(shape) + 1))
     return o.concatenate(*[broadcast_to(x, (1, *shape), dims) for x in xs], dimension=0)
 
 
 def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
-    """Record the operations of a call or a loop in place of it."""
+    """Record the operations of a call or a loop instead of the op."""
     loop = {"cond": _cond, "while": _while, "scan": _scan}.get(name)
     if loop is None:
         return evaluate(graphs_in(params)[0], inputs)
@@ -71,9 +73,9 @@ def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[
 
 @sets_site
 def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
-    """Record a program's operations; calls in it that must be are done operation by operation.
+    """Record a program's operations; calls with effects are recorded operation by operation.
 
-    What a function with a derivative rule of its own prints is left to the rule, if that is used.
+    Effects of a function with its own derivative rule are left to the rule if it is used.
     """
     env: dict[int, Any] = {id(x): new for x, new in zip(graph.inputs, inputs, strict=True)}
     owners = [getattr(n.params.get("rule"), "owner", None) for n in graph.nodes]
@@ -94,7 +96,7 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
 
 
 def _again(node: Node, inputs: list[Node]) -> Any:
-    """Record an operation with other operands: the node, or the results of an unrolled call."""
+    """Record an operation with other operands; return the node, or an unrolled call's results."""
     op = node.op
     if op.kind in CALLS and is_unrolled(op, inputs, node.params):
         return unrolled(op.name, inputs, node.params)

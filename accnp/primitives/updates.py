@@ -1,8 +1,10 @@
-"""What passes make of updates of known places; programs do not record these operations.
+"""Ops for updates of known positions, which passes of fusion create and programs never record.
 
 `update_slice`: (x, update) -> x with the update written to a region, in place.
-`overlay`: (x, *updates) -> x with each update at its place, later ones over earlier ones. It is an
-assembled value, so that a kernel writes each of its elements once.
+`overlay`: (x, *updates) -> x with each update at its position, later ones over earlier ones. It is
+an "assemble" op, so that a kernel writes each element of the result once.
+
+`compiler/fusion/updates.py` and `places.py` create them from scatters and slice updates.
 """
 
 from __future__ import annotations
@@ -22,29 +24,29 @@ __all__ = ["OVERLAY", "UPDATE", "Region"]
 
 
 class Region(NamedTuple):
-    """Where an update lies in an array: its first index there, and for each axis of the update the
-    axis along which it runs there, with its step (-1 and 0 for an axis that has no such)."""
+    """The region of an array that an update fills: the index of its first element, and for each
+    axis of the update the axis of the array and the step along it (-1 and 0 if there is none)."""
 
     starts: tuple[int, ...]
     axes: tuple[tuple[int, int], ...]
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The strides of the update in a contiguous array of this shape."""
+        """Return the strides of the update in a contiguous array of this shape."""
         whole = contiguous(shape)
         return tuple([step and whole[d] * step for d, step in self.axes])
 
     def offset(self, shape: tuple[int, ...]) -> int:
-        """The place of its first element."""
+        """Return the flat index of its first element."""
         return sum([i * s for i, s in zip(self.starts, contiguous(shape), strict=True)])
 
     @property
     def in_order(self) -> bool:
-        """Whether the axes of the update come in the order of those of the array."""
+        """Whether the axes of the update are in the order of those of the array."""
         axes = [d for d, _ in self.axes if d >= 0]
         return axes == sorted(axes)
 
     def sizes(self, shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
-        """The lengths of an update of this shape along each axis of the array."""
+        """Return the lengths of an update of this shape along each axis of the array."""
         found = [1] * rank
         for n, (d, _) in zip(shape, self.axes, strict=True):
             found[d] = n if d >= 0 else found[d]

@@ -1,8 +1,9 @@
-"""Operations that users bring: of numbers, part of generated kernels, and of arrays, called whole.
+"""Ops for user-defined kernels: scalar functions inside generated kernels, and array functions.
 
-In: what such an operation computes, as text or as a function of NumPy arrays. Out: op records that
-no table has: each belongs to the object that users call, which puts user-defined rules for
-derivatives and batching around it (`api/kernels/`).
+`scalar_op` declares an op that generated kernels compute by calling a user's function, and
+`array_op` one that calls a function of whole arrays. The ops are not in the op table: each belongs
+to the object that users call, which adds user-defined rules for derivatives and batching
+(`api/kernels/`).
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ def _no_derivative(name: str) -> Callable[..., Any]:
 
 
 def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
-    """An operation of each element; its parameter `out` is the dtype of the result.
+    """Declare an elementwise op; its parameter `out` is the dtype of the result.
 
     Args:
-        name: of the user's function.
-        mark: the name by which kernels call it.
+        name: name of the user's function.
+        mark: name by which kernels call it.
         numpy: the reference: (*arrays, out) -> array.
-        cost: of one element, in simple instructions.
+        cost: cost of one element, in simple instructions.
     """
 
     def infer(*avals: Aval, out: np.dtype) -> Aval:
         return make_aval(map_shape(f"kernel_{name}", avals), out)
 
     def text(params: dict[str, Any], _: np.dtype, count: int, dtypes: Sequence[np.dtype]) -> str:
-        # Numba knows no half precision: users' functions get float32.
+        # Numba does not support half precision, so users' functions receive float32.
         halves = [is_half(t) for t in dtypes]
         places = ", ".join([f"f4({{{i}}})" if h else f"{{{i}}}" for i, h in enumerate(halves)])
         return f"{dtype_code(params['out'])}({mark}({places}))"
@@ -76,13 +77,13 @@ def array_op(
     cost: int,
     cuda: Callable[..., Any] | None = None,
 ) -> Op:
-    """An operation of whole arrays, whose parameter `result_avals` has the types of its results.
+    """Declare an op on whole arrays; its parameter `result_avals` has the types of its results.
 
     Args:
-        name: of the user's function.
+        name: name of the user's function.
         numpy: (*arrays, result_avals, **params) -> a list of arrays.
-        show: parameters -> those that jaxprs show.
-        cost: of one element of the largest result, in simple instructions.
+        show: parameters -> the parameters that jaxprs show.
+        cost: cost of one element of the largest result, in simple instructions.
         cuda: (driver, *arrays of its library, result_avals, **params) -> a list of such arrays.
     """
 

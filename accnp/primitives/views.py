@@ -1,7 +1,8 @@
-"""View ops (the output is the input under another index map) and iota.
+"""View ops, whose output shows the operand's elements through another index map, and `iota`.
 
-`strides` rules take and return (shape, strides, offset), all in elements, as NumPy's views
-would have them.
+broadcast_in_dim, reshape, squeeze, transpose, rev and slice are declared here. Fusion evaluates
+them by changing the strides of loads: a `strides` rule takes and returns (shape, strides, offset)
+in elements, like NumPy's views, or returns None if no strides express the result.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ view(
     strides=_broadcast_strides,
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
-    # The shape is that of the result; jax shows the dimensions only where there are some.
+    # The shape is that of the result; jax prints the dimensions only if there are any.
     show=lambda p: {k: v for k, v in p.items() if k == "broadcast_dimensions" and v},
 )
 
@@ -107,15 +108,15 @@ view(
 def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
     if prod(new_sizes) != x.size:
         raise IncompatibleShapesError(
-            f"reshape: the number of elements stays; got shape {x.shape}, {x.size} "
-            f"elements, for {tuple(new_sizes)}, {prod(new_sizes)} elements; pass "
-            "sizes of that product"
+            "reshape: the number of elements must not change; got shape "
+            f"{x.shape} with {x.size} elements (operand) and {tuple(new_sizes)} with "
+            f"{prod(new_sizes)} elements (new_sizes); pass sizes with the same product"
         )
     return make_aval(tuple(new_sizes), x.dtype, x.weak_type)
 
 
 def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, ...] | None:
-    """Return strides that show a strided array under a new shape, or None if there are none."""
+    """Return strides that show a strided array in a new shape, or None if there are none."""
     old = [(n, st) for n, st in zip(shape, strides, strict=True) if n != 1]
     out: list[int] = []
     i = 0
@@ -130,7 +131,7 @@ def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, 
             out.append(0)
             k += 1
             continue
-        # Grow a group of old axes and a group of new axes until their sizes agree.
+        # Extend a group of old axes and a group of new axes until their sizes are equal.
         want, j = new[k], k + 1
         group, size = [], 1
         while size != want:
@@ -343,7 +344,7 @@ view(
 
 def _iota_infer(*, dtype: Any, shape: Any, dimension: int) -> Aval:
     kind = np.dtype(dtype)
-    if kind.itemsize == 4 and kind.kind in "iu":  # narrower ones wrap, as in jax
+    if kind.itemsize == 4 and kind.kind in "iu":  # narrower types wrap around, as in jax
         needs_places("iota", shape[dimension], kind)
     return make_aval(tuple(shape), kind)
 

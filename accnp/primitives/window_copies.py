@@ -1,11 +1,13 @@
-"""Windows of an array laid out as a matrix on a GPU, for products that are convolutions.
+"""GPU kernels that copy the windows of an array to a matrix (im2col), for convolutions as products.
 
-In: a convolution by its axes, and which part of the matrix is wanted. Out: an `OwnKernel`. The rows
-of the matrix are examples and places, its terms input features and taps; an axis of either is named
-by a letter: n for examples, p0, p1... for places, c for input features, k0, k1... for taps.
+`window_copy` takes a convolution as a `Case` and a part of the matrix, and returns an `OwnKernel`;
+`engine/device_convolutions.py` launches it. The rows of the matrix are examples and positions, and
+its terms are input features and taps. Axes are named by letters: n for examples, p0, p1, ... for
+positions, c for input features, k0, k1, ... for taps.
 
-A thread stays at one index of the axes that lie side by side in the result, and goes along a run of
-the others: an index is taken apart once for each run, and threads side by side write side by side.
+A thread has one index of the axes that are contiguous in the result, and handles a run of indices
+of the others. So an index is split once per run, and neighboring threads write neighboring
+elements.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from accnp.primitives.nests import Text
 
 __all__ = ["Part", "window_copy"]
 
-RUN = 64  # places of a run at most
-TASKS = 1 << 18  # threads that there should be
+RUN = 64  # maximum number of positions in a run
+TASKS = 1 << 18  # target number of threads
 
 
 class Part(NamedTuple):
-    """Axes of the matrix, names and sizes, the last one the fastest; the first index of them, and
-    how many there are from there on."""
+    """A part of the matrix along some axes: their names and sizes, the last one the fastest, the
+    first index, and the number of indices."""
 
     axes: Sequence[tuple[str, int]]
     first: int
@@ -35,7 +37,7 @@ class Part(NamedTuple):
 
 
 def window_copy(case: Case, code: str, along: Part, over: Part) -> OwnKernel:
-    """The kernel that lays out part of the matrix, of each group: `along` is side by side."""
+    """Return the kernel for a part of the matrix of each group; `along` is contiguous."""
     text, space = Text(2), range(len(case.windows))
     every = case.groups * along.count * over.count
     run = max(1, min(RUN, over.count, every // TASKS))
@@ -75,7 +77,7 @@ def window_copy(case: Case, code: str, along: Part, over: Part) -> OwnKernel:
                 text.add(f"v = x[{where}]")
             text.add(f"y[q * {side}] = v")
             depth = text.depth
-            for name, n in reversed(axes[1]):  # the next index, as on an odometer
+            for name, n in reversed(axes[1]):  # increment the index with carries
                 text.add(f"{name} = {name} + 1", f"if {name} == {text.integer(n)}:")
                 text.depth += 1
                 text.add(f"{name} = 0")

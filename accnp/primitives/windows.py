@@ -1,6 +1,8 @@
-"""Windows that move over axes of an array: how they lie, and the padding that goes with them.
+"""Windows that move over axes of an array: their geometry and padding.
 
-In: sizes, strides, padding, dilations of each axis. Out: `Window`s, shapes, padding.
+A `Window` describes one axis: sizes, strides, padding and dilations. Pooling, convolutions and
+their kernels share it. `pads_of` computes padding from names such as "SAME", and `spread_out`
+returns all windows of a NumPy array for the reference functions.
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ __all__ = ["Window", "dilated", "pads_of", "spread_out"]
 
 
 def dilated(n: int, dilation: int) -> int:
-    """The length of an axis whose n elements are some places apart."""
+    """Return the length of an axis of n elements after dilation."""
     return (n - 1) * dilation + 1 if n else 0
 
 
 class Window(NamedTuple):
-    """One axis: element `place * stride + tap * dilation - low` of the dilated axis, divided by
-    `base`, is what a tap of the window sees at a place; outside of the axis it sees nothing."""
+    """One axis of a window. At a position, a tap reads the element `place * stride + tap * dilation
+    - low` of the axis dilated by `base`; outside of the axis it reads padding."""
 
-    size: int  # of the axis
+    size: int  # length of the axis
     taps: int
     stride: int = 1
     low: int = 0
@@ -32,20 +34,20 @@ class Window(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many places the window has."""
+        """The number of positions of the window."""
         room = dilated(self.size, self.base) + self.low + self.high
         return max(0, (room - dilated(self.taps, self.dilation)) // self.stride + 1)
 
     @property
     def plain(self) -> bool:
-        """Whether the window sees one element at each place, in order."""
+        """Whether the window has one tap and reads each element once, in order."""
         return self[1:] == (1, 1, 0, 0, 1, 1)
 
 
 def pads_of(
     sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int], kind: str
 ) -> list[tuple[int, int]]:
-    """The (low, high) padding that "SAME", "SAME_LOWER" or "VALID" stands for."""
+    """Return the (low, high) padding of each axis for "SAME", "SAME_LOWER" or "VALID"."""
     if kind == "VALID":
         return [(0, 0)] * len(sizes)
     pads = []
@@ -57,12 +59,12 @@ def pads_of(
 
 
 def spread_out(x: Any, windows: Sequence[Window], fill: Any) -> Any:
-    """All windows of an array: the axes of the places first, then those of the taps."""
+    """Return all windows of an array: first the axes of positions, then those of taps."""
     rank = x.ndim
     wide = [dilated(w.size, w.base) for w in windows]
     room = [max(0, n + w.low + w.high) for n, w in zip(wide, windows, strict=True)]
     padded = np.full(room, fill, x.dtype)
-    # Where the elements go; negative padding leaves some out.
+    # Where the elements are copied; negative padding omits some.
     into, out_of = [], []
     for n, w, total in zip(wide, windows, room, strict=True):
         first = -(-max(0, -w.low) // w.base)

@@ -244,10 +244,10 @@ def test_errors_name_the_callback_and_the_line(kind, transform):
 @pytest.mark.parametrize(
     ("host", "declared", "message"),
     [
-        (lambda x: np.ones(3, F32), (), r"float32\[3\]; declared was float32\[\]"),
-        (lambda x: np.int64(1), (), r"int64\[\]; declared was float32\[\]"),
-        (lambda x: (1.0, 2.0), (), "returned 2 values; declared were 1"),
-        (lambda x: [1.0, 2.0], (2,), "returned 2 values; declared were 1"),
+        (lambda x: np.ones(3, F32), (), r"float32\[3\] where float32\[\] was declared"),
+        (lambda x: np.int64(1), (), r"int64\[\] where float32\[\] was declared"),
+        (lambda x: (1.0, 2.0), (), "wrong number of values; got 2 for 1 declared"),
+        (lambda x: [1.0, 2.0], (2,), "wrong number of values; got 2 for 1 declared"),
     ],
 )
 def test_results_are_checked(host, declared, message):

@@ -327,7 +327,7 @@ def test_errors() -> None:
         jnp.checkpoint(f, prevent_cse=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="only take integer values"):
         jnp.checkpoint(f, static_argnums=2)(1.0)
-    with pytest.raises(TypeError, match="policy must answer"):
+    with pytest.raises(TypeError, match="policy must return"):
         jnp.grad(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=lambda *_, **__: "yes"))(1.0)  # type: ignore[arg-type,return-value]
     policies = jnp.checkpoint_policies
     with pytest.raises(NotImplementedError, match="another memory"):
