@@ -23,20 +23,20 @@ def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _run(*arrays: Any, jaxpr: Graph, **_: Any) -> list[Any]:
+def _numpy(*arrays: Any, jaxpr: Graph, **_: Any) -> list[Any]:
     return interpret(jaxpr, arrays)
 
 
-def _call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+def _record_call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
     return call("jit", xs, {**params, "jaxpr": graph})
 
 
 def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
-    made = _call(graph, [*xs, *keep(nonzero, ts)], params)
+    results = _record_call(graph, [*xs, *keep(nonzero, ts)], params)
     n = len(outs)
-    return made[:n], spread(outs, made[n:])
+    return results[:n], spread(outs, results[n:])
 
 
 def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
@@ -51,11 +51,11 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     if key not in graph.extra:
         rest = [x for x, at in zip(primal.outputs[n:], needed, strict=True) if at is None]
         graph.extra[key] = with_outputs(primal, [*primal.outputs[:n], *rest])
-    made = _call(graph.extra[key], xs, params)
-    known, rest = [*xs, *made[:n]], iter(made[n:])
+    results = _record_call(graph.extra[key], xs, params)
+    known, rest = [*xs, *results[:n]], iter(results[n:])
     residuals = [next(rest) if at is None else known[at] for at in needed]
-    tangents = _call(linear, [*residuals, *keep(nonzero, ts)], params)
-    return made[:n], spread(outs, tangents)
+    tangents = _record_call(linear, [*residuals, *keep(nonzero, ts)], params)
+    return results[:n], spread(outs, tangents)
 
 
 def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -72,13 +72,13 @@ def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         turned = reorder(graph, order)
         turned = with_outputs(turned, keep(live, turned.outputs))
         graph.extra[key] = tools.transpose_graph(turned, sum(fixed), avals)
-    made = _call(graph.extra[key], [*keep(fixed, xs), *given], params)
-    return spread(linear, made)
+    results = _record_call(graph.extra[key], [*keep(fixed, xs), *given], params)
+    return spread(linear, results)
 
 
 def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     graph, outs = tools.batch_graph(params["jaxpr"], size, tuple(bool(b) for b in batched))
-    return _call(graph, xs, params), list(outs)
+    return _record_call(graph, xs, params), list(outs)
 
 
 register(
@@ -86,7 +86,7 @@ register(
         "jit",
         "call",
         _infer,
-        numpy=_run,
+        numpy=_numpy,
         jvp=_jvp,
         linearize=_linearize,
         transpose=transpose_call,

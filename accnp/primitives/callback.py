@@ -42,12 +42,14 @@ def _infer(*_: Any, result_avals: tuple[Any, ...] = (), **__: Any) -> tuple[Any,
     return result_avals
 
 
-def _place(callback: Any) -> str:
+def _name_of(callback: Any) -> str:
     """Return the name of the user's function for error messages."""
     return getattr(callback, "place", str(callback))
 
 
-def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
+def _call_user_function(
+    name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray]
+) -> Any:
     """Call the user's function outside of all traces.
 
     The operands are copied, because the user may keep them.
@@ -57,35 +59,37 @@ def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray
             return callback(*[np.array(x) for x in arrays])
     except Exception as error:
         raise JaxRuntimeError(
-            f"INTERNAL: CpuCallback error calling callback: {_place(callback)}, called by {name}, "
-            f"raised {type(error).__name__}: {error}"
+            f"INTERNAL: CpuCallback error calling callback: {_name_of(callback)}, called by "
+            f"{name}, raised {type(error).__name__}: {error}"
         ) from error
 
 
-def _results(name: str) -> Callable[..., Any]:
+def _checked_callback(name: str) -> Callable[..., Any]:
     """Return the reference function of a callback with results, which are checked and copied."""
 
     def run(*arrays: Any, callback: Any, result_avals: tuple[Any, ...], **_: Any) -> Any:
-        found = _called(name, callback, arrays)
+        found = _call_user_function(name, callback, arrays)
         if len(found) != len(result_avals):
             raise JaxRuntimeError(
-                f"INTERNAL: {name}: {_place(callback)} returned a wrong number of values; got "
+                f"INTERNAL: {name}: {_name_of(callback)} returned a wrong number of values; got "
                 f"{len(found)} for {len(result_avals)} declared ones; return what "
                 "result_shape_dtypes describes"
             )
-        return [_checked(name, callback, x, a) for x, a in zip(found, result_avals, strict=True)]
+        return [
+            _check_result(name, callback, x, a) for x, a in zip(found, result_avals, strict=True)
+        ]
 
     return run
 
 
-def _checked(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
+def _check_result(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
     made = np.array(value)
     if made.shape == aval.shape and canonicalize_dtype(made.dtype) == aval.dtype:
         return made.astype(aval.dtype, copy=False)
     got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
     want = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
     raise JaxRuntimeError(
-        f"INTERNAL: {name}: {_place(callback)} returned an array of the wrong type; got {got} "
+        f"INTERNAL: {name}: {_name_of(callback)} returned an array of the wrong type; got {got} "
         f"where {want} was declared; return what result_shape_dtypes describes"
     )
 
@@ -114,7 +118,9 @@ def one_by_one(
     )
 
 
-def _rows(name: str, size: int, xs: Any, batched: Sequence[bool], params: dict) -> list[list[Node]]:
+def _call_rows(
+    name: str, size: int, xs: Any, batched: Sequence[bool], params: dict
+) -> list[list[Node]]:
     """Record one call per example, in order; return the results of each."""
     op = getattr(o, name)
     flags = list(zip(xs, batched, strict=True))
@@ -134,7 +140,7 @@ def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: 
     if method == "sequential":
         return one_by_one(OPS["pure_callback"], size, xs, batched, params), True
     if method == "sequential_unrolled":
-        columns = zip(*_rows("pure_callback", size, xs, batched, params), strict=True)
+        columns = zip(*_call_rows("pure_callback", size, xs, batched, params), strict=True)
         return [stack(column) for column in columns], True
     wide = []
     for x, b in zip(xs, batched, strict=True):
@@ -155,7 +161,7 @@ def _io_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: di
 
 def _debug_batch(name: str) -> Callable[..., Any]:
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
-        _rows(name, size, xs, batched, params)
+        _call_rows(name, size, xs, batched, params)
         return [], []
 
     return batch
@@ -180,7 +186,7 @@ def has_placeholders(fmt: str) -> bool:
     return first is not None and first[1] is not None
 
 
-def _printed(
+def _print_numpy(
     *arrays: Any,
     fmt: str,
     arguments: Callable[..., tuple[tuple, dict]],
@@ -200,11 +206,11 @@ def _printed(
         else:
             write(text)
 
-    _called("debug_print", show, arrays)
+    _call_user_function("debug_print", show, arrays)
     return ()
 
 
-def _shown_print(params: dict[str, Any]) -> dict[str, Any]:
+def _show_print(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "fmt": params["fmt"],
         "has_placeholders": has_placeholders(params["fmt"]),
@@ -217,13 +223,13 @@ def _shown_print(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shown_debug(params: dict[str, Any]) -> dict[str, Any]:
+def _show_debug(params: dict[str, Any]) -> dict[str, Any]:
     effect = "OrderedDebug" if params["ordered"] else "Debug"
     return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
 
 
-def _noted(*arrays: Any, callback: Any, **_: Any) -> Any:
-    _called("debug_callback", callback, arrays)
+def _debug_numpy(*arrays: Any, callback: Any, **_: Any) -> Any:
+    _call_user_function("debug_callback", callback, arrays)
     return ()
 
 
@@ -234,7 +240,7 @@ register(
         "pure_callback",
         "callback",
         _infer,
-        numpy=_results("pure_callback"),
+        numpy=_checked_callback("pure_callback"),
         jvp=_refuse(
             "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks "
             "while taking gradients."
@@ -249,7 +255,7 @@ register(
         "io_callback",
         "callback",
         _infer,
-        numpy=_results("io_callback"),
+        numpy=_checked_callback("io_callback"),
         jvp=_refuse("IO callbacks do not support JVP."),
         batch=_io_batch,
         cost=1000,
@@ -262,11 +268,11 @@ register(
         "debug_callback",
         "callback",
         _infer,
-        numpy=_noted,
+        numpy=_debug_numpy,
         jvp=ZERO,
         batch=_debug_batch("debug_callback"),
         cost=1000,
-        show=_shown_debug,
+        show=_show_debug,
         effect=True,
     )
 )
@@ -275,11 +281,11 @@ register(
         "debug_print",
         "callback",
         _infer,
-        numpy=_printed,
+        numpy=_print_numpy,
         jvp=ZERO,
         batch=_debug_batch("debug_print"),
         cost=1000,
-        show=_shown_print,
+        show=_show_print,
         effect=True,
     )
 )

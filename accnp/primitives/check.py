@@ -148,7 +148,7 @@ class State:
 
     def leaves(self) -> list[Node]:
         """Return all nodes, sorted by kind."""
-        return [x for k in sorted(self.places) for x in _flat(self.places[k])]
+        return [x for k in sorted(self.places) for x in _nodes_of(self.places[k])]
 
     def like(self, leaves: Sequence[Node]) -> State:
         """Return a state of the same kinds with other nodes."""
@@ -160,7 +160,7 @@ class State:
 
     def with_kinds(self, kinds: Sequence[Kind]) -> State:
         """Return the state with additional kinds, for which no error has happened."""
-        missing = {k: _nothing(k) for k in kinds if k not in self.places}
+        missing = {k: _no_error(k) for k in kinds if k not in self.places}
         return State({**self.places, **missing}, self.meanings)
 
     def failed(self, happened: Node, meaning: Description, payload: Sequence[Node]) -> State:
@@ -183,7 +183,7 @@ class State:
         return State(places, {**self.meanings, **other.meanings})
 
 
-def _flat(place: Place) -> list[Node]:
+def _nodes_of(place: Place) -> list[Node]:
     return [place[0], place[1], *place[2]]
 
 
@@ -193,7 +193,7 @@ def kind_of(meaning: Description, payload: Sequence[Node]) -> Kind:
     return Kind(meaning.error_type, avals)
 
 
-def _nothing(kind: Kind) -> Place:
+def _no_error(kind: Kind) -> Place:
     payload = [full(shape, 1, np.dtype(name)) for shape, name in kind.avals]
     return literal(False, _BOOL, False), literal(-1, _INT, False), payload
 
@@ -201,7 +201,7 @@ def _nothing(kind: Kind) -> Place:
 def merged(first: Place, second: Place) -> Place:
     """Return the first of two errors of the same kind, if it has happened, else the second."""
     there = first[0]
-    pairs = zip(_flat(first)[1:], _flat(second)[1:], strict=True)
+    pairs = zip(_nodes_of(first)[1:], _nodes_of(second)[1:], strict=True)
     code, *payload = [o.select_n(broadcast_to(there, x.aval.shape, ()), y, x) for x, y in pairs]
     return o.or_(there, second[0]), code, payload
 
@@ -214,12 +214,12 @@ def any_state(state: State) -> State:
         number = o.iota(dtype=_INT, shape=(n,), dimension=0)
         none = full((n,), 0, _INT)
         last = o.reduce_max(o.select_n(happened, none, number), axes=(0,))
-        values = [_pick(x, last) for x in (code, *payload)]
+        values = [_row(x, last) for x in (code, *payload)]
         places[kind] = (o.reduce_or(happened, axes=(0,)), values[0], values[1:])
     return State(places, state.meanings)
 
 
-def _pick(x: Node, at: Node) -> Node:
+def _row(x: Node, at: Node) -> Node:
     """Return row `at` of a node."""
     rest = x.aval.shape[1:]
     zeros = [literal(0, _INT, False)] * len(rest)

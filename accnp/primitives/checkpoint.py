@@ -33,12 +33,12 @@ def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
     return interpret(jaxpr, xs)
 
 
-def _also(prevent_cse: Any, n: int) -> Any:
+def _add_flags(prevent_cse: Any, n: int) -> Any:
     """Add flags for `n` more operands, which are behind the barrier as well."""
     return (*prevent_cse, *(True,) * n) if isinstance(prevent_cse, tuple) else prevent_cse
 
 
-def _once(graph: Graph) -> Graph:
+def _drop_done_effects(graph: Graph) -> Graph:
     """Return the program for a rule: outside of traces, the effects of the call have run already,
     so they are dropped."""
     if not graph.effects or current() is not None:
@@ -51,9 +51,9 @@ def _once(graph: Graph) -> Graph:
 def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
-    graph = _once(graph)
+    graph = _drop_done_effects(graph)
     moving = keep(nonzero, ts)
-    flags = _also(params["prevent_cse"], len(moving))
+    flags = _add_flags(params["prevent_cse"], len(moving))
     made = call("remat2", [*xs, *moving], {**params, "jaxpr": graph, "prevent_cse": flags})
     n = len(outs)
     return made[:n], spread(outs, made[n:])
@@ -92,7 +92,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
     # Effects such as printing happen again in the recomputation, as in JAX.
-    inputs, kept, again = _frontier(primal, [*needed, *primal.effects], policy)
+    inputs, kept, again = _find_saved(primal, [*needed, *primal.effects], policy)
     self = Split()
     self.inputs, self.kept, self.outs = inputs, kept, outs
     # Loops on which saved values depend were changed to return residuals, so `forward` must be the
@@ -121,7 +121,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     return self
 
 
-def _frontier(
+def _find_saved(
     primal: Graph, needed: Sequence[Node], policy: Any
 ) -> tuple[list[int], list[Node], list[Node]]:
     """Search from the needed values upward for values that may be saved.
@@ -144,7 +144,7 @@ def _frontier(
             inputs[number[id(x)]] = None
         elif x.op.kind == "leaf":
             continue
-        elif policy is not None and _saveable(x, policy):
+        elif policy is not None and _is_saveable(x, policy):
             kept[id(x)] = x
         else:
             again.add(id(x))
@@ -152,7 +152,7 @@ def _frontier(
     return list(inputs), list(kept.values()), [x for x in primal.nodes if id(x) in again]
 
 
-def _saveable(x: Node, policy: Any) -> bool:
+def _is_saveable(x: Node, policy: Any) -> bool:
     """Ask a policy about the operation that computes a value."""
     maker = x.inputs[0] if x.op.kind == "item" else x
     if maker.op.kind == "mark" or isinstance(x.aval, tuple):
@@ -209,13 +209,13 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         made = evaluate(split.forward, xs)
     elif split.kept:
         # Record a call: single operations would be kept, with their values, until the trace ends.
-        made = call("remat2", xs, {**params, "jaxpr": _once(split.forward)})
+        made = call("remat2", xs, {**params, "jaxpr": _drop_done_effects(split.forward)})
     else:
         made = list(items(y))
     moving = keep(nonzero, ts)
     flags = params["prevent_cse"]
     if isinstance(flags, tuple):
-        flags = _also(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
+        flags = _add_flags(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
     given = [*[xs[i] for i in split.inputs], *made[n:], *moving]
     new = {"jaxpr": split.tangent, "prevent_cse": flags, "differentiated": True}
     return made[:n], spread(split.outs, call("remat2", given, {**params, **new}))
@@ -235,7 +235,7 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         found = graph.extra[key] = tools.transpose_graph(turned, sum(fixed))
     flags = params["prevent_cse"]
     if isinstance(flags, tuple):
-        flags = _also(tuple(keep(fixed, flags)), sum(live))
+        flags = _add_flags(tuple(keep(fixed, flags)), sum(live))
     given = [*keep(fixed, xs), *keep(live, cts)]
     made = call("remat2", given, {**params, "jaxpr": found, "prevent_cse": flags})
     return spread(linear, made)
@@ -265,7 +265,7 @@ register(
 unary("name", "biufc", lambda x, *, name: x, "{0}", lambda t, y, x, *, name: t)
 
 
-def _together(xs: Sequence[Node | None]) -> list[Node | None]:
+def _apply_barrier(xs: Sequence[Node | None]) -> list[Node | None]:
     """Apply one barrier to all values that are not None."""
     there = [x is not None for x in xs]
     return spread(there, items(o.optimization_barrier(*keep(there, xs))))
@@ -278,8 +278,8 @@ register(
         "barrier",
         lambda *avals: avals,
         numpy=lambda *xs: xs,
-        jvp=lambda ts, y, xs, params: _together(ts),
-        transpose=lambda cts, *xs: _together(cts),
+        jvp=lambda ts, y, xs, params: _apply_barrier(ts),
+        transpose=lambda cts, *xs: _apply_barrier(cts),
         batch=lambda size, xs, batched, params: (o.optimization_barrier(*xs), list(batched)),
     )
 )

@@ -46,7 +46,7 @@ def _message(name: str) -> Callable[..., np.ndarray]:
 
     def run(*xs: np.ndarray, axis_name: Any, axis_index_groups: Any = None, **params: Any) -> Any:
         if type(axis_name[0]) is not MeshAxis:
-            _unbound(axis_name=axis_name)
+            _raise_unbound(axis_name=axis_name)
         return _messages[0](name, xs[0], axis_name[0], axis_index_groups, params)
 
     return run
@@ -61,7 +61,7 @@ def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     `compiler/fusion/messages.py`)."""
 
     def run(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
-        for axis in sorted(_over_mesh(axis_name), key=lambda a: -a.place):
+        for axis in sorted(_require_mesh(axis_name), key=lambda a: -a.place):
             rows = _gather_rows(x, (axis,), axis_index_groups)
             x = OPS[reduce].numpy(rows, axes=(0,))  # type: ignore[misc]
         return x
@@ -69,16 +69,16 @@ def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     return run
 
 
-def _same(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
-    _over_mesh(axis_name)
+def _identity_numpy(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
+    _require_mesh(axis_name)
     return x
 
 
-def _over_mesh(names: Any) -> Any:
-    return names if type(names[0]) is MeshAxis else _unbound(axis_name=names)
+def _require_mesh(names: Any) -> Any:
+    return names if type(names[0]) is MeshAxis else _raise_unbound(axis_name=names)
 
 
-def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
+def _raise_unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
     raise NameError(
         f"collective: the axis is not bound; got {axis_name!r} (axis_name); use it inside "
         "vmap(..., axis_name=...) or pmap"
@@ -89,31 +89,31 @@ def _identity(x: Aval, **_: Any) -> Aval:
     return x
 
 
-def _spread(x: Node, size: int) -> Node:
+def _repeat(x: Node, size: int) -> Node:
     """Repeat a value for each example."""
     return broadcast_to(x, (size, *x.aval.shape))
 
 
-def _moved(x: Node, source: int, target: int) -> Node:
+def _move_axis(x: Node, source: int, target: int) -> Node:
     order = [d for d in range(x.aval.ndim) if d != source]
     order.insert(target, source)
     return o.transpose(x, permutation=tuple(order))
 
 
-def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
+def _reshape(x: Node, shape: tuple[int, ...]) -> Node:
     return o.reshape(x, new_sizes=shape, dimensions=None)
 
 
-def _merged(x: Node, axis: int) -> Node:
+def _merge_axes(x: Node, axis: int) -> Node:
     """Merge an axis with the next one."""
     s = x.aval.shape
-    return _reshaped(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :]))
+    return _reshape(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :]))
 
 
-def _split(x: Node, axis: int, n: int) -> Node:
+def _split_axis(x: Node, axis: int, n: int) -> Node:
     """Split an axis into two, the first of length `n`."""
     s = x.aval.shape
-    return _reshaped(x, (*s[:axis], n, s[axis] // n, *s[axis + 1 :]))
+    return _reshape(x, (*s[:axis], n, s[axis] // n, *s[axis + 1 :]))
 
 
 # --- rows with known numbers ---
@@ -126,7 +126,7 @@ def _table(*, values: tuple[int, ...]) -> np.ndarray:
 opaque("table", infer=lambda *, values: make_aval((len(values), 1), _INT), numpy=_table, jvp=())
 
 
-def _rows(x: Node, rows: Sequence[int]) -> Node:
+def _take_rows(x: Node, rows: Sequence[int]) -> Node:
     """Return the rows with these numbers; -1 gives zeros."""
     n, *rest = x.aval.shape
     spans: list[tuple[int, int]] = []
@@ -158,10 +158,12 @@ def _in_groups(meaning: Meaning, x: Node, params: Params) -> Node:
     groups = params["axis_index_groups"]
     parts = []
     for group in groups:
-        y, mapped = meaning(_rows(x, group), len(group), params)
-        parts.append(y if mapped else _spread(y, len(group)))
+        y, mapped = meaning(_take_rows(x, group), len(group), params)
+        parts.append(y if mapped else _repeat(y, len(group)))
     order = [i for group in groups for i in group]
-    return _rows(o.concatenate(*parts, dimension=0), [order.index(i) for i in range(len(order))])
+    return _take_rows(
+        o.concatenate(*parts, dimension=0), [order.index(i) for i in range(len(order))]
+    )
 
 
 # --- declaration ---
@@ -176,7 +178,7 @@ def _collective(
     dimensions: Sequence[str] = (),
     jvp: Any = None,
     alike: Callable[[Node, int], Node] | None = None,
-    numpy: Callable[..., np.ndarray] = _unbound,
+    numpy: Callable[..., np.ndarray] = _raise_unbound,
 ) -> None:
     """Declare a collective.
 
@@ -199,7 +201,7 @@ def _collective(
                 f"{name}: traced for another axis length; got {size} for axis {tools.axis!r}, "
                 f"which had length {params['axis_size']} in the trace; trace the function again"
             )
-        wide = x if flags[0] else _spread(x, size)
+        wide = x if flags[0] else _repeat(x, size)
         if groups is not None:
             y, mapped = _in_groups(meaning, wide, params), True
         elif alike is not None and not flags[0]:
@@ -249,22 +251,26 @@ def _extreme_jvp(t: Node, y: Node, x: Node, **params: Any) -> Node:
     """Share the derivative between the examples that reach the extreme value."""
     hit = o.convert_element_type(o.eq(x, y), new_dtype=x.aval.dtype, weak_type=False)
     # Between processes, the result and therefore its cotangent are equal in all processes.
-    total = o.psum_invariant if is_over_mesh(params) and _whole_axis(params) else o.psum
+    total = o.psum_invariant if is_over_mesh(params) and _is_whole_axis(params) else o.psum
     return o.div(total(o.mul(t, hit), **params), total(hit, **params))
 
 
-def _whole_axis(params: Params) -> bool:
+def _is_whole_axis(params: Params) -> bool:
     return params["axis_index_groups"] is None
 
 
-def _times(x: Node, size: int) -> Node:
+def _multiply_by_size(x: Node, size: int) -> Node:
     return o.mul(x, full((), size, x.aval.dtype, x.aval.weak_type))
 
 
-_reduction("psum", "reduce_sum", _times, transpose=lambda ct, params: o.psum(ct, **params))
+_reduction(
+    "psum", "reduce_sum", _multiply_by_size, transpose=lambda ct, params: o.psum(ct, **params)
+)
 # A sum that is known to be equal in all parts, within `shard_map`. The cotangent of the result is
 # the cotangent of each operand, and vice versa for `pvary`.
-_reduction("psum_invariant", "reduce_sum", _times, transpose=lambda ct, p: o.pvary(ct, **p))
+_reduction(
+    "psum_invariant", "reduce_sum", _multiply_by_size, transpose=lambda ct, p: o.pvary(ct, **p)
+)
 _collective(
     "pvary",
     _identity,
@@ -272,7 +278,7 @@ _collective(
     lambda ct, params: o.psum_invariant(ct, **params),
     _show_reduction,
     alike=lambda x, size: x,
-    numpy=_same,
+    numpy=_identity_numpy,
 )
 _reduction("pmax", "reduce_max", lambda x, size: x, (_extreme_jvp,))
 _reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
@@ -280,7 +286,9 @@ _reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
 # --- all_gather and reduce_scatter, transposes of each other ---
 
 
-def _gathered(x: Aval, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any) -> Aval:
+def _gather_infer(
+    x: Aval, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
+) -> Aval:
     shape, at = list(x.shape), all_gather_dimension
     if tiled:
         shape[at] *= axis_size
@@ -289,7 +297,9 @@ def _gathered(x: Aval, *, all_gather_dimension: int, axis_size: int, tiled: bool
     return make_aval(tuple(shape), x.dtype, x.weak_type)
 
 
-def _scattered(x: Aval, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any) -> Aval:
+def _scatter_infer(
+    x: Aval, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
+) -> Aval:
     shape, at = list(x.shape), scatter_dimension
     if tiled:
         shape[at] //= axis_size
@@ -300,17 +310,17 @@ def _scattered(x: Aval, *, scatter_dimension: int, axis_size: int, tiled: bool, 
 
 def _gather(x: Node, size: int, params: Params) -> tuple[Node, bool]:
     at = params["all_gather_dimension"]
-    y = _moved(x, 0, at)
-    return (_merged(y, at) if params["tiled"] else y), False
+    y = _move_axis(x, 0, at)
+    return (_merge_axes(y, at) if params["tiled"] else y), False
 
 
 def _scatter(x: Node, size: int, params: Params) -> tuple[Node, bool]:
     y = o.reduce_sum(x, axes=(0,))
     at = params["scatter_dimension"]
-    return _moved(_split(y, at, size) if params["tiled"] else y, at, 0), True
+    return _move_axis(_split_axis(y, at, size) if params["tiled"] else y, at, 0), True
 
 
-def _renamed(params: Params, old: str, new: str) -> Params:
+def _rename_param(params: Params, old: str, new: str) -> Params:
     return {new if k == old else k: v for k, v in params.items()}
 
 
@@ -320,7 +330,7 @@ def _gather_whole(
 ) -> np.ndarray:  # fmt: skip
     rows = np.moveaxis(_gather_rows(x, axis_name, axis_index_groups), 0, all_gather_dimension)
     params = {"all_gather_dimension": all_gather_dimension, "axis_size": axis_size}
-    return rows.reshape(_gathered(make_aval(x.shape, x.dtype), tiled=tiled, **params).shape)
+    return rows.reshape(_gather_infer(make_aval(x.shape, x.dtype), tiled=tiled, **params).shape)
 
 
 def _scatter_sum(x: np.ndarray, *, scatter_dimension: int, tiled: bool, **params: Any) -> Any:
@@ -329,7 +339,7 @@ def _scatter_sum(x: np.ndarray, *, scatter_dimension: int, tiled: bool, **params
     total = OPS["reduce_sum"].numpy(rows, axes=(0,))  # type: ignore[misc]
     aval = make_aval(x.shape, x.dtype)
     size = params["axis_size"]
-    shape = _scattered(aval, scatter_dimension=at, axis_size=size, tiled=tiled).shape
+    shape = _scatter_infer(aval, scatter_dimension=at, axis_size=size, tiled=tiled).shape
     return total.reshape(shape)
 
 
@@ -346,15 +356,15 @@ def _exchange_parts(
     if not whole:
         return rows
     params = {"split_axis": at, "concat_axis": concat_axis, "axis_size": axis_size}
-    return rows.reshape(_exchanged(make_aval(shape, x.dtype), tiled=tiled, **params).shape)
+    return rows.reshape(_exchange_infer(make_aval(shape, x.dtype), tiled=tiled, **params).shape)
 
 
 _DIMENSIONS = "all_gather_dimension", "scatter_dimension"
 _collective(
     "all_gather",
-    _gathered,
+    _gather_infer,
     _gather,
-    lambda ct, params: o.reduce_scatter(ct, **_renamed(params, *_DIMENSIONS)),
+    lambda ct, params: o.reduce_scatter(ct, **_rename_param(params, *_DIMENSIONS)),
     _show_sized,
     _DIMENSIONS[:1],
     numpy=_gather_whole,
@@ -377,7 +387,7 @@ def _own_part(ct: Node, params: Params) -> Node:
 # processes, and so is its cotangent.
 _collective(
     "all_gather_invariant",
-    _gathered,
+    _gather_infer,
     _gather,
     _own_part,
     _show_sized,
@@ -386,9 +396,9 @@ _collective(
 )
 _collective(
     "reduce_scatter",
-    _scattered,
+    _scatter_infer,
     _scatter,
-    lambda ct, params: o.all_gather(ct, **_renamed(params, *_DIMENSIONS[::-1])),
+    lambda ct, params: o.all_gather(ct, **_rename_param(params, *_DIMENSIONS[::-1])),
     _show_sized,
     _DIMENSIONS[1:],
     numpy=_scatter_sum,
@@ -397,7 +407,7 @@ _collective(
 # --- all_to_all ---
 
 
-def _exchanged(
+def _exchange_infer(
     x: Aval, *, split_axis: int, concat_axis: int, axis_size: int, tiled: bool, **_: Any
 ) -> Aval:
     shape = list(x.shape)
@@ -413,9 +423,9 @@ def _exchanged(
 def _exchange(x: Node, size: int, params: Params) -> tuple[Node, bool]:
     """Make the split axis the mapped one, and move the mapped axis to where parts are joined."""
     at, to = params["split_axis"] + 1, params["concat_axis"] + 1
-    y = _moved(_split(x, at, size) if params["tiled"] else x, at, 0)  # piece, source, ...
-    y = _moved(y, 1, to)
-    return (_merged(y, to) if params["tiled"] else y), True
+    y = _move_axis(_split_axis(x, at, size) if params["tiled"] else x, at, 0)  # piece, source, ...
+    y = _move_axis(y, 1, to)
+    return (_merge_axes(y, to) if params["tiled"] else y), True
 
 
 def _exchange_back(ct: Node, params: Params) -> Node:
@@ -425,7 +435,7 @@ def _exchange_back(ct: Node, params: Params) -> Node:
 
 _collective(
     "all_to_all",
-    _exchanged,
+    _exchange_infer,
     _exchange,
     _exchange_back,
     lambda p: _show({k: v for k, v in p.items() if k != "axis_size"}),
@@ -440,7 +450,7 @@ def _permute(x: Node, size: int, params: Params) -> tuple[Node, bool]:
     rows = [-1] * size
     for source, target in params["perm"]:
         rows[target] = source
-    return _rows(x, rows), True
+    return _take_rows(x, rows), True
 
 
 def _permute_back(ct: Node, params: Params) -> Node:
@@ -459,12 +469,12 @@ _collective(
 # --- pbroadcast ---
 
 
-def _of_source(x: Node, size: int, params: Params) -> tuple[Node, bool]:
-    row = _rows(x, [params["source"]])
+def _broadcast_rows(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    row = _take_rows(x, [params["source"]])
     return o.squeeze(row, dimensions=(0,)), False
 
 
-def _to_source(ct: Node, params: Params) -> Node:
+def _broadcast_transpose(ct: Node, params: Params) -> Node:
     names = {"axis_name": params["axis_name"]}
     total = o.psum(ct, **names, axis_index_groups=None)
     here = o.eq(o.axis_index(**names), full((), params["source"], _INT))
@@ -474,8 +484,8 @@ def _to_source(ct: Node, params: Params) -> Node:
 _collective(
     "pbroadcast",
     _identity,
-    _of_source,
-    _to_source,
+    _broadcast_rows,
+    _broadcast_transpose,
     lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
     alike=lambda x, size: x,
     numpy=_message("pbroadcast"),
@@ -490,14 +500,14 @@ def _index_batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tool
     return o.iota(dtype=_INT, shape=(size,), dimension=0), True
 
 
-def _index(*, axis_name: Any) -> np.ndarray:
-    return np.array(_over_mesh(axis_name)[0].here, _INT)
+def _index_numpy(*, axis_name: Any) -> np.ndarray:
+    return np.array(_require_mesh(axis_name)[0].here, _INT)
 
 
 opaque(
     "axis_index",
     infer=lambda **_: make_aval((), _INT),
-    numpy=_index,
+    numpy=_index_numpy,
     jvp=(),
     batch=_index_batch,
     show=_show,

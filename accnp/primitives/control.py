@@ -50,14 +50,14 @@ CONSTANTS = {
 def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
     """Record a call op and return its results."""
     if state.ruled and state.abstract is not None:
-        inputs, params = _closed(name, inputs, params)
+        inputs, params = _pass_closed_values(name, inputs, params)
     op = OPS[name]
     if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)
     return list(items(record(op, tuple(inputs), params)))
 
 
-def _closed(
+def _pass_closed_values(
     name: str, inputs: Sequence[Node], params: dict[str, Any]
 ) -> tuple[Sequence[Node], dict[str, Any]]:
     """Turn traced values over which derivatives close into operands; user-defined rules may close
@@ -208,7 +208,7 @@ def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     parts = [_BranchParts(g, n, *tools.linearize_graph(g, mine, outs)) for g in branches]
     slots: list[Any] = []
     for part in parts:
-        part.take_places(slots)
+        part.assign_slots(slots)
     operands = sorted({i for part in parts for i in part.operands})
     n_moving = sum(mine)
 
@@ -255,7 +255,7 @@ class _BranchParts:
         self.linear = linear
         self.places: list[int] = []  # slots of the computed residuals in the shared list
 
-    def take_places(self, slots: list[Any]) -> None:
+    def assign_slots(self, slots: list[Any]) -> None:
         """Find a slot of the right type for each computed residual; append to the list if none is
         free."""
         n = len(self.sources) - len(self.operands)

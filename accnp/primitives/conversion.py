@@ -36,17 +36,17 @@ from accnp.primitives.kinds import (
 # --- complex --------------------------------------------------------------------------------------
 
 
-def _part_zero(ct: Node) -> Node:
+def _zero_part(ct: Node) -> Node:
     """Return the other part of a cotangent, zero; it is strong, as in JAX, and so is the result."""
     return full(ct.aval.shape, 0, ct.aval.dtype, False)
 
 
 map_op("real", numpy=np.real, scalar="{0}.real", out="real", dtypes="c",
        jvp=(lambda t, y, x: o.real(t),),
-       transpose=lambda ct, x: (o.complex(ct, _part_zero(ct)),))  # fmt: skip
+       transpose=lambda ct, x: (o.complex(ct, _zero_part(ct)),))  # fmt: skip
 map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
        jvp=(lambda t, y, x: o.imag(t),),
-       transpose=lambda ct, x: (o.complex(_part_zero(ct), o.neg(ct)),))  # fmt: skip
+       transpose=lambda ct, x: (o.complex(_zero_part(ct), o.neg(ct)),))  # fmt: skip
 
 
 def _complex_infer(a: Aval, b: Aval) -> Aval:
@@ -216,17 +216,17 @@ EXP_BELOW, _LOG_BESIDE = (
 )
 
 
-def _by_width(texts: dict[str, str]) -> Any:
+def _by_precision(texts: dict[str, str]) -> Any:
     """Return a function that picks the text for a dtype; halves are float32 in registers."""
     return lambda p, dtype: texts["f8" if dtype == np.float64 else "f4"]
 
 
 map_op(
-    "exp_below", numpy=ref.exp_below, scalar=_by_width(EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
+    "exp_below", numpy=ref.exp_below, scalar=_by_precision(EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
     dtypes="f", cost=20,
 )  # fmt: skip
 # The logarithm of the third operand, computed from the sum of `exp_below` if that is more accurate.
 map_op(
-    "log_beside", numpy=ref.log_beside, scalar=_by_width(_LOG_BESIDE),
+    "log_beside", numpy=ref.log_beside, scalar=_by_precision(_LOG_BESIDE),
     jvp=(ZERO, ZERO, lambda t, y, rest, top, total: o.div(t, total)), dtypes="f", cost=20,
 )  # fmt: skip

@@ -151,36 +151,36 @@ def _numpy(lhs: Any, rhs: Any, **p: Any) -> Any:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
+def _swap_features(spec: Sequence[int]) -> tuple[int, ...]:
     return (spec[1], spec[0], *spec[2:])
 
 
-def _reshaped(x: Node, shape: Sequence[int]) -> Node:
+def _reshape(x: Node, shape: Sequence[int]) -> Node:
     return o.reshape(x, new_sizes=tuple(shape), dimensions=None)
 
 
-def _split_off(x: Node, axis: int, count: int) -> Node:
+def _split_axis(x: Node, axis: int, count: int) -> Node:
     """Split an axis into `count` parts: an axis of parts and an axis within the parts."""
     shape = x.aval.shape
-    return _reshaped(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))
+    return _reshape(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))
 
 
-def _joined(x: Node, axis: int, to: int) -> Node:
+def _merge_axis(x: Node, axis: int, to: int) -> Node:
     """Move an axis before another one (numbered without it), and merge the two."""
     order = [d for d in range(x.aval.ndim) if d != axis]
     order.insert(to, axis)
     if order != list(range(x.aval.ndim)):
         x = o.transpose(x, permutation=tuple(order))
     shape = x.aval.shape
-    return _reshaped(x, (*shape[:to], shape[to] * shape[to + 1], *shape[to + 2 :]))
+    return _reshape(x, (*shape[:to], shape[to] * shape[to + 1], *shape[to + 2 :]))
 
 
-def _regrouped(x: Node, source: int, to: int, count: int) -> Node:
+def _move_groups(x: Node, source: int, to: int, count: int) -> Node:
     """Split an axis into `count` parts, and merge the axis of parts into another axis."""
     if count == 1:
         return x
-    x = _split_off(x, source, count)
-    return _joined(x, source, to)
+    x = _split_axis(x, source, count)
+    return _merge_axis(x, source, to)
 
 
 def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
@@ -191,9 +191,9 @@ def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
         before = span - w.low - 1
         room = dilated(w.size, w.base) + span - 1
         pads.append((before, room - dilated(w.places, w.stride) - before))
-    rhs = _regrouped(rhs, dims.rhs_spec[0], dims.rhs_spec[1], max(fgc, bgc))
+    rhs = _move_groups(rhs, dims.rhs_spec[0], dims.rhs_spec[1], max(fgc, bgc))
     flipped = o.rev(rhs, dimensions=tuple(dims.rhs_spec[2:])) if len(dims.rhs_spec) > 2 else rhs
-    numbers = ConvDimensionNumbers(dims.out_spec, _swapped(dims.rhs_spec), dims.lhs_spec)
+    numbers = ConvDimensionNumbers(dims.out_spec, _swap_features(dims.rhs_spec), dims.lhs_spec)
     changed = {
         "window_strides": p["lhs_dilation"],
         "lhs_dilation": p["window_strides"],
@@ -201,10 +201,10 @@ def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
         "dimension_numbers": numbers,
         "feature_group_count": max(fgc, bgc),
         "batch_group_count": 1,
-        "preferred_element_type": _preferred(p, lhs),
+        "preferred_element_type": _preferred_dtype(p, lhs),
     }
     out = o.conv_general_dilated(ct, flipped, **{**p, **changed})
-    return _regrouped(out, dims.lhs_spec[1], dims.lhs_spec[0], bgc)
+    return _move_groups(out, dims.lhs_spec[1], dims.lhs_spec[0], bgc)
 
 
 def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
@@ -214,7 +214,7 @@ def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
         room = dilated(w.places, w.stride) + dilated(w.taps, w.dilation) - 1
         pads.append((w.low, room - dilated(w.size, w.base) - w.low))
     numbers = ConvDimensionNumbers(
-        _swapped(dims.lhs_spec), _swapped(dims.out_spec), _swapped(dims.rhs_spec)
+        _swap_features(dims.lhs_spec), _swap_features(dims.out_spec), _swap_features(dims.rhs_spec)
     )
     changed = {
         "window_strides": p["rhs_dilation"],
@@ -223,12 +223,12 @@ def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
         "dimension_numbers": numbers,
         "feature_group_count": bgc,
         "batch_group_count": fgc,
-        "preferred_element_type": _preferred(p, rhs),
+        "preferred_element_type": _preferred_dtype(p, rhs),
     }
     return o.conv_general_dilated(lhs, ct, **{**p, **changed})
 
 
-def _preferred(p: dict[str, Any], x: Aval) -> Any:
+def _preferred_dtype(p: dict[str, Any], x: Aval) -> Any:
     return None if p["preferred_element_type"] is None else x.dtype
 
 
@@ -256,32 +256,32 @@ def _batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     if all(batched):
         # The examples of the batch become groups, outside of the existing groups.
         name = "batch_group_count" if bgc > 1 else "feature_group_count"
-        lhs = _joined(lhs, 0, examples if bgc > 1 else features)
-        y = o.conv_general_dilated(lhs, _joined(rhs, 0, outs), **{**p, name: p[name] * size})
-        return _to_front(_split_off(y, dims.out_spec[1], size), dims.out_spec[1]), True
+        lhs = _merge_axis(lhs, 0, examples if bgc > 1 else features)
+        y = o.conv_general_dilated(lhs, _merge_axis(rhs, 0, outs), **{**p, name: p[name] * size})
+        return _to_front(_split_axis(y, dims.out_spec[1], size), dims.out_spec[1]), True
     if batched[0]:
         if bgc > 1:  # the order of examples is group, then batch, then the rest
-            lhs = _split_off(lhs, examples + 1, bgc)
-            lhs = _joined(_joined(lhs, 0, examples + 1), examples, examples)
+            lhs = _split_axis(lhs, examples + 1, bgc)
+            lhs = _merge_axis(_merge_axis(lhs, 0, examples + 1), examples, examples)
         else:
-            lhs = _joined(lhs, 0, examples)
+            lhs = _merge_axis(lhs, 0, examples)
         y = o.conv_general_dilated(lhs, rhs, **p)
-        return _to_front(_split_off(y, dims.out_spec[0], size), dims.out_spec[0]), True
+        return _to_front(_split_axis(y, dims.out_spec[0], size), dims.out_spec[0]), True
     groups = fgc * bgc
     at = dims.out_spec[1]
     if groups == 1:
-        y = o.conv_general_dilated(lhs, _joined(rhs, 0, outs), **p)
-        return _to_front(_split_off(y, at, size), at), True
-    rhs = _split_off(rhs, outs + 1, groups)
-    rhs = _joined(_joined(rhs, 0, outs + 1), outs, outs)
+        y = o.conv_general_dilated(lhs, _merge_axis(rhs, 0, outs), **p)
+        return _to_front(_split_axis(y, at, size), at), True
+    rhs = _split_axis(rhs, outs + 1, groups)
+    rhs = _merge_axis(_merge_axis(rhs, 0, outs + 1), outs, outs)
     y = o.conv_general_dilated(lhs, rhs, **p)
     shape = y.aval.shape
     each = shape[at] // (groups * size)
-    y = _reshaped(y, (*shape[:at], groups, size, each, *shape[at + 1 :]))
+    y = _reshape(y, (*shape[:at], groups, size, each, *shape[at + 1 :]))
     y = _to_front(y, at + 1)
     shape = y.aval.shape
     k = at + 1
-    return _reshaped(y, (*shape[:k], shape[k] * shape[k + 1], *shape[k + 2 :])), True
+    return _reshape(y, (*shape[:k], shape[k] * shape[k + 1], *shape[k + 2 :])), True
 
 
 def _to_front(x: Node, axis: int) -> Node:

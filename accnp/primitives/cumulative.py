@@ -30,7 +30,7 @@ from accnp.primitives.reference import quiet
 __all__: list[str] = []
 
 
-def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
+def _make_prefixes(fold: np.ufunc, combine: str) -> Callable[..., Any]:
     """Return a function that computes prefixes in the kernels' order: within groups, then joined
     with the total of all groups before."""
 
@@ -43,7 +43,7 @@ def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
         padded[..., :n] = x
         each = padded.reshape(*lead, groups, GROUP)
         part = fold.accumulate(each, axis=-1, dtype=padded.dtype)
-        lost = _lost(part) if combine == "prod" and x.dtype == np.float64 else None
+        lost = _find_lost_groups(part) if combine == "prod" and x.dtype == np.float64 else None
         if lost is not None and lost[..., 1:, :].any():
             for g in range(1, groups):
                 before = part[..., g - 1, -1]
@@ -60,7 +60,7 @@ def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
     return prefixes_of
 
 
-def _lost(part: Any) -> Any:
+def _find_lost_groups(part: Any) -> Any:
     """Whether a product of several leading elements of a group was not a normal number."""
     size = np.abs(part)
     odd = ~((size >= np.finfo(part.dtype).tiny) & (size < np.inf))
@@ -68,7 +68,7 @@ def _lost(part: Any) -> Any:
     return np.logical_or.accumulate(odd, axis=-1)
 
 
-def _cumulative(
+def _declare(
     name: str, fold: Callable[..., Any], kernel: Any, dtypes: str, jvp: Any, **rules: Any
 ) -> None:
     """Declare the prefixes along an axis, or its suffixes with `reverse`; `fold` computes those of
@@ -97,11 +97,11 @@ def _cumulative(
     )  # fmt: skip
 
 
-def _folded(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
+def _declare_reduction(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
     def kernel(x: Any, axis: int, reverse: bool) -> Any:
         return cumulative_kernel(x, axis, reverse, name[3:])
 
-    _cumulative(name, _grouped(fold, name[3:]), kernel, dtypes, jvp, **rules)
+    _declare(name, _make_prefixes(fold, name[3:]), kernel, dtypes, jvp, **rules)
 
 
 def _prefix_jvp(combine: Combine) -> Any:
@@ -113,7 +113,7 @@ def _prefix_jvp(combine: Combine) -> Any:
     return rule
 
 
-def _pairs_of(op: str) -> Combine:
+def _combine_pairs(op: str) -> Combine:
     """Return a function that applies a binary op to pairs (value, tangent)."""
 
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
@@ -146,7 +146,7 @@ def _log_sums(x: Any) -> Any:
     return np.logaddexp.accumulate(x.astype(np.float64), axis=-1)
 
 
-_folded(
+_declare_reduction(
     "cumsum",
     np.add,
     "iufc",
@@ -154,10 +154,16 @@ _folded(
     transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
     cuda="gpu_library.cumsum",
 )
-_folded("cumprod", np.multiply, "iufc", _prefix_jvp(_pairs_of("mul")), cuda="gpu_library.cumprod")
-_folded("cummax", np.maximum, "iufc", _prefix_jvp(_pairs_of("max")), cuda="gpu_library.cummax")
-_folded("cummin", np.minimum, "iufc", _prefix_jvp(_pairs_of("min")), cuda="gpu_library.cummin")
-_cumulative(
+_declare_reduction(
+    "cumprod", np.multiply, "iufc", _prefix_jvp(_combine_pairs("mul")), cuda="gpu_library.cumprod"
+)
+_declare_reduction(
+    "cummax", np.maximum, "iufc", _prefix_jvp(_combine_pairs("max")), cuda="gpu_library.cummax"
+)
+_declare_reduction(
+    "cummin", np.minimum, "iufc", _prefix_jvp(_combine_pairs("min")), cuda="gpu_library.cummin"
+)
+_declare(
     "cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp),
     cuda="gpu_library.cumlogsumexp",
 )  # fmt: skip

@@ -133,10 +133,10 @@ def boundary(
         params = {"call_jaxpr": graph, "num_consts": len(consts), "rule": rule}
         return call(op, [*consts, *xs], params)
     rule.owner = effects
-    return [_mark(rule, y, xs, i) for i, y in enumerate(outs)]
+    return [_record_boundary(rule, y, xs, i) for i, y in enumerate(outs)]
 
 
-def _mark(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Node:
+def _record_boundary(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Node:
     call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
     return call(y, *xs, rule=rule, index=index)
 
@@ -153,11 +153,11 @@ def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
     return y
 
 
-def _first(y: Any, *_: Any, **__: Any) -> Any:
+def _identity_numpy(y: Any, *_: Any, **__: Any) -> Any:
     return y
 
 
-def _only_arguments(rule: _Rule, t: Node | None) -> None:
+def _check_not_closed_over(rule: _Rule, t: Node | None) -> None:
     if t is not None:
         raise UnexpectedTracerError(
             f"{rule.name}: the function closes over a value with respect to which it is "
@@ -171,7 +171,7 @@ def _only_arguments(rule: _Rule, t: Node | None) -> None:
 
 def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     rule, k = params["rule"], params["index"]
-    _only_arguments(rule, ts[0])
+    _check_not_closed_over(rule, ts[0])
     if all(t is None for t in ts[1:]):
         return [y], [None]
     key = [*xs[1:], *ts[1:]]
@@ -211,13 +211,22 @@ def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
         key = [None, *xs[1:]]
         wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
         wide.owner = rule.owner
-        return [_mark(wide, y, xs[1:], params["index"])], [True]
+        return [_record_boundary(wide, y, xs[1:], params["index"])], [True]
 
     return batch
 
 
-register(Op("detach", "mark", _infer, numpy=_first, jvp=ZERO))
-register(Op("custom_jvp_call", "mark", _infer, numpy=_first, jvp=_jvp, batch=_batch(_batched_jvp)))
+register(Op("detach", "mark", _infer, numpy=_identity_numpy, jvp=ZERO))
+register(
+    Op(
+        "custom_jvp_call",
+        "mark",
+        _infer,
+        numpy=_identity_numpy,
+        jvp=_jvp,
+        batch=_batch(_batched_jvp),
+    )
+)
 
 # --- custom_vjp ----------------------------------------------------------------------------------
 
@@ -238,14 +247,14 @@ def _vjp_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools
 
 def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     rule, k = params["rule"], params["index"]
-    _only_arguments(rule, ts[0])
+    _check_not_closed_over(rule, ts[0])
     if all(t is None for t in ts[1:]):
         return [y], [None]
-    outs, touts = rule.once([*xs[1:], *ts[1:]], lambda: _forward(rule, xs[1:], ts[1:]))
+    outs, touts = rule.once([*xs[1:], *ts[1:]], lambda: _run_forward(rule, xs[1:], ts[1:]))
     return [outs[k]], [touts[k]]
 
 
-def _forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
+def _run_forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
     """Run the forward part of a rule; return its results and their tangents."""
     live = tuple(t is not None for t in ts)
     outs, residuals, extra = rule.run(rule.fwd, list(xs), live)
@@ -330,7 +339,7 @@ def _tangent_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, t
     return items(y), list(items(o.custom_vjp_tangent(*xs[:n], *moved, **params)))
 
 
-def _no_value(*_: Any, **__: Any) -> Any:
+def _raise_forward_mode(*_: Any, **__: Any) -> Any:
     raise TypeError(_FORWARD)
 
 
@@ -339,7 +348,7 @@ register(
         "custom_vjp_call",
         "mark",
         _infer,
-        numpy=_first,
+        numpy=_identity_numpy,
         jvp=_vjp_jvp,
         linearize=_linearize,
         batch=_batch(_batched_vjp),
@@ -352,10 +361,10 @@ register(
         "custom_vjp_tangent",
         "call",
         lambda *_, avals, **__: avals,
-        numpy=_no_value,
+        numpy=_raise_forward_mode,
         jvp=_tangent_jvp,
         transpose=_tangent_transpose,
-        batch=_no_value,
+        batch=_raise_forward_mode,
         effect=True,
     )
 )
@@ -374,7 +383,7 @@ def _program_numpy(*xs: Any, call_jaxpr: Graph, **_: Any) -> Any:
 def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
-        _only_arguments(rule, t)
+        _check_not_closed_over(rule, t)
     return rule.run(rule.fn, list(xs[n:]), list(ts[n:]))
 
 
@@ -397,8 +406,8 @@ def _program_linearize(
 ) -> Any:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
-        _only_arguments(rule, t)
-    return _forward(rule, xs[n:], ts[n:])
+        _check_not_closed_over(rule, t)
+    return _run_forward(rule, xs[n:], ts[n:])
 
 
 def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -414,7 +423,7 @@ def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
-def _shown(params: dict[str, Any]) -> dict[str, Any]:
+def _show(params: dict[str, Any]) -> dict[str, Any]:
     rule = params["rule"]
     return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
 
@@ -428,7 +437,7 @@ register(
         jvp=_program_jvp,
         transpose=_program_transpose,
         batch=_program_batch(_batched_jvp),
-        show=_shown,
+        show=_show,
     )
 )
 register(
@@ -440,6 +449,6 @@ register(
         jvp=_program_no_jvp,
         linearize=_program_linearize,
         batch=_program_batch(_batched_vjp),
-        show=_shown,
+        show=_show,
     )
 )

@@ -70,23 +70,23 @@ def to_dtype(x: Node, dtype: np.dtype) -> Node:
     return o.convert_element_type(x, new_dtype=dtype, weak_type=False)
 
 
-def _columns(x: Node, start: int, stop: int) -> Node:
+def _slice_columns(x: Node, start: int, stop: int) -> Node:
     """Return columns start..stop of matrices."""
     *outer, m, _ = x.aval.shape
     low = (*[0] * len(outer), 0, start)
     return o.slice(x, start_indices=low, limit_indices=(*outer, m, stop), strides=None)
 
 
-def _rows(x: Node, start: int, stop: int) -> Node:
+def _slice_rows(x: Node, start: int, stop: int) -> Node:
     """Return rows start..stop of matrices."""
-    return matrix_t(_columns(matrix_t(x), start, stop))
+    return matrix_t(_slice_columns(matrix_t(x), start, stop))
 
 
-def _side_by_side(*parts: Node) -> Node:
+def _join_columns(*parts: Node) -> Node:
     return o.concatenate(*parts, dimension=parts[0].aval.ndim - 1)
 
 
-def _completed(q: Node, dq: Node, k: int) -> Node:
+def _complete_tangent(q: Node, dq: Node, k: int) -> Node:
     """Return the tangent of a whole unitary matrix, given that of its first k columns.
 
     The other columns are any basis of the complement; the tangent that rotates them only out of the
@@ -95,9 +95,9 @@ def _completed(q: Node, dq: Node, k: int) -> Node:
     m = q.aval.shape[-1]
     if k == m:
         return dq
-    first, rest = _columns(q, 0, k), _columns(q, k, m)
+    first, rest = _slice_columns(q, 0, k), _slice_columns(q, k, m)
     moved = o.neg(matmul(first, matrix_t(matmul(matrix_t(rest, True), dq), True)))
-    return _side_by_side(dq, moved)
+    return _join_columns(dq, moved)
 
 
 # --- singular values -----------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = min(m, n)
-    driver = "gesvd" if _by_qr(algorithm) else "gesdd"
+    driver = "gesvd" if _uses_qr(algorithm) else "gesdd"
     how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
 
     def one(x: Any) -> Any:
@@ -158,7 +158,7 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     return out
 
 
-def _by_qr(algorithm: Any) -> bool:
+def _uses_qr(algorithm: Any) -> bool:
     return algorithm is not None and algorithm.name == "QR"
 
 
@@ -172,7 +172,7 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     s, whole_u, vh = items(y)
     k = s.aval.shape[-1]
     whole_v = matrix_t(vh, True)
-    u, v = _columns(whole_u, 0, k), _columns(whole_v, 0, k)
+    u, v = _slice_columns(whole_u, 0, k), _slice_columns(whole_v, 0, k)
     dtype, ut = u.aval.dtype, matrix_t(u, True)
     inner = matmul(ut, matmul(t, v))
     ds = diagonal_of(inner)
@@ -202,7 +202,7 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
         rest = o.sub(matmul(matrix_t(t, True), u), matmul(v, matrix_t(inner, True)))
         dv = o.add(dv, o.div(rest, to_dtype(last_axis(s, rest.aval.shape), dtype)))
     if p["full_matrices"]:
-        du, dv = _completed(whole_u, du, k), _completed(whole_v, dv, k)
+        du, dv = _complete_tangent(whole_u, du, k), _complete_tangent(whole_v, dv, k)
     return [ds, du, matrix_t(dv, True)]
 
 
@@ -215,7 +215,9 @@ opaque(
     cuda="gpu_library.svd",
     block="block_spectra.svd",
     kernel=lambda operands, results, p: (
-        None if _by_qr(p["algorithm"]) else svd_by_lapack(operands[0], results, p["full_matrices"])
+        None
+        if _uses_qr(p["algorithm"])
+        else svd_by_lapack(operands[0], results, p["full_matrices"])
     ),
 )
 
@@ -258,8 +260,8 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
         places = last_axis(order[0], whole_t.aval.shape)
         whole_t = gather_permuted(whole_t, places, whole_t.aval.ndim - 1)
     # The first k columns determine q; the columns after them are multiplied by the same q.
-    t, q = _columns(whole_t, 0, k), _columns(whole_q, 0, k)
-    r = _rows(_columns(whole_r, 0, k), 0, k)
+    t, q = _slice_columns(whole_t, 0, k), _slice_columns(whole_q, 0, k)
+    r = _slice_rows(_slice_columns(whole_r, 0, k), 0, k)
     t_r = o.triangular_solve(
         r, t, left_side=False, lower=False, transpose_a=False, conjugate_a=False,
         unit_diagonal=False,
@@ -274,17 +276,17 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     dq = o.add(matmul(q, o.sub(omega, inner)), t_r)
     dr = matmul(o.sub(inner, omega), r)
     if n > k:
-        rest = _columns(whole_t, k, n)
-        fixed = matmul(matrix_t(dq, True), matmul(q, _columns(whole_r, k, n)))
-        dr = _side_by_side(dr, o.add(fixed, matmul(matrix_t(q, True), rest)))
+        rest = _slice_columns(whole_t, k, n)
+        fixed = matmul(matrix_t(dq, True), matmul(q, _slice_columns(whole_r, k, n)))
+        dr = _join_columns(dr, o.add(fixed, matmul(matrix_t(q, True), rest)))
     if p["full_matrices"] and m > k:
-        dq = _reflected(whole_q, dq, k)
+        dq = _reflector_tangent(whole_q, dq, k)
         below = full((*dr.aval.shape[:-2], m - k, n), 0, dr.aval.dtype)
         dr = o.concatenate(dr, below, dimension=dr.aval.ndim - 2)
     return [dq, dr, *[None] * len(order)]
 
 
-def _reflected(q: Node, dq: Node, k: int) -> Node:
+def _reflector_tangent(q: Node, dq: Node, k: int) -> Node:
     """Return the tangent of a product q of k reflectors, given that of its first k columns.
 
     q is I - y t y^H with y = [y1; y2] (Schreiber and Van Loan 1989), so the other columns are
@@ -293,22 +295,24 @@ def _reflected(q: Node, dq: Node, k: int) -> Node:
     identity. q is not continuous there, and any basis is valid.
     """
     m = q.aval.shape[-1]
-    first, d_above, d_below = _columns(q, 0, k), _rows(dq, 0, k), _rows(dq, k, m)
+    first, d_above, d_below = _slice_columns(q, 0, k), _slice_rows(dq, 0, k), _slice_rows(dq, k, m)
     eye = batched_identity(d_above.aval)
-    moved = o.sub(_rows(first, 0, k), eye)
+    moved = o.sub(_slice_rows(first, 0, k), eye)
     factors = o.abs(o.det(moved))
     fine = o.gt(factors, full(factors.aval.shape, 0.5, factors.aval.dtype))
     each = tuple(range(fine.aval.ndim))
     moved = o.select_n(broadcast_to(fine, moved.aval.shape, each), eye, moved)
     adjoint = matrix_t(moved, True)
-    zh = o.linear_solve(adjoint, matrix_t(_rows(first, k, m), True))
+    zh = o.linear_solve(adjoint, matrix_t(_slice_rows(first, k, m), True))
     rest = o.sub(d_below, matmul(matrix_t(zh, True), d_above))
     dzh = o.linear_solve(adjoint, matrix_t(rest, True))
     below = full((*eye.aval.shape[:-2], m - k, k), 0, eye.aval.dtype)
     top = o.concatenate(eye, below, dimension=eye.aval.ndim - 2)
     others = o.add(matmul(dq, zh), matmul(o.sub(first, top), dzh))
-    whole = _side_by_side(dq, others)
-    return o.select_n(broadcast_to(fine, whole.aval.shape, each), _completed(q, dq, k), whole)
+    whole = _join_columns(dq, others)
+    return o.select_n(
+        broadcast_to(fine, whole.aval.shape, each), _complete_tangent(q, dq, k), whole
+    )
 
 
 opaque(
@@ -374,9 +378,11 @@ def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     k = len(outer)
     rows = broadcast_to(perm, shape, tuple(range(k + 1)))
     t = gather_permuted(ts[0], rows, k)
-    low = _columns(packed, 0, m) if m <= n else _padded(packed, m)
+    low = _slice_columns(packed, 0, m) if m <= n else _pad_columns(packed, m)
     low = o.add(triangle(low, -1), batched_identity(low.aval))
-    up = matrix_t(_columns(matrix_t(packed), 0, n) if n <= m else _padded(matrix_t(packed), n))
+    up = matrix_t(
+        _slice_columns(matrix_t(packed), 0, n) if n <= m else _pad_columns(matrix_t(packed), n)
+    )
     up = triangle(up, upper=True)
     if n > m:
         number = o.iota(dtype=np.dtype(np.int32), shape=up.aval.shape, dimension=k)
@@ -393,7 +399,7 @@ def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     return [o.add(lower, matmul(triangle(inner, upper=True), up)), None, None]
 
 
-def _padded(x: Node, n: int) -> Node:
+def _pad_columns(x: Node, n: int) -> Node:
     """Append columns of zeros, so that there are n columns."""
     config = (*[(0, 0, 0)] * (x.aval.ndim - 1), (0, n - x.aval.shape[-1], 0))
     return o.pad(x, full((), 0, x.aval.dtype), padding_config=config)

@@ -38,13 +38,13 @@ def _det_infer(a: Aval) -> Aval:
     return make_aval(a.shape[:-2], a.dtype)
 
 
-def _parts(m: Any) -> tuple[Any, Any, Any, Any]:
+def _svd_with_phase(m: Any) -> tuple[Any, Any, Any, Any]:
     """Return singular vectors and values, and the determinant of the product of the vectors."""
     u, s, vh = np.linalg.svd(m)
     return u, s, vh, np.linalg.det(u) * np.linalg.det(vh)
 
 
-def _regular(x: Any) -> tuple[Any, Any, Any]:
+def _invert_regular(x: Any) -> tuple[Any, Any, Any]:
     """Return the determinants and inverses of matrices, and which ones are well-conditioned."""
     try:
         inverse = np.linalg.inv(x)
@@ -63,14 +63,14 @@ def _adjugate(a: Any) -> Any:
         n = m.shape[0]
         if n == 1:
             return np.ones_like(m)
-        u, s, vh, turn = _parts(m)
+        u, s, vh, turn = _svd_with_phase(m)
         others = np.array([np.prod(np.delete(s, i)) for i in range(n)], s.dtype)
         return (vh.conj().T * (others * turn)) @ u.conj().T
 
     x = a.astype(lapack_dtype(a.dtype))
     if not x.size:
         return x
-    det, inverse, good = _regular(x)
+    det, inverse, good = _invert_regular(x)
     found = det[..., None, None] * inverse
     if not good.all():
         found[~good] = each_matrix(one, x[~good])
@@ -86,7 +86,7 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
 
     def one(m: Any, d: Any) -> Any:
         n = m.shape[0]
-        u, s, vh, turn = _parts(m)
+        u, s, vh, turn = _svd_with_phase(m)
         inner = u.conj().T @ d @ vh.conj().T
         pairs = np.zeros((n, n), s.dtype)
         for i in range(n):
@@ -99,7 +99,7 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
     a, t = a.astype(work), t.astype(work)
     if not a.size:
         return a
-    det, inverse, good = _regular(a)
+    det, inverse, good = _invert_regular(a)
     turned = inverse @ t
     trace = np.trace(turned, axis1=-2, axis2=-1)
     found = det[..., None, None] * (trace[..., None, None] * inverse - turned @ inverse)
@@ -108,7 +108,7 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
     return found
 
 
-def _spread(x: Node, shape: tuple[int, ...]) -> Node:
+def _broadcast_numbers(x: Node, shape: tuple[int, ...]) -> Node:
     """Broadcast one number per matrix to the matrices."""
     return broadcast_to(x, shape, tuple(range(len(shape) - 2)))
 
@@ -120,11 +120,11 @@ def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
 
     def factor(x: Node) -> Node:
         inner = matmul(x, t)
-        return o.sub(o.mul(_spread(trace_of(inner), shape), eye), inner)
+        return o.sub(o.mul(_broadcast_numbers(trace_of(inner), shape), eye), inner)
 
     total = o.add(matmul(factor(turned), adj), matmul(factor(adj), turned))
-    total = o.sub(total, o.mul(y, _spread(trace_of(matmul(adj, s)), shape)))
-    return o.div(total, _spread(det, shape))
+    total = o.sub(total, o.mul(y, _broadcast_numbers(trace_of(matmul(adj, s)), shape)))
+    return o.div(total, _broadcast_numbers(det, shape))
 
 
 opaque(

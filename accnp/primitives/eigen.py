@@ -35,14 +35,14 @@ from accnp.primitives.linalg import batched_identity, matmul, matrix_t
 __all__: list[str] = []
 
 
-def _over_gaps(w: Node, shape: tuple[int, ...]) -> Node:
+def _invert_gaps(w: Node, shape: tuple[int, ...]) -> Node:
     """Return 1 / (w_j - w_i) at row i, column j, and 0 on the diagonal."""
     gap = o.sub(last_axis(w, shape), column(w, shape))
     eye = batched_identity(make_aval(shape, w.aval.dtype))
     return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
 
 
-def _no_subset(name: str, given: Any, n: int) -> None:
+def _check_no_subset(name: str, given: Any, n: int) -> None:
     if given is not None and tuple(given) != (0, n):
         raise NotImplementedError(
             f"{name}: subset_by_index is not implemented on CPU; got {given}; slice the results"
@@ -57,7 +57,7 @@ def _eigh_infer(
     a: Aval, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
 ) -> tuple[Aval, Aval]:
     square("eigh", a)
-    _no_subset("eigh", subset_by_index, a.shape[-1])
+    _check_no_subset("eigh", subset_by_index, a.shape[-1])
     if algorithm is not None and algorithm.name != "QR":
         raise NotImplementedError(
             f"eigh: {algorithm} is not implemented on CPU; use EighImplementation.QR or None"
@@ -84,7 +84,7 @@ def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any])
     v, w = items(y)
     dtype, shape = v.aval.dtype, v.aval.shape
     inner = matmul(matrix_t(v, True), matmul(ts[0], v))
-    dv = matmul(v, o.mul(to_dtype(_over_gaps(w, shape), dtype), inner))
+    dv = matmul(v, o.mul(to_dtype(_invert_gaps(w, shape), dtype), inner))
     dw = diagonal_of(inner)
     return [dv, o.real(dw) if dtype.kind == "c" else dw]
 
@@ -104,7 +104,7 @@ opaque(
 # --- general eigenvalues -------------------------------------------------------------------------
 
 
-def _complex(dtype: np.dtype) -> np.dtype:
+def _complex_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if real_dtype(dtype).itemsize == 8 else np.complex64)
 
 
@@ -122,7 +122,7 @@ def _eig_infer(
         raise ValueError(
             f"eig: {implementation} is not implemented on CPU; use EigImplementation.LAPACK or None"
         )
-    wide = _complex(a.dtype)
+    wide = _complex_dtype(a.dtype)
     count = compute_left_eigenvectors + compute_right_eigenvectors
     return make_aval(a.shape[:-1], wide), *[make_aval(a.shape, wide)] * count
 
@@ -130,7 +130,7 @@ def _eig_infer(
 def _eig_numpy(
     a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
 ) -> Any:
-    wide, n = _complex(a.dtype), a.shape[-1]
+    wide, n = _complex_dtype(a.dtype), a.shape[-1]
     wanted = [compute_left_eigenvectors, compute_right_eigenvectors]
 
     def one(x: Any) -> Any:
@@ -143,17 +143,19 @@ def _eig_numpy(
         w = [by_power(v, power) for v in w]
         if len(w) == 1:
             return w[0], *[v for v, use in zip((left, right), wanted, strict=True) if use]
-        pairs = [_unpacked(v, w[1]) for v, use in zip((left, right), wanted, strict=True) if use]
+        pairs = [
+            _unpack_vectors(v, w[1]) for v, use in zip((left, right), wanted, strict=True) if use
+        ]
         return w[0] + 1j * w[1], *pairs
 
     results = [((n,), wide), *[((n, n), wide)] * sum(wanted)]
     return each(one, "2", [a.astype(lapack_dtype(a.dtype))], results)
 
 
-def _unpacked(v: Any, imaginary: Any) -> Any:
+def _unpack_vectors(v: Any, imaginary: Any) -> Any:
     """Return the complex eigenvectors of real matrices: LAPACK returns the real and imaginary part
     in two neighboring columns, and the conjugate is the next eigenvector."""
-    out = v.astype(_complex(v.dtype))
+    out = v.astype(_complex_dtype(v.dtype))
     first = np.flatnonzero(imaginary > 0)
     out[:, first] = v[:, first] + 1j * v[:, first + 1]
     out[:, first + 1] = out[:, first].conj()
@@ -165,7 +167,7 @@ def _eigenvector_tangents(w: Node, v: Node, t: Node) -> tuple[Node, Node]:
     real largest component."""
     dtype, shape = v.aval.dtype, v.aval.shape
     inner = o.linear_solve(v, matmul(t, v))
-    dv = matmul(v, o.mul(_over_gaps(w, shape), inner))
+    dv = matmul(v, o.mul(_invert_gaps(w, shape), inner))
     # Project out changes of the norm and of the phase of the largest component.
     real = real_dtype(dtype)
     size = o.abs(v)
@@ -313,21 +315,21 @@ opaque(
 # --- eigenvalues of tridiagonal matrices ---------------------------------------------------------
 
 
-def _range(p: dict[str, Any], n: int) -> tuple[int, int]:
+def _subset_range(p: dict[str, Any], n: int) -> tuple[int, int]:
     return (0, n - 1) if p["subset"] is None else p["subset"]
 
 
-def _between_infer(d: Aval, e: Aval, **p: Any) -> tuple[Aval, Aval]:
+def _eigh_tridiagonal_infer(d: Aval, e: Aval, **p: Any) -> tuple[Aval, Aval]:
     inexact("eigh_tridiagonal", "11", d, e)
     *outer, n = d.shape
-    low, high = _range(p, n)
+    low, high = _subset_range(p, n)
     count = high - low + 1
     return make_aval((*outer, count), d.dtype), make_aval((*outer, n, count), d.dtype)
 
 
-def _between_numpy(d: Any, e: Any, **p: Any) -> Any:
+def _eigh_tridiagonal_numpy(d: Any, e: Any, **p: Any) -> Any:
     work, n = lapack_dtype(d.dtype), d.shape[-1]
-    low, high = _range(p, n)
+    low, high = _subset_range(p, n)
     count = high - low + 1
     how: dict[str, Any] = {"tol": p["tol"]}
     if p["subset"] is not None:
@@ -349,7 +351,7 @@ def _between_numpy(d: Any, e: Any, **p: Any) -> Any:
     return each(one, "11", [d.astype(work), e.astype(work)], results)
 
 
-def _between_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _eigh_tridiagonal_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
     """Differentiate as for `eigh`; the tangent of each vector is a combination of all vectors."""
     if all(t is None for t in ts):
         return [None, None]
@@ -375,7 +377,7 @@ def _between_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, An
     shape = v.aval.shape
     row = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=rank)
     col = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=rank + 1)
-    first = full((), _range(p, n)[0], np.dtype(np.int32))
+    first = full((), _subset_range(p, n)[0], np.dtype(np.int32))
     own = o.convert_element_type(o.eq(row, o.add(col, first)), new_dtype=dtype, weak_type=False)
     gap = o.add(o.sub(last_axis(w, shape), column(whole[0], shape)), own)
     f = o.sub(o.div(full(shape, 1, dtype), gap), own)
@@ -384,8 +386,8 @@ def _between_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, An
 
 opaque(
     "eigh_tridiagonal",
-    infer=_between_infer,
-    numpy=_between_numpy,
-    jvp=_between_jvp,
+    infer=_eigh_tridiagonal_infer,
+    numpy=_eigh_tridiagonal_numpy,
+    jvp=_eigh_tridiagonal_jvp,
     batch=batched("eigh_tridiagonal"),
 )

@@ -22,7 +22,7 @@ from accnp.primitives.kinds import (
     compare,
     dtype_kind,
     full,
-    in_single,
+    in_float32,
     like_full,
     map_infer,
     map_op,
@@ -56,12 +56,12 @@ add = binary(
     _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
 )  # fmt: skip
 # The sum of partial tangents or cotangents of one value.
-_total = map_infer("add_any", "same", "biufc")
+_infer_sum = map_infer("add_any", "same", "biufc")
 
 
 def _add_any_infer(a: Aval, b: Aval) -> Aval:
     """Return the type of the sum; the weak flag is that of the first operand, as in JAX."""
-    y = _total(a, b)
+    y = _infer_sum(a, b)
     return y if y.weak_type == a.weak_type else make_aval(y.shape, y.dtype, a.weak_type)
 
 
@@ -104,10 +104,10 @@ rem = binary(
 def _pow_wrt_exponent(t: Node, y: Node, a: Node, b: Node) -> Node:
     # At a == 0 the logarithm is taken of 1, so that the derivative of 0**b is 0 instead of nan.
     safe = o.select_n(o.eq(a, like(a, 0)), a, like_full(a, 1))
-    slope = o.mul(t, o.mul(o.log(safe), y))
-    if not slope.aval.weak_type:
-        return slope
-    return o.convert_element_type(slope, new_dtype=slope.aval.dtype, weak_type=False)
+    derivative = o.mul(t, o.mul(o.log(safe), y))
+    if not derivative.aval.weak_type:
+        return derivative
+    return o.convert_element_type(derivative, new_dtype=derivative.aval.dtype, weak_type=False)
 
 
 def _pow_infer(a: Aval, b: Aval) -> Aval:
@@ -134,8 +134,8 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
         # a ** 0 is 1 for every a, including infinities.
         value = o.select_n(is_zero, value, like_full(value, 0))
         return o.mul(t, spread(value, shape))
-    slope = o.mul(b, o.pow(a, o.sub(b, full((), 1, b.aval.dtype))))  # strong type, as in JAX
-    return o.mul(t, slope)
+    derivative = o.mul(b, o.pow(a, o.sub(b, full((), 1, b.aval.dtype))))  # strong type, as in JAX
+    return o.mul(t, derivative)
 
 
 map_op(
@@ -207,7 +207,7 @@ def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
 map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes="ifc")
 
 
-def _pick(choose: Any) -> tuple[Any, Any]:
+def _extreme_jvps(choose: Any) -> tuple[Any, Any]:
     """JVP rules of max and min: the tangent of the chosen operand, the mean of both for ties."""
 
     def rule(k: int) -> Any:
@@ -216,26 +216,30 @@ def _pick(choose: Any) -> tuple[Any, Any]:
             half, one, zero = like(y, 0.5), like(y, 1), like(y, 0)
             tie = o.eq(a, b)
             # Comparisons do not order complex numbers, so compare with the maximum itself.
-            chosen = _wide(o.eq(mine, y), y) if y.aval.dtype.kind == "c" else choose(mine, other)
-            weight = o.select_n(chosen, _wide(zero, y), _wide(one, y))
-            return o.mul(t, o.select_n(_wide(tie, y), weight, _wide(half, y)))
+            chosen = (
+                _broadcast_like(o.eq(mine, y), y)
+                if y.aval.dtype.kind == "c"
+                else choose(mine, other)
+            )
+            weight = o.select_n(chosen, _broadcast_like(zero, y), _broadcast_like(one, y))
+            return o.mul(t, o.select_n(_broadcast_like(tie, y), weight, _broadcast_like(half, y)))
 
         return go
 
     return rule(0), rule(1)
 
 
-def _wide(x: Node, y: Node) -> Node:
+def _broadcast_like(x: Node, y: Node) -> Node:
     return spread(x, y.aval.shape)
 
 
 binary("max", "biufc", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
-       _pick(lambda a, b: _gt(a, b)))  # fmt: skip
+       _extreme_jvps(lambda a, b: _is_greater(a, b)))  # fmt: skip
 binary("min", "biufc", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, {1})"},
-       _pick(lambda a, b: _gt(b, a)))  # fmt: skip
+       _extreme_jvps(lambda a, b: _is_greater(b, a)))  # fmt: skip
 
 
-def _gt(a: Node, b: Node) -> Node:
+def _is_greater(a: Node, b: Node) -> Node:
     shape = a.aval.shape or b.aval.shape
     return o.gt(spread(a, shape), b)
 
@@ -243,7 +247,7 @@ def _gt(a: Node, b: Node) -> Node:
 binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", None)
 
 
-def _over_squares(t: Node, top: Node, a: Node, b: Node) -> Node:
+def _divide_by_squares(t: Node, top: Node, a: Node, b: Node) -> Node:
     """Return t * top / (a * a + b * b), where top is a or b. It uses ratios, because squares
     underflow below 1e-19 and overflow above 1e19 in float32."""
     shape = a.aval.shape or b.aval.shape
@@ -258,8 +262,8 @@ def _over_squares(t: Node, top: Node, a: Node, b: Node) -> Node:
 binary(
     "atan2", FLOAT, q(np.arctan2), "atan2({0}, {1})",
     (
-        lambda t, y, a, b: _over_squares(t, b, a, b),
-        lambda t, y, a, b: _over_squares(t, o.neg(a), a, b),
+        lambda t, y, a, b: _divide_by_squares(t, b, a, b),
+        lambda t, y, a, b: _divide_by_squares(t, o.neg(a), a, b),
     ), cost=30,
 )  # fmt: skip
 map_op(
@@ -267,10 +271,12 @@ map_op(
     scalar={"b": "({1} or {0}) and {2}", "": "fmin(fmax({1}, {0}), {2})"},
     jvp=(
         lambda t, y, lo, x, hi: o.select_n(
-            o.and_(_wide(o.gt(lo, x), y), _wide(o.lt(lo, hi), y)), like_full(y, 0), t),
+            o.and_(_broadcast_like(o.gt(lo, x), y), _broadcast_like(o.lt(lo, hi), y)),
+            like_full(y, 0), t),
         lambda t, y, lo, x, hi: o.select_n(
-            o.and_(_wide(o.lt(lo, x), y), _wide(o.lt(x, hi), y)), like_full(y, 0), t),
-        lambda t, y, lo, x, hi: o.select_n(_wide(o.lt(hi, x), y), like_full(y, 0), t),
+            o.and_(_broadcast_like(o.lt(lo, x), y), _broadcast_like(o.lt(x, hi), y)),
+            like_full(y, 0), t),
+        lambda t, y, lo, x, hi: o.select_n(_broadcast_like(o.lt(hi, x), y), like_full(y, 0), t),
     ), cost=2,
 )  # fmt: skip
 
@@ -382,21 +388,21 @@ for _name, _exp, _function in (
     )  # fmt: skip
 
 
-def _logistic_slope(t: Node, y: Node, x: Node) -> Node:
+def _logistic_jvp(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.mul(y, o.sub(like(y, 1), y)))
 
 
-@in_single
-def _silu_slope(t: Node, y: Node, x: Node) -> Node:
+@in_float32
+def _silu_jvp(t: Node, y: Node, x: Node) -> Node:
     part = o.logistic(x)
-    return o.add(o.mul(t, part), o.mul(x, _logistic_slope(t, part, x)))
+    return o.add(o.mul(t, part), o.mul(x, _logistic_jvp(t, part, x)))
 
 
-unary("logistic", INEXACT, ref.logistic, "logistic({0})", _logistic_slope, cost=20)
-unary("silu", FLOAT, ref.silu, "silu({0})", _silu_slope, cost=20)
+unary("logistic", INEXACT, ref.logistic, "logistic({0})", _logistic_jvp, cost=20)
+unary("silu", FLOAT, ref.silu, "silu({0})", _silu_jvp, cost=20)
 
 
-def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:
+def _tanh_law_jvp(t: Node, y: Node, x: Node) -> Node:
     x = o.clamp(like(x, -1e3), x, like(x, 1e3))  # y is 0 or 1 beyond; the square could overflow
     scale = 2 * np.sqrt(2 / np.pi)
     inner = o.add(o.mul(like(x, scale * 3 * 0.044715), o.square(x)), like(x, scale))
@@ -410,8 +416,8 @@ unary(
 )  # fmt: skip
 
 
-@in_single
-def _mish_slope(t: Node, y: Node, x: Node) -> Node:
+@in_float32
+def _mish_jvp(t: Node, y: Node, x: Node) -> Node:
     # From 20 on the derivative is 1 in all digits, and n of `llvm.scalars.exp.mish` would overflow.
     # At infinity the result is nan.
     c = o.min(x, like(x, 20))
@@ -419,19 +425,19 @@ def _mish_slope(t: Node, y: Node, x: Node) -> Node:
     n = o.mul(e, o.add(e, like(x, 2)))
     below = o.add(n, like(x, 2))
     bend = o.mul(o.mul(like(x, 4), c), o.div(o.mul(e, o.add(e, like(x, 1))), below))
-    slope = o.add(o.div(o.add(n, bend), below), o.mul(o.sub(x, c), like(x, 0)))
-    return o.mul(t, slope)
+    derivative = o.add(o.div(o.add(n, bend), below), o.mul(o.sub(x, c), like(x, 0)))
+    return o.mul(t, derivative)
 
 
-@in_single
-def _tanh_gelu_slope(t: Node, y: Node, x: Node) -> Node:
+@in_float32
+def _tanh_gelu_jvp(t: Node, y: Node, x: Node) -> Node:
     part = o.tanh_law(x)
-    return o.add(o.mul(t, part), o.mul(x, _tanh_law_slope(t, part, x)))
+    return o.add(o.mul(t, part), o.mul(x, _tanh_law_jvp(t, part, x)))
 
 
-unary("tanh_gelu", FLOAT, ref.tanh_gelu, "tanh_gelu({0})", _tanh_gelu_slope, cost=25)
-unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_slope, cost=25)
-unary("mish", FLOAT, ref.mish, "mish({0})", _mish_slope, cost=25)
+unary("tanh_gelu", FLOAT, ref.tanh_gelu, "tanh_gelu({0})", _tanh_gelu_jvp, cost=25)
+unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_jvp, cost=25)
+unary("mish", FLOAT, ref.mish, "mish({0})", _mish_jvp, cost=25)
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -445,7 +451,7 @@ unary("tan", INEXACT, ref.tan, "tan({0})",
 # squares overflow from 1e19 on, and avoid the squares of large real numbers.
 
 
-def _asin_slope(x: Node) -> Node:
+def _asin_derivative(x: Node) -> Node:
     one = const(x, 1)
     if x.aval.dtype.kind == "c":
         return o.mul(o.rsqrt(o.sub(one, x)), o.rsqrt(o.add(one, x)))
@@ -462,7 +468,7 @@ def _imaginary(x: Node) -> Node:
     return o.mul(x, like(x, 1j))
 
 
-def _atan_slope(t: Node, y: Node, x: Node) -> Node:
+def _atan_jvp(t: Node, y: Node, x: Node) -> Node:
     one = const(x, 1)
     if x.aval.dtype.kind == "c":
         turned = _imaginary(x)
@@ -473,7 +479,7 @@ def _atan_slope(t: Node, y: Node, x: Node) -> Node:
     return o.div(o.div(t, size), o.add(o.div(one, size), o.mul(x, o.div(x, size))))
 
 
-def _asinh_slope(t: Node, y: Node, x: Node) -> Node:
+def _asinh_jvp(t: Node, y: Node, x: Node) -> Node:
     if x.aval.dtype.kind == "c":
         turned, one = _imaginary(x), const(x, 1)
         return o.mul(t, o.mul(o.rsqrt(o.add(one, turned)), o.rsqrt(o.sub(one, turned))))
@@ -485,16 +491,16 @@ def _asinh_slope(t: Node, y: Node, x: Node) -> Node:
 
 
 unary("asin", INEXACT, q(np.arcsin), "asin({0})",
-      lambda t, y, x: o.mul(t, _asin_slope(x)), cost=25)  # fmt: skip
+      lambda t, y, x: o.mul(t, _asin_derivative(x)), cost=25)  # fmt: skip
 unary("acos", INEXACT, q(np.arccos), "acos({0})",
-      lambda t, y, x: o.mul(t, o.neg(_asin_slope(x))), cost=25)  # fmt: skip
-unary("atan", INEXACT, q(np.arctan), "atan({0})", _atan_slope, cost=25)
+      lambda t, y, x: o.mul(t, o.neg(_asin_derivative(x))), cost=25)  # fmt: skip
+unary("atan", INEXACT, q(np.arctan), "atan({0})", _atan_jvp, cost=25)
 unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
 unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
 unary("tanh", INEXACT, ref.tanh, "tanh({0})",
       # (1 + y) * (1 - y), because 1 - y * y cancels for |y| near 1.
       lambda t, y, x: o.mul(o.add_any(t, o.mul(t, y)), o.sub(like(y, 1), y)), cost=20)  # fmt: skip
-unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})", _asinh_slope, cost=30)
+unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})", _asinh_jvp, cost=30)
 unary(
     "acosh",
     INEXACT,
@@ -529,18 +535,18 @@ unary(
 )
 
 
-def _normal_law_slope(t: Node, y: Node, x: Node) -> Node:
+def _normal_law_jvp(t: Node, y: Node, x: Node) -> Node:
     density = o.exp(o.mul(like(x, -0.5), o.square(x)))
     return o.mul(t, o.mul(like(x, 1 / np.sqrt(2 * np.pi)), density))
 
 
-@in_single
-def _normal_gelu_slope(t: Node, y: Node, x: Node) -> Node:
-    return o.add(o.mul(t, o.normal_law(x)), o.mul(x, _normal_law_slope(t, y, x)))
+@in_float32
+def _normal_gelu_jvp(t: Node, y: Node, x: Node) -> Node:
+    return o.add(o.mul(t, o.normal_law(x)), o.mul(x, _normal_law_jvp(t, y, x)))
 
 
-unary("normal_law", FLOAT, ref.special("ndtr"), "normal_law({0})", _normal_law_slope, cost=40)
-unary("normal_gelu", FLOAT, ref.normal_gelu, "normal_gelu({0})", _normal_gelu_slope, cost=45)
+unary("normal_law", FLOAT, ref.special("ndtr"), "normal_law({0})", _normal_law_jvp, cost=40)
+unary("normal_gelu", FLOAT, ref.normal_gelu, "normal_gelu({0})", _normal_gelu_jvp, cost=45)
 unary(
     "erf_inv", FLOAT, ref.erf_inv, "erf_inv({0})",
     lambda t, y, x: o.mul(const(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))),

@@ -89,7 +89,7 @@ opaque(
 
 
 @weak_as_operands
-def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
+def _permutation_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     if pivots.dtype != np.int32 or not pivots.ndim:
         raise UnsupportedDtypeError(
             "lu_pivots_to_permutation: pivots must be int32 with at least one axis; got "
@@ -103,14 +103,16 @@ def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     return make_aval((*pivots.shape[:-1], permutation_size), pivots.dtype)
 
 
-def _order_numpy(pivots: Any, *, permutation_size: int) -> Any:
+def _permutation_numpy(pivots: Any, *, permutation_size: int) -> Any:
     out = np.empty((*pivots.shape[:-1], permutation_size), np.int32)
     for at in np.ndindex(*pivots.shape[:-1]):
         out[at] = row_order(pivots[at], permutation_size)
     return out
 
 
-def _order_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def _permutation_kernel(
+    operands: Sequence[Operand], results: Sequence[Aval], p: Any
+) -> OwnKernel | None:
     given, count = operands[0], p["permutation_size"]
     if not all(given.shape) or not count:
         return None
@@ -124,8 +126,8 @@ def _order_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: Any) 
 
 opaque(
     "lu_pivots_to_permutation",
-    infer=_order_infer,
-    numpy=_order_numpy,
+    infer=_permutation_infer,
+    numpy=_permutation_numpy,
     batch=batched("lu_pivots_to_permutation"),
-    kernel=_order_kernel,
+    kernel=_permutation_kernel,
 )

@@ -74,7 +74,7 @@ _NAMES = {
 }
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
+def _complex_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if dtype in (np.float64, np.complex128) else np.complex64)
 
 
@@ -111,11 +111,11 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
             f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
             f"{fft_lengths}; pad or slice the input"
         )
-    return make_aval(shape, _wide(x.dtype))
+    return make_aval(shape, _complex_dtype(x.dtype))
 
 
 @functools.cache
-def _library() -> Any:
+def _load_library() -> Any:
     """Return SciPy's internal library, or None if it is missing; scipy.fft's checks take 3-8 us."""
     for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # from SciPy 1.18 on; before
         try:
@@ -125,7 +125,7 @@ def _library() -> Any:
     return None
 
 
-def _transformed(
+def _transform(
     x: Any, fft_type: FftType, axes: Sequence[int], last: int, out: np.ndarray | None = None
 ) -> Any:
     """Compute the transforms along these axes in this thread, into `out` if it is given.
@@ -135,7 +135,7 @@ def _transformed(
     number of workers determines which lines are left over.
     """
     forward = fft_type in (FftType.FFT, FftType.RFFT)
-    library = _library()
+    library = _load_library()
     if library is None:
         lengths = [*[x.shape[d] for d in axes[:-1]], last]
         y = getattr(imported("scipy.fft"), _NAMES[fft_type])(x, lengths, axes)
@@ -153,7 +153,7 @@ def _transformed(
     return y
 
 
-def _fitted(x: Any, fft_type: FftType, last: int) -> Any:
+def _fit_frequencies(x: Any, fft_type: FftType, last: int) -> Any:
     """Cut or pad the frequencies of an inverse transform to the number that its length requires."""
     known, half = x.shape[-1], last // 2 + 1
     if fft_type != FftType.IRFFT or known == half:
@@ -168,13 +168,13 @@ def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> An
         aval = _fft_infer(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(aval.shape, aval.dtype)
     axes, last = range(x.ndim - len(fft_lengths), x.ndim), fft_lengths[-1]
-    return _transformed(_fitted(x, fft_type, last), fft_type, axes, last)
+    return _transform(_fit_frequencies(x, fft_type, last), fft_type, axes, last)
 
 
 _Round = tuple[Callable[[int, int], object], int, int]
 
 
-def _round(
+def _make_round(
     x: np.ndarray, out: np.ndarray, fft_type: FftType, axes: Sequence[int], last: int
 ) -> _Round:
     """Return a round that transforms along some axes, in parts of the longest other axis. The parts
@@ -186,7 +186,7 @@ def _round(
 
     def work(first: int, end: int) -> None:
         part = (*[slice(None)] * across, slice(first, end)) if across >= 0 else ...
-        _transformed(x[part], fft_type, axes, last, out[part])
+        _transform(x[part], fft_type, axes, last, out[part])
 
     return work, n, chunk
 
@@ -196,26 +196,26 @@ def _fft_rounds(
 ) -> Iterator[_Round]:
     """Large transforms over several axes run axis by axis; otherwise, examples are distributed."""
     last = fft_lengths[-1]
-    x = _fitted(x, fft_type, last)
+    x = _fit_frequencies(x, fft_type, last)
     axes = range(x.ndim - len(fft_lengths), x.ndim)
     halved = fft_type in (FftType.RFFT, FftType.IRFFT)
     mirrored = x.dtype.kind == "f" and not halved
     if len(axes) == 1 or prod(fft_lengths) < SEVERAL or mirrored:
-        yield _round(x, out, fft_type, axes, last)
+        yield _make_round(x, out, fft_type, axes, last)
         return
     whole = np.empty(x.shape, x.dtype) if fft_type == FftType.IRFFT else out
     if fft_type == FftType.RFFT:
-        yield _round(x, out, fft_type, axes[-1:], last)
+        yield _make_round(x, out, fft_type, axes[-1:], last)
         x = out
     forward = fft_type in (FftType.FFT, FftType.RFFT)
     for d in axes[:-1] if halved else axes:
-        yield _round(x, whole, FftType.FFT if forward else FftType.IFFT, (d,), x.shape[d])
+        yield _make_round(x, whole, FftType.FFT if forward else FftType.IFFT, (d,), x.shape[d])
         x = whole
     if fft_type == FftType.IRFFT:
-        yield _round(x, out, fft_type, axes[-1:], last)
+        yield _make_round(x, out, fft_type, axes[-1:], last)
 
 
-def _shares(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
+def _count_frequencies(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
     """Return how many of the n frequencies each stored one represents: 1 or 2 on the last axis."""
     axis, kind = len(shape) - 1, np.dtype(np.int32)
     place = o.iota(dtype=kind, shape=shape, dimension=axis)
@@ -233,12 +233,12 @@ def _fft_transpose(
     p = {"fft_lengths": fft_lengths}
     shape, n = ct.aval.shape, prod(fft_lengths)
     if fft_type == FftType.RFFT:
-        shares = _shares(shape, fft_lengths[-1], ct.aval.dtype)
+        shares = _count_frequencies(shape, fft_lengths[-1], ct.aval.dtype)
         back = o.fft(o.div(o.conj(ct), shares), fft_type=FftType.IRFFT, **p)
         return (o.mul(back, full(back.aval.shape, n, back.aval.dtype)),)
     if fft_type == FftType.IRFFT:
         y = o.fft(ct, fft_type=FftType.RFFT, **p)
-        shares = _shares(y.aval.shape, fft_lengths[-1], y.aval.dtype)
+        shares = _count_frequencies(y.aval.shape, fft_lengths[-1], y.aval.dtype)
         scaled = o.mul(o.mul(full(y.aval.shape, 1 / n, y.aval.dtype), shares), y)
         return (o.conj(scaled),)
     y = o.fft(ct, fft_type=fft_type, **p)

@@ -39,7 +39,7 @@ class Monoid:
     windows: str = ""
 
 
-def _first(better: str, extreme: str) -> Callable[[Node, Node], Node]:
+def _prefer_first(better: str, extreme: str) -> Callable[[Node, Node], Node]:
     def combine(a: Node, b: Node) -> Node:
         if dtype_kind(a.aval.dtype) == "c":
             return getattr(o, extreme)(a, b)
@@ -77,8 +77,8 @@ def _ones(dtype: np.dtype) -> Any:
 MONOIDS = {
     "add": Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum", "reduce_window_sum"),
     "mul": Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
-    "max": Monoid(_first("ge", "max"), least, "reduce_max", "reduce_window_max"),
-    "min": Monoid(_first("le", "min"), greatest, "reduce_min", "reduce_window_min"),
+    "max": Monoid(_prefer_first("ge", "max"), least, "reduce_max", "reduce_window_max"),
+    "min": Monoid(_prefer_first("le", "min"), greatest, "reduce_min", "reduce_window_min"),
     "and": Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
     "or": Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
     "xor": Monoid(lambda a, b: o.xor(a, b), _zero),

@@ -46,14 +46,14 @@ binary("igammac", "f", scipy_function("gammaincc"), "igammac({0}, {1})", (
 ), cost=60)  # fmt: skip
 
 
-def _no_shapes(*_: Any) -> Any:
+def _unknown_shape_derivative(*_: Any) -> Any:
     raise ValueError(
         "lax.betainc: the derivative by a and b is not known; got one that is differentiated; "
         "use stop_gradient"
     )
 
 
-def _beta_slope(t: Node, y: Node, a: Node, b: Node, x: Node) -> Node:
+def _betainc_jvp(t: Node, y: Node, a: Node, b: Node, x: Node) -> Node:
     log_beta = o.sub(o.add(o.lgamma(a), o.lgamma(b)), o.lgamma(o.add(a, b)))
     powers = o.add(
         o.mul(o.sub(b, like(b, 1)), o.log1p(o.neg(x))), o.mul(o.sub(a, like(a, 1)), o.log(x))
@@ -66,7 +66,7 @@ map_op(
     dtypes="f",
     numpy=scipy_function("betainc"),
     scalar="betainc({0}, {1}, {2})",
-    jvp=(_no_shapes, _no_shapes, _beta_slope),
+    jvp=(_unknown_shape_derivative, _unknown_shape_derivative, _betainc_jvp),
     cost=80,
 )
 
@@ -173,7 +173,7 @@ _RESULTS = {
 _FAR = {"igamma_grad_a": "zero * a", "random_gamma_grad": "log(x) - digamma(a)"}
 
 
-def _text(name: str) -> str:
+def _kernel_source(name: str) -> str:
     bracket = textwrap.indent(_BRACKET, "        ")
     text = _GRAD.format(bracket=bracket, result=_RESULTS[name], far=_FAR[name])
     return text.replace("floor_", "1.0e-300")
@@ -181,7 +181,7 @@ def _text(name: str) -> str:
 
 def _reference(name: str) -> Callable[..., Any]:
     """Return a function that runs the same source as Python, element by element."""
-    code = compile(_text(name), name, "exec")
+    code = compile(_kernel_source(name), name, "exec")
 
     def run(a: Any, x: Any) -> Any:
         special = imported("scipy.special")
@@ -216,14 +216,14 @@ def _kernel(name: str) -> Callable[..., Any]:
         text.add("one = f8(1)", "zero = f8(0)", "tiny = f8(1e-17)")
         for k, operand in enumerate("ax"):
             text.add(f"{operand} = f8(a{k}[{total(nest.walk(k))}])")
-        text.add(*_text(name).strip("\n").splitlines())
+        text.add(*_kernel_source(name).strip("\n").splitlines())
         text.add(f"a2[{total(nest.walk(2))}] = {dtype_code(out.dtype)}(y)")
         return nest.own(200 * out.dtype.itemsize)
 
     return own
 
 
-def _no_second(*_: Any) -> Any:
+def _unknown_second_derivative(*_: Any) -> Any:
     raise NotImplementedError(
         "igamma: the second derivative by a is not known; got one that is differentiated twice; "
         "use stop_gradient"
@@ -240,7 +240,7 @@ for _name in _RESULTS:
         _name,
         infer=map_infer(_name, "same", "f"),
         numpy=_reference(_name),
-        jvp=(_no_second, _no_second),
+        jvp=(_unknown_second_derivative, _unknown_second_derivative),
         batch=_batch,
         kernel=_kernel(_name),
     )

@@ -17,26 +17,26 @@ from accnp.forks import imported
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kummer import inverse_gamma, slope_op
+from accnp.primitives.kummer import derivative_op, inverse_gamma
 
 TERMS = 2000  # of a series; 60 are sufficient unless parameters are in the hundreds
 
 # Arrays have four rows: the value, and its derivatives by a, b and c.
 
 
-def _times(value: Any, slopes: Sequence[Any], x: Any) -> Any:
+def _multiply(value: Any, derivatives: Sequence[Any], x: Any) -> Any:
     """Return the product of a number, with given derivatives by a, b and c, and an array x."""
     out = value * x
-    for row, slope in zip(out[1:], slopes, strict=True):
-        row += slope * x[0]
+    for row, derivative in zip(out[1:], derivatives, strict=True):
+        row += derivative * x[0]
     return out
 
 
-def _settled(x: Any, total: Any) -> bool:
+def _has_converged(x: Any, total: Any) -> bool:
     return bool(((np.abs(x) <= 1e-17 * np.abs(total)) | ~np.isfinite(total)).all())
 
 
-def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
+def _sum_series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
     """Return the function at z in 0..1/2, and z times its derivative by z."""
     term = np.zeros((4, z.size))
     term[0] = 1
@@ -44,45 +44,49 @@ def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
     for n in range(TERMS):
         step = z / ((n + 1) * (c + n))
         ratio = step * (a + n) * (b + n)
-        term = _times(ratio, (step * (b + n), step * (a + n), -ratio / (c + n)), term)
+        term = _multiply(ratio, (step * (b + n), step * (a + n), -ratio / (c + n)), term)
         total, moved = total + term, moved + (n + 1) * term
-        if n > 2 and _settled(term, total) and _settled((n + 1) * term, moved):
+        if n > 2 and _has_converged(term, total) and _has_converged((n + 1) * term, moved):
             break
     return total, moved
 
 
-def _hop(a: Any, b: Any, c: Any, w: Any, t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
+def _taylor_step(
+    a: Any, b: Any, c: Any, w: Any, t: Any, f: Any, derivative: Any
+) -> tuple[Any, Any]:
     """Return the function and its derivative by z at 1 - w + t, from those at 1 - w."""
     z = 1 - w
-    last, term = f, t * slope
+    last, term = f, t * derivative
     total, moved = last + term, term.copy()
     for n in range(TERMS):
         size = 1 / (z * w * (n + 2) * (n + 1))
         far, near = size * t * t, size * t * (n + 1)
-        after = _times(far * (n + a) * (n + b), (far * (n + b), far * (n + a), 0 * far), last)
+        after = _multiply(far * (n + a) * (n + b), (far * (n + b), far * (n + a), 0 * far), last)
         linear = (1 - 2 * z) * n + c - (a + b + 1) * z
-        after -= _times(near * linear, (-near * z, -near * z, near), term)
+        after -= _multiply(near * linear, (-near * z, -near * z, near), term)
         last, term = term, after
         total, moved = total + term, moved + (n + 2) * term
-        if n > 2 and _settled(term, total) and _settled(last, total):
+        if n > 2 and _has_converged(term, total) and _has_converged(last, total):
             break
     return total, moved / t
 
 
-def _within(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
+def _evaluate(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
     """Return the function with its derivatives by a, b and c at z in [0, 1), where w is 1 - z."""
-    f, slope = _series(a, b, c, np.minimum(z, 0.5))
-    slope = 2 * slope  # divides by z = 1/2; only the derivative at 1/2 is used
+    f, derivative = _sum_series(a, b, c, np.minimum(z, 0.5))
+    derivative = 2 * derivative  # divides by z = 1/2; only the derivative at 1/2 is used
     at, here = np.flatnonzero(w < 0.5), 0.5
     while at.size:
         t = np.minimum(here - w[at], here / 2)
-        f[:, at], slope[:, at] = _hop(a[at], b[at], c[at], here, t, f[:, at], slope[:, at])
+        f[:, at], derivative[:, at] = _taylor_step(
+            a[at], b[at], c[at], here, t, f[:, at], derivative[:, at]
+        )
         here /= 2
         at = at[w[at] < here]
     return f
 
 
-def _at_one(a: Any, b: Any, c: Any) -> Any:
+def _derivatives_at_one(a: Any, b: Any, c: Any) -> Any:
     """Differentiate gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) by a, b and c."""
     special = imported("scipy.special")
     rest = c - a - b
@@ -93,20 +97,20 @@ def _at_one(a: Any, b: Any, c: Any) -> Any:
     return size * np.stack([-psi - du * v, -psi - u * dv, by_c])
 
 
-def _slopes(*operands: Any) -> Any:
+def _derivatives(*operands: Any) -> Any:
     """Return the derivatives by a, b and c for x up to 1, and nan beyond."""
     a, b, c, x = (np.ravel(v) for v in operands)
     turned = b > a  # for x < 0, choose the transformation with the smaller exponent
     a, b = np.where(turned, b, a), np.where(turned, a, b)
     found = np.full((3, x.size), np.nan)
     at = np.flatnonzero((x >= 0) & (x < 1))
-    found[:, at] = _within(a[at], b[at], c[at], x[at], 1 - x[at])[1:]
+    found[:, at] = _evaluate(a[at], b[at], c[at], x[at], 1 - x[at])[1:]
     at = np.flatnonzero(x == 1)
-    found[:, at] = _at_one(a[at], b[at], c[at])
+    found[:, at] = _derivatives_at_one(a[at], b[at], c[at])
     # (1 - x)**-a F(a, c - b, c, x / (x - 1))
     at = np.flatnonzero((x < 0) & np.isfinite(x))
     p, q, r, y = a[at], b[at], c[at], x[at]
-    value, by_a, by_b, by_c = _within(p, r - q, r, y / (y - 1), 1 / (1 - y))
+    value, by_a, by_b, by_c = _evaluate(p, r - q, r, y / (y - 1), 1 / (1 - y))
     size = (1 - y) ** -p
     found[:, at] = size * (by_a - np.log1p(-y) * value), -size * by_b, size * (by_b + by_c)
     found[:2] = np.where(turned, found[1::-1], found[:2])
@@ -122,7 +126,7 @@ def _declare(name: str, which: int) -> None:
         part = (o.div(b, c), o.div(a, c), o.neg(o.div(ratio, c)))[which]
         return o.add(o.mul(part, o.hyp2f1(*up)), o.mul(ratio, getattr(o, name)(*up)))
 
-    slope_op(name, "hyp2f1", "abc", _slopes, which, by_x)
+    derivative_op(name, "hyp2f1", "abc", _derivatives, which, by_x)
 
 
 for _which, _parameter in enumerate("abc"):

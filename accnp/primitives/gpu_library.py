@@ -29,7 +29,7 @@ MATRICES = 64  # maximum batch size for which large systems are solved one by on
 SMALL = 512  # maximum number of unknowns of a small system
 
 
-def _waits(function: Any) -> Any:
+def _mark_waiting(function: Any) -> Any:
     """Mark a function that reads results back from the GPU, so that the host waits for it."""
     function.waits = True
     return function
@@ -106,24 +106,24 @@ def product(
 # --- factorizations and systems ------------------------------------------------------------------
 
 
-def _strict(xp: Any) -> Any:
+def _raise_failures(xp: Any) -> Any:
     """Make failures raise as in NumPy; CuPy leaves them in the result otherwise."""
     if not _is_cupy(xp):
         return contextlib.nullcontext()
     return importlib.import_module("cupyx").errstate(linalg="raise")
 
 
-def _lapack(*xs: Any) -> bool:
+def _has_lapack(*xs: Any) -> bool:
     return all(x.dtype.char in "fdFD" and x.size for x in xs)
 
 
-@_waits
+@_mark_waiting
 def cholesky(xp: Any, a: Any) -> Any:
     """Implement cholesky; the reference handles matrices that are not positive definite."""
-    if not _lapack(a):
+    if not _has_lapack(a):
         return None
     try:
-        with _strict(xp):
+        with _raise_failures(xp):
             return xp.tril(xp.linalg.cholesky(a))
     except np.linalg.LinAlgError:
         return None  # a matrix of the batch failed; the reference function determines which
@@ -131,21 +131,21 @@ def cholesky(xp: Any, a: Any) -> Any:
 
 def det(xp: Any, a: Any) -> Any:
     """Implement det."""
-    return xp.linalg.det(a) if _lapack(a) else None
+    return xp.linalg.det(a) if _has_lapack(a) else None
 
 
 def slogdet(xp: Any, a: Any) -> Any:
     """Implement slogdet: signs, then logarithms."""
-    return tuple(xp.linalg.slogdet(a)) if _lapack(a) else None
+    return tuple(xp.linalg.slogdet(a)) if _has_lapack(a) else None
 
 
-@_waits
+@_mark_waiting
 def solve(xp: Any, a: Any, b: Any) -> Any:
     """Implement linear_solve."""
-    if not _lapack(a, b):
+    if not _has_lapack(a, b):
         return None
     try:
-        with _strict(xp):
+        with _raise_failures(xp):
             return xp.linalg.solve(a, b)
     except np.linalg.LinAlgError:
         return None
@@ -156,7 +156,7 @@ def triangular_solve(
     conjugate_a: bool, unit_diagonal: bool,
 ) -> Any:  # fmt: skip
     """Implement triangular_solve: small matrices as one batch, large ones one by one."""
-    if not _lapack(a, b):
+    if not _has_lapack(a, b):
         return None
     library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
     m = a.conj() if conjugate_a else a
@@ -177,12 +177,12 @@ def triangular_solve(
     return found
 
 
-@_waits
+@_mark_waiting
 def lu(xp: Any, a: Any) -> Any:
     """Implement lu: factors, pivots, and the row order. CuPy has no batched version and checks for
     failure after each matrix. The host, which has waited by then, computes the order, because one
     GPU thread takes longer for sequential exchanges."""
-    if not _lapack(a):
+    if not _has_lapack(a):
         return None
     library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
     *outer, m, n = a.shape
@@ -204,7 +204,7 @@ def lu(xp: Any, a: Any) -> Any:
 
 def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> Any:
     """Implement qr without column pivoting."""
-    if pivoting or not _lapack(a):
+    if pivoting or not _has_lapack(a):
         return None
     return tuple(xp.linalg.qr(a, mode="complete" if full_matrices else "reduced"))
 
@@ -213,7 +213,7 @@ def svd(
     xp: Any, a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
 ) -> Any:
     """Implement svd: singular values, then both matrices if they are requested."""
-    if subset_by_index is not None or not _lapack(a):
+    if subset_by_index is not None or not _has_lapack(a):
         return None
     if not compute_uv:
         return (xp.linalg.svd(a, compute_uv=False),)
@@ -223,7 +223,7 @@ def svd(
 
 def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any:
     """Implement eigh: eigenvectors, then eigenvalues."""
-    if subset_by_index is not None or not _lapack(a):
+    if subset_by_index is not None or not _has_lapack(a):
         return None
     w, v = xp.linalg.eigh(a, "L" if lower else "U")
     return v, w
@@ -306,17 +306,17 @@ def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
 
 def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Implement cumsum in CUB's order, which depends on the shape only."""
-    return _running(xp, xp.cumsum, x, axis, reverse)
+    return _cumulative(xp, xp.cumsum, x, axis, reverse)
 
 
 def cumprod(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Implement cumprod in float64: CUB multiplies intermediate products, which may over- or
     underflow even if the prefixes do not."""
     wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
-    return _running(xp, xp.cumprod, x, axis, reverse, wide)
+    return _cumulative(xp, xp.cumprod, x, axis, reverse, wide)
 
 
-def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = None) -> Any:
+def _cumulative(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = None) -> Any:
     if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
         return None
     y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
@@ -326,34 +326,36 @@ def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = N
 
 def cummax(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Implement cummax."""
-    return _extreme(xp, True, x, axis, reverse)
+    return _cumulative_extreme(xp, True, x, axis, reverse)
 
 
 def cummin(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Implement cummin."""
-    return _extreme(xp, False, x, axis, reverse)
+    return _cumulative_extreme(xp, False, x, axis, reverse)
 
 
-def _extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
+def _cumulative_extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
     """Compute extremes of float32 as those of integers in the order of bits, with NaN as the best
     value; CuPy's own kernels treat subnormal numbers as zeros."""
     join = xp.maximum if largest else xp.minimum
     if x.dtype != np.float32:
-        return _doubled(xp, join, x, axis, reverse)
+        return _prefixes_by_doubling(xp, join, x, axis, reverse)
     bits, most = xp.ascontiguousarray(x).view(np.int32), np.int32(np.iinfo(np.int32).max)
     better = most if largest else ~most
     lost = (bits & most) > np.float32(np.inf).view(np.int32)
     keys = xp.where(lost, better, bits ^ ((bits >> 31) & most))
-    keys = _doubled(xp, join, keys, axis, reverse)
+    keys = _prefixes_by_doubling(xp, join, keys, axis, reverse)
     return xp.ascontiguousarray(keys ^ ((keys >> 31) & most)).view(np.float32)
 
 
 def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """Implement cumlogsumexp in float64."""
-    return _doubled(xp, xp.logaddexp, x.astype(np.float64), axis, reverse).astype(x.dtype)
+    return _prefixes_by_doubling(xp, xp.logaddexp, x.astype(np.float64), axis, reverse).astype(
+        x.dtype
+    )
 
 
-def _doubled(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _prefixes_by_doubling(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
     """Compute prefixes in steps of 1, 2, 4, ... positions, each of which processes all elements in
     parallel (Hillis, Steele: Data parallel algorithms, 1986)."""
     y, step, n = x.swapaxes(axis, -1), 1, x.shape[axis]

@@ -352,7 +352,7 @@ def _gather_transpose(ct: Node, x: Any, starts: Any, **p: Any) -> tuple[Any, Non
     return out, None
 
 
-def _shift(dims: Any, by: int = 1) -> tuple[int, ...]:
+def _shift_dims(dims: Any, by: int = 1) -> tuple[int, ...]:
     return tuple([d + by for d in dims])
 
 
@@ -361,21 +361,23 @@ def batched_dims(dims: Any, operand: bool, starts: bool) -> Any:
     window, collapsed, mapped, batching, starts_batching = dims
     if operand and starts:
         return type(dims)(
-            _shift(window),
-            _shift(collapsed),
-            _shift(mapped),
-            (0, *_shift(batching)),
-            (0, *_shift(starts_batching)),
+            _shift_dims(window),
+            _shift_dims(collapsed),
+            _shift_dims(mapped),
+            (0, *_shift_dims(batching)),
+            (0, *_shift_dims(starts_batching)),
         )
     if operand:
         return type(dims)(
-            (0, *_shift(window)),
-            _shift(collapsed),
-            _shift(mapped),
-            _shift(batching),
+            (0, *_shift_dims(window)),
+            _shift_dims(collapsed),
+            _shift_dims(mapped),
+            _shift_dims(batching),
             starts_batching,
         )
-    return type(dims)(_shift(window), collapsed, mapped, batching, _shift(starts_batching))
+    return type(dims)(
+        _shift_dims(window), collapsed, mapped, batching, _shift_dims(starts_batching)
+    )
 
 
 def _gather_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
@@ -409,12 +411,12 @@ opaque(
 # --- dynamic slices ------------------------------------------------------------------------------
 
 
-def _starts(shape: Any, sizes: Any, starts: Any) -> list[int]:
+def _clamp_starts(shape: Any, sizes: Any, starts: Any) -> list[int]:
     return [min(max(int(s), 0), n - k) for n, k, s in zip(shape, sizes, starts, strict=True)]
 
 
-def _window(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
-    at = _starts(shape, sizes, starts)
+def _clamped_window(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
+    at = _clamp_starts(shape, sizes, starts)
     return tuple([slice(s, s + k) for s, k in zip(at, sizes, strict=True)])
 
 
@@ -448,7 +450,7 @@ def _slice_infer(x: Aval, *starts: Aval, slice_sizes: Any) -> Aval:
     return make_aval(tuple(slice_sizes), x.dtype, x.weak_type)
 
 
-def _windows_of(starts: Sequence[Node], batched: Sequence[bool], size: int) -> Node:
+def _stack_starts(starts: Sequence[Node], batched: Sequence[bool], size: int) -> Node:
     """Stack start indices, one per axis, into an array of shape (size, axes)."""
     kind = np.dtype(np.int64 if any(s.aval.dtype.itemsize == 8 for s in starts) else np.int32)
     columns = []
@@ -471,13 +473,13 @@ def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
         return o.dynamic_slice(x, zero, *starts, slice_sizes=(size, *p["slice_sizes"])), True
     rank, sizes = x.aval.ndim - batched[0], p["slice_sizes"]
     axes = tuple(range(rank))
-    dims = GatherDimensionNumbers(_shift(axes), (), axes)
+    dims = GatherDimensionNumbers(_shift_dims(axes), (), axes)
     if batched[0]:
-        dims = GatherDimensionNumbers(_shift(axes), (), _shift(axes), (0,), (0,))
+        dims = GatherDimensionNumbers(_shift_dims(axes), (), _shift_dims(axes), (0,), (0,))
         sizes = (1, *sizes)
     out = o.gather(
         x,
-        _windows_of(starts, batched[1:], size),
+        _stack_starts(starts, batched[1:], size),
         dimension_numbers=dims,
         slice_sizes=tuple(sizes),
         indices_are_sorted=False,
@@ -493,7 +495,7 @@ opaque(
     infer=_slice_infer,
     kernel=lambda operands, results, p: slice_kernel(operands, p["slice_sizes"]),
     halves="own",
-    numpy=lambda x, *starts, slice_sizes: x[_window(x.shape, slice_sizes, starts)],
+    numpy=lambda x, *starts, slice_sizes: x[_clamped_window(x.shape, slice_sizes, starts)],
     jvp=lambda ts, y, xs, p: None if ts[0] is None else o.dynamic_slice(ts[0], *xs[1:], **p),
     transpose=lambda ct, x, *starts, slice_sizes: (
         o.dynamic_update_slice(zeros_like_aval(x.aval), ct, *starts),
@@ -513,7 +515,7 @@ def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
 
 def _update_numpy(x: Any, update: Any, *starts: Any) -> Any:
     out = np.array(x)
-    out[_window(x.shape, update.shape, starts)] = update
+    out[_clamped_window(x.shape, update.shape, starts)] = update
     return out
 
 
@@ -545,7 +547,7 @@ def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     axes = tuple(range(1, x.aval.ndim))
     out = o.scatter(
         x,
-        _windows_of(starts, batched[2:], size),
+        _stack_starts(starts, batched[2:], size),
         update,
         dimension_numbers=ScatterDimensionNumbers(axes, (), axes, (0,), (0,)),
         indices_are_sorted=True,

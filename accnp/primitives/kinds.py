@@ -30,7 +30,7 @@ __all__ = [
     "broadcast_to",
     "compare",
     "dtype_kind",
-    "in_single",
+    "in_float32",
     "map_infer",
     "map_op",
     "move_batch_first",
@@ -83,14 +83,14 @@ def zeros_like_aval(aval: Aval) -> Node:
 
 def full(shape: tuple[int, ...], value: Any, dtype: np.dtype, weak: bool = False) -> Node:
     """Return a node of a shape that is filled with one Python scalar."""
-    return broadcast_to(_literal(value, dtype, weak), shape)
+    return broadcast_to(_typed_literal(value, dtype, weak), shape)
 
 
-def _py(name: str) -> str:
+def _attribute_name(name: str) -> str:
     return name + "_" if name in ("and", "or", "not") else name
 
 
-def _literal(value: Any, dtype: np.dtype, weak: bool = False) -> Node:
+def _typed_literal(value: Any, dtype: np.dtype, weak: bool = False) -> Node:
     from_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype_kind(dtype)]
     return literal(from_type(value), np.dtype(dtype), weak)
 
@@ -160,7 +160,7 @@ def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
     shape: tuple[int, ...] = ()
     for a in avals:
         if a.shape != shape and a.shape != ():
-            wide = _stretched(shape, a.shape)
+            wide = _broadcast_shapes(shape, a.shape)
             if wide is not None:
                 shape = wide
                 continue
@@ -179,7 +179,7 @@ def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
     return shape
 
 
-def _stretched(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+def _broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
     if len(a) != len(b) or any(m != n and 1 not in (m, n) for m, n in zip(a, b, strict=True)):
         return None
     return tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
@@ -216,7 +216,10 @@ def move_batch_first(
     rank = max((x.aval.ndim - b for x, b in zip(xs, batched, strict=True)), default=0)
     examples = [x.aval.shape[1:] if b else x.aval.shape for x, b in zip(xs, batched, strict=True)]
     wide = [s for s in examples if len(s) == rank]
-    target = (size, *(reduce(lambda a, b: _stretched(a, b) or a, wide) if shape is None else shape))
+    target = (
+        size,
+        *(reduce(lambda a, b: _broadcast_shapes(a, b) or a, wide) if shape is None else shape),
+    )
     out = []
     for x, b in zip(xs, batched, strict=True):
         if b and x.aval.ndim - 1 < rank:
@@ -248,7 +251,7 @@ def _map_batch(name: str) -> Callable[..., Any]:
             xs = _with_unit_axes(xs, batched)
         elif not all(batched) or any(x.aval.ndim != rank for x in xs):
             xs = move_batch_first(size, xs, batched)
-        return getattr(o, _py(name))(*xs, **params), True
+        return getattr(o, _attribute_name(name))(*xs, **params), True
 
     return batch
 
@@ -445,18 +448,18 @@ def opaque(
     )
 
 
-def in_single(slope: Callable[[Node, Node, Node], Node]) -> Callable[[Node, Node, Node], Node]:
+def in_float32(jvp: Callable[[Node, Node, Node], Node]) -> Callable[[Node, Node, Node], Node]:
     """Evaluate a JVP rule for halves in float32: its terms cancel, so it rounds only once."""
 
     def rule(t: Node, y: Node, x: Node) -> Node:
         kind = x.aval.dtype
         if dtype_kind(kind) != "f" or kind.itemsize > 2:
-            return slope(t, y, x)
+            return jvp(t, y, x)
         wide = [
             o.convert_element_type(v, new_dtype=np.dtype(np.float32), weak_type=False)
             for v in (t, y, x)
         ]
         weak = t.aval.weak_type
-        return o.convert_element_type(slope(*wide), new_dtype=kind, weak_type=weak)
+        return o.convert_element_type(jvp(*wide), new_dtype=kind, weak_type=weak)
 
     return rule

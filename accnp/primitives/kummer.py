@@ -1,8 +1,8 @@
 """Derivatives of Kummer's function by its parameters a and b, which have no closed form.
 
 The functions take and return arrays and compute in float64 by series (NIST's Digital Library of
-Mathematical Functions, 13.2.2, 13.2.39, 13.7.2). `slope_op` declares ops for such derivatives, here
-and in `gauss.py`; the JVP rules of `hyp1f1` and `hyp2f1` use them.
+Mathematical Functions, 13.2.2, 13.2.39, 13.7.2). `derivative_op` declares ops for such derivatives,
+here and in `gauss.py`; the JVP rules of `hyp1f1` and `hyp2f1` use them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAR = 600.0
 TERMS = 3000  # of the series in powers of x; it needs about |x| + 20 sqrt(|x|)
 
 
-def _near(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+def _power_series(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     """Return the derivatives by a and b of the sum of (a)_n / (b)_n x**n / n!, term by term.
 
     This avoids the digamma function of a, which has poles where the derivative has none.
@@ -55,7 +55,7 @@ def inverse_gamma(z: Any) -> tuple[Any, Any]:
     return np.where(pole, 0.0, value), np.where(pole, at_pole, -special.digamma(safe) * value)
 
 
-def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+def _asymptotic_series(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     """Return the same for large negative x: gamma(b) / gamma(b - a) y**-a times a series in 1 / y,
     where y = -x."""
     special = imported("scipy.special")
@@ -73,14 +73,14 @@ def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
         going = going & (np.abs(term) <= last)  # asymptotic series: stop when terms grow
         total = total + np.where(going, term, 0.0)
         sum_a, sum_c = sum_a + np.where(going, by_a, 0.0), sum_c + np.where(going, by_c, 0.0)
-    value, slope = inverse_gamma(b - a)
+    value, derivative = inverse_gamma(b - a)
     size = special.gamma(b) * y**-a
-    slope_a = -slope * total + value * (sum_a + sum_c - np.log(y) * total)
-    slope_b = slope * total + value * (special.digamma(b) * total - sum_c)
+    slope_a = -derivative * total + value * (sum_a + sum_c - np.log(y) * total)
+    slope_b = derivative * total + value * (special.digamma(b) * total - sum_c)
     return size * slope_a, size * slope_b
 
 
-def _slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+def _derivatives(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     """Return the derivatives of Kummer's function by a and b.
 
     The terms of the series have both signs for x < 0, so M(a, b, x) = exp(x) M(b - a, b, -x) is
@@ -94,7 +94,9 @@ def _slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
             if not at.size:
                 continue
             p, q, z = a[at], b[at], x[at]
-            by_a, by_b = (_far if far else _near)(q - p if turned else p, q, -z if turned else z)
+            by_a, by_b = (_asymptotic_series if far else _power_series)(
+                q - p if turned else p, q, -z if turned else z
+            )
             if turned:
                 size = np.exp(z)
                 by_a, by_b = -size * by_a, size * (by_a + by_b)
@@ -102,20 +104,22 @@ def _slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     return found[0].reshape(shape), found[1].reshape(shape)
 
 
-def slope_op(
+def derivative_op(
     name: str,
     of: str,
     parameters: str,
-    slopes: Callable[..., Any],
+    derivatives: Callable[..., Any],
     which: int,
     by_x: Callable[..., Node],
 ) -> None:
-    """Declare an op for the derivative of the function `of` by one of its parameters. `slopes`
+    """Declare an op for the derivative of the function `of` by one of its parameters. `derivatives`
     computes those by all parameters in float64, and `by_x` is the op's derivative by x."""
 
     def run(*xs: Any) -> Any:
         with np.errstate(all="ignore"):
-            return slopes(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(xs[-1].dtype)
+            return derivatives(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(
+                xs[-1].dtype
+            )
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
@@ -140,7 +144,7 @@ def _declare(name: str, which: int) -> None:
             part = o.neg(o.mul(part, ratio))
         return o.add(part, o.mul(ratio, getattr(o, name)(*up)))
 
-    slope_op(name, "hyp1f1", "ab", _slopes, which, by_x)
+    derivative_op(name, "hyp1f1", "ab", _derivatives, which, by_x)
 
 
 _declare("hyp1f1_grad_a", 0)

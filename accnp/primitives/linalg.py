@@ -42,7 +42,7 @@ __all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
 # --- dot_general ---------------------------------------------------------------------------------
 
 
-def _rest(rank: int, *used: Sequence[int]) -> list[int]:
+def _free_axes(rank: int, *used: Sequence[int]) -> list[int]:
     taken = {d for group in used for d in group}
     return [d for d in range(rank) if d not in taken]
 
@@ -68,8 +68,8 @@ def _dot_infer(
         dtype = a.dtype
     shape = (
         *[a.shape[d] for d in ab],
-        *[a.shape[d] for d in _rest(a.ndim, ac, ab)],
-        *[b.shape[d] for d in _rest(b.ndim, bc, bb)],
+        *[a.shape[d] for d in _free_axes(a.ndim, ac, ab)],
+        *[b.shape[d] for d in _free_axes(b.ndim, bc, bb)],
     )
     return make_aval(shape, np.dtype(dtype), a.weak_type and b.weak_type)
 
@@ -88,7 +88,7 @@ def _dot_numpy(
     out = np.dtype(preferred_element_type or a.dtype)
     work = _compute_dtype(out)
     a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
-    af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
+    af, bf = _free_axes(a.ndim, ac, ab), _free_axes(b.ndim, bc, bb)
     batch = [a.shape[d] for d in ab]
     shape = (*batch, *[a.shape[d] for d in af], *[b.shape[d] for d in bf])
     k = prod(a.shape[d] for d in ac)
@@ -120,7 +120,7 @@ def dot(
 def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any) -> Node:
     """Return the cotangent of operand x (the first or second one), given the other operand y."""
     (xc, yc), (xb, yb) = dims
-    x_kept, y_kept = _rest(x.aval.ndim, xc, xb), _rest(y.aval.ndim, yc, yb)
+    x_kept, y_kept = _free_axes(x.aval.ndim, xc, xb), _free_axes(y.aval.ndim, yc, yb)
     nb = len(xb)
     ct_y = [nb + len(x_kept) + i for i in range(len(y_kept))]
     if not first:
@@ -145,7 +145,7 @@ def _dot_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[Any, Any]:
     return None, _dot_transpose_one(ct, b, a, ((bc, ac), (bb, ab)), False, p)
 
 
-def _up(dims: Any) -> tuple[int, ...]:
+def _shift_dims(dims: Any) -> tuple[int, ...]:
     return tuple([d + 1 for d in dims])
 
 
@@ -153,13 +153,13 @@ def _dot_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     (ac, bc), (ab, bb) = p["dimension_numbers"]
     a, b = xs
     if batched[0] and batched[1]:
-        dims = ((_up(ac), _up(bc)), ((0, *_up(ab)), (0, *_up(bb))))
+        dims = ((_shift_dims(ac), _shift_dims(bc)), ((0, *_shift_dims(ab)), (0, *_shift_dims(bb))))
         return o.dot_general(a, b, **{**p, "dimension_numbers": dims}), True
     if batched[0]:
-        dims = ((_up(ac), bc), (_up(ab), bb))
+        dims = ((_shift_dims(ac), bc), (_shift_dims(ab), bb))
         at = len(ab)
     else:
-        dims = ((ac, _up(bc)), (ab, _up(bb)))
+        dims = ((ac, _shift_dims(bc)), (ab, _shift_dims(bb)))
         at = a.aval.ndim - len(ac)
     out = o.dot_general(a, b, **{**p, "dimension_numbers": dims})
     if at == 0:

@@ -32,7 +32,7 @@ def _times(text: Text, index: str, step: int) -> str:
     return total(text.times(index, step))
 
 
-def _count_minus(keys: Keys, text: Text) -> None:
+def _count_negative_zeros(keys: Keys, text: Text) -> None:
     """Write code that counts negative zeros in `negative`; NumPy's sorts do not preserve them."""
     if keys.signed_zeros:
         bits = f"bitcast_i{keys.source[1]}(v)"
@@ -40,7 +40,7 @@ def _count_minus(keys: Keys, text: Text) -> None:
         text.add("negative = negative + 1 if minus else negative")
 
 
-def _alone(keys: Keys, axis: int) -> OwnKernel:
+def _sort_lines(keys: Keys, axis: int) -> OwnKernel:
     """Return the kernel for values of many lines; each task sorts a line in the output."""
     lines = Lines(keys, axis)
     text, n, code = lines.text, lines.size, keys.source
@@ -51,7 +51,7 @@ def _alone(keys: Keys, axis: int) -> OwnKernel:
         text.add("negative = 0")
         with text.block(f"for i in range({size}):"):
             text.add(f"v = {lines.element(0, 'i')}", "a1[p1 + i] = v")
-            _count_minus(keys, text)
+            _count_negative_zeros(keys, text)
         text.add(f"sort_{code}(at(a1, p1), {size})")
         if keys.signed_zeros:
             with text.block("if negative > 0:"):
@@ -60,7 +60,7 @@ def _alone(keys: Keys, axis: int) -> OwnKernel:
     return text.own(count, 2 * n * max(1, n.bit_length()) * count)
 
 
-def _beside(keys: Keys, axis: int) -> OwnKernel:
+def _sort_strided_lines(keys: Keys, axis: int) -> OwnKernel:
     """Return the kernel for values of strided lines: TILE neighboring lines are transposed, sorted,
     and transposed back."""
     lines = Lines(keys, axis)
@@ -87,7 +87,7 @@ def _beside(keys: Keys, axis: int) -> OwnKernel:
         if keys.signed_zeros:
             with text.block("for j in range(w):"), text.block(f"for i in range({size}):"):
                 text.add(f"v = f[j * {long} + i]")
-                _count_minus(keys, text)
+                _count_negative_zeros(keys, text)
         with text.block("for j in range(w):"):
             text.add(f"sort_{code}(at(f, j * {long}), {size})")
         text.add(f"transpose(g, {TILE}, f, {long}, {size}, w)")
@@ -102,7 +102,7 @@ def _beside(keys: Keys, axis: int) -> OwnKernel:
     return text.own(count, work * count // tiles)
 
 
-def _words(keys: Keys, axis: int) -> OwnKernel:
+def _sort_operands(keys: Keys, axis: int) -> OwnKernel:
     """Return the kernel for many lines of several operands; each task sorts encoded keys."""
     lines = Lines(keys, axis)
     text, n = lines.text, lines.size
@@ -122,7 +122,7 @@ def _words(keys: Keys, axis: int) -> OwnKernel:
     return text.own(count, 2 * n * max(1, n.bit_length()) * count)
 
 
-def _packed(operands: Sequence[Operand], axis: int) -> tuple[list[Operand], int]:
+def _drop_unit_axes(operands: Sequence[Operand], axis: int) -> tuple[list[Operand], int]:
     """Remove other axes of length 1 from the operands, so that the last axis shows whether lines
     are contiguous."""
     keep = [d for d, n in enumerate(operands[0].shape) if n != 1 or d == axis]
@@ -138,7 +138,7 @@ def _packed(operands: Sequence[Operand], axis: int) -> tuple[list[Operand], int]
 def long_sort(operands: Sequence[Operand], axis: int) -> OwnKernel | None:
     """Return the kernel of a sort by the first operand, with which the others are permuted; None if
     key and position do not fit into 64 bits."""
-    operands, axis = _packed(operands, axis)
+    operands, axis = _drop_unit_axes(operands, axis)
     keys = Keys(operands)
     shape = operands[0].shape
     if not keys.possible or not prod(shape) or shape[axis] >= 1 << 31:
@@ -147,5 +147,7 @@ def long_sort(operands: Sequence[Operand], axis: int) -> OwnKernel | None:
     if threads > 1 and prod(shape) // shape[axis] < threads and shape[axis] >= SHARED:
         return shared_sort(keys, axis)
     if keys.words:
-        return _words(keys, axis)
-    return (_beside if axis != len(shape) - 1 and shape[-1] > 1 else _alone)(keys, axis)
+        return _sort_operands(keys, axis)
+    return (_sort_strided_lines if axis != len(shape) - 1 and shape[-1] > 1 else _sort_lines)(
+        keys, axis
+    )

@@ -28,7 +28,7 @@ from accnp.primitives.control import (
 )
 from accnp.primitives.dependence import fixed_point
 
-__all__ = ["EACH", "no_way_back"]
+__all__ = ["EACH", "no_reverse_mode_error"]
 
 
 def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[str, Any]:
@@ -94,10 +94,10 @@ def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
-    raise no_way_back()
+    raise no_reverse_mode_error()
 
 
-def no_way_back() -> ValueError:
+def no_reverse_mode_error() -> ValueError:
     """Return the error for reverse mode through a loop with an unknown number of steps."""
     return ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "

@@ -31,10 +31,10 @@ def masked(graph: Graph, flag: Node, consts: Sequence[Node], old: Sequence[Node]
     graph = expanded(graph)
     n = len(consts)
     inputs = [*consts, *old]
-    results = _recorded(graph, flag, inputs, inputs)
+    results = _record_masked(graph, flag, inputs, inputs)
     return [
-        y if root == n + i and y.aval.shape == x.aval.shape else _chosen(flag, x, y)
-        for i, (x, y, root) in enumerate(zip(old, results, _roots_of(graph), strict=True))
+        y if root == n + i and y.aval.shape == x.aval.shape else _select(flag, x, y)
+        for i, (x, y, root) in enumerate(zip(old, results, _find_roots(graph), strict=True))
     ]
 
 
@@ -42,7 +42,7 @@ def in_place(branches: Sequence[Graph]) -> dict[int, int]:
     """Return result number -> operand number for results that are an operand with indexed writes,
     provided that it is the same operand in all branches and no other result."""
     graphs = [expanded(g) for g in branches]
-    columns = list(zip(*map(_roots_of, graphs), strict=True))
+    columns = list(zip(*map(_find_roots, graphs), strict=True))
     roots = [column[0] if len(set(column)) == 1 else None for column in columns]
     found = {}
     for c, j in enumerate(roots):
@@ -63,13 +63,13 @@ def masked_branches(
     for k, graph in enumerate(branches):
         flag = o.eq(index, full((), k, index.aval.dtype))
         reads = [o.taken_rows(x, flag) for x in written]
-        results = _recorded(expanded(graph), flag, reads, written)
+        results = _record_masked(expanded(graph), flag, reads, written)
         for c, j in columns.items():
             written[j] = results[c]
     return [written[j] for j in columns.values()]
 
 
-def _roots_of(graph: Graph) -> list[int | None]:
+def _find_roots(graph: Graph) -> list[int | None]:
     """For each output, return the number of the input that it is, apart from indexed writes, or
     None."""
     numbers: dict[int, int | None] = {id(x): i for i, x in enumerate(graph.inputs)}
@@ -80,11 +80,11 @@ def _roots_of(graph: Graph) -> list[int | None]:
 
 
 @sets_site
-def _recorded(
+def _record_masked(
     graph: Graph, flag: Node, reads: Sequence[Node], written: Sequence[Node]
 ) -> list[Node]:
     """Record a program that drops its writes if the flag is false, so that results with a root
-    (`_roots_of`) are then equal to that operand. Writes apply to `written`; all other operations
+    (`_find_roots`) are then equal to that operand. Writes apply to `written`; all other operations
     read `reads`."""
     new: dict[int, Node] = dict(zip(map(id, graph.inputs), reads, strict=True))
     targets: dict[int, Node] = dict(zip(map(id, graph.inputs), written, strict=True))
@@ -103,7 +103,7 @@ def _recorded(
     return [targets.get(id(y), new.get(id(y), y)) for y in graph.outputs]
 
 
-def _chosen(flag: Node, old: Node, new: Node) -> Node:
+def _select(flag: Node, old: Node, new: Node) -> Node:
     return o.select_n(broadcast_to(flag, old.aval.shape, ()), old, new)
 
 
@@ -134,4 +134,4 @@ def _masked_slice(node: Node, flag: Node, inputs: Sequence[Node]) -> Node:
     """Record a slice update that writes back the old values if the flag is false."""
     x, update, *starts = inputs
     there = o.dynamic_slice(x, *starts, slice_sizes=update.aval.shape)
-    return record(node.op, (x, _chosen(flag, there, update), *starts), node.params)
+    return record(node.op, (x, _select(flag, there, update), *starts), node.params)

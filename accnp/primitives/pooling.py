@@ -3,7 +3,7 @@
 `select_and_gather_add` selects from each window of one array the element at the position where
 another array has its extreme value (the first one for ties); `select_and_scatter_add` adds to such
 elements. `select_prim` is "ge" for the largest and "le" for the smallest value. The kernels are in
-`pooling_kernels.py`; `api/networks/` and `lax.reduce_window` use the ops.
+`pooling_kernels.py`; `lax.reduce_window` (`api/strict/folding.py`) uses the ops.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def windows_over(shape: Sequence[int], p: dict[str, Any]) -> list[Window]:
     ]
 
 
-def _pooled(shape: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
+def _pooled_shape(shape: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
     return tuple(w.places for w in windows_over(shape, p))
 
 
@@ -49,12 +49,12 @@ def _infer(name: str, dtypes: str) -> Callable[..., Aval]:
     def infer(x: Aval, **p: Any) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
             raise wrong_dtype(name, x.dtype, dtypes)
-        return make_aval(_pooled(x.shape, p), x.dtype, x.weak_type)
+        return make_aval(_pooled_shape(x.shape, p), x.dtype, x.weak_type)
 
     return infer
 
 
-def _batched(p: dict[str, Any]) -> dict[str, Any]:
+def _batched_params(p: dict[str, Any]) -> dict[str, Any]:
     one = {k: (1, *p[k]) for k in p if k.startswith("window") or k == "base_dilation"}
     return {**p, **one, "padding": ((0, 0), *p["padding"])}
 
@@ -65,7 +65,7 @@ def _batch(name: str) -> Callable[..., Any]:
             x if b else broadcast_to(x, (size, *x.aval.shape))
             for x, b in zip(xs, batched, strict=True)
         ]
-        return getattr(o, name)(*whole, **_batched(p)), True
+        return getattr(o, name)(*whole, **_batched_params(p)), True
 
     return batch
 
@@ -113,7 +113,9 @@ opaque(
 )
 
 
-def _extreme(name: str, select: str, identity: Callable[[np.dtype], Any], fold: Any) -> None:
+def _declare_extreme(
+    name: str, select: str, identity: Callable[[np.dtype], Any], fold: Any
+) -> None:
     opaque(
         name,
         infer=_infer(name, "biuf"),
@@ -127,14 +129,14 @@ def _extreme(name: str, select: str, identity: Callable[[np.dtype], Any], fold: 
     )
 
 
-_extreme("reduce_window_max", "ge", least, np.maximum)
-_extreme("reduce_window_min", "le", greatest, np.minimum)
+_declare_extreme("reduce_window_max", "ge", least, np.maximum)
+_declare_extreme("reduce_window_min", "le", greatest, np.minimum)
 
 
 # --- derivatives of maxima and minima ------------------------------------------------------------
 
 
-def _extremes(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
+def _extreme_taps(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
     """Return the tap number of each window's extreme value, as a last axis of length 1."""
     if select_prim == "ge":
         return np.argmax(_taps_last(x, p, least(x.dtype)), axis=-1)[..., None]
@@ -143,19 +145,19 @@ def _extremes(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
 
 def _gather_numpy(t: Any, x: Any, *, select_prim: str, **p: Any) -> Any:
     taps = _taps_last(t, p, 0)
-    return np.take_along_axis(taps, _extremes(x, select_prim, p), -1)[..., 0]
+    return np.take_along_axis(taps, _extreme_taps(x, select_prim, p), -1)[..., 0]
 
 
 def _scatter_numpy(ct: Any, x: Any, *, select_prim: str, **p: Any) -> Any:
     places = np.arange(1, x.size + 1).reshape(x.shape)  # 0: no element
-    where = np.take_along_axis(_taps_last(places, p, 0), _extremes(x, select_prim, p), -1)
+    where = np.take_along_axis(_taps_last(places, p, 0), _extreme_taps(x, select_prim, p), -1)
     out = np.zeros(x.size + 1, ct.dtype)
     np.add.at(out, where.ravel(), ct.ravel())
     return out[1:].reshape(x.shape)
 
 
 def _gather_infer(t: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:
-    return make_aval(_pooled(x.shape, p), t.dtype, t.weak_type)
+    return make_aval(_pooled_shape(x.shape, p), t.dtype, t.weak_type)
 
 
 def _scatter_infer(ct: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:

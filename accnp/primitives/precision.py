@@ -32,22 +32,22 @@ def reduce_precision(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
             f"reduce_precision: operands must be floating; got {x.aval.dtype.name}; "
             "convert with astype"
         )
-    graph = _program(x.aval, exponent_bits, mantissa_bits)
+    graph = _rounding_program(x.aval, exponent_bits, mantissa_bits)
     return o.reduce_precision(
         x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits, jaxpr=graph
     )
 
 
 @lru_cache(256)
-def _program(aval: Aval, exponent_bits: int, mantissa_bits: int) -> Graph:
-    return build(lambda xs: [_rounded(xs[0], exponent_bits, mantissa_bits)], [aval])
+def _rounding_program(aval: Aval, exponent_bits: int, mantissa_bits: int) -> Graph:
+    return build(lambda xs: [_round_bits(xs[0], exponent_bits, mantissa_bits)], [aval])
 
 
-def _rounded(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
+def _round_bits(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
     dtype = x.aval.dtype
     if dtype.itemsize == 1:  # some of these types have no infinity
         wide = o.convert_element_type(x, new_dtype=np.dtype(np.float16), weak_type=False)
-        rounded = _rounded(wide, exponent_bits, mantissa_bits)
+        rounded = _round_bits(wide, exponent_bits, mantissa_bits)
         return o.convert_element_type(rounded, new_dtype=dtype, weak_type=False)
     info = ml_dtypes.finfo(dtype)
     word = np.dtype(f"u{dtype.itemsize}")
@@ -85,20 +85,20 @@ def _numpy(x: Any, *, exponent_bits: int, mantissa_bits: int, jaxpr: Graph) -> A
     return interpret(jaxpr, [x])[0]
 
 
-def _again(x: Node, params: dict[str, Any]) -> Node:
+def _reduce_again(x: Node, params: dict[str, Any]) -> Node:
     return reduce_precision(x, params["exponent_bits"], params["mantissa_bits"])
 
 
 def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
-    return [y], [_again(ts[0], params)]
+    return [y], [_reduce_again(ts[0], params)]
 
 
 def _transpose(cts: Sequence[Any], xs: Any, params: dict, tools: Any) -> Any:
-    return [_again(cts[0], params)]
+    return [_reduce_again(cts[0], params)]
 
 
 def _batch(size: int, xs: Sequence[Node], batched: Any, params: dict, tools: Any) -> Any:
-    return [_again(xs[0], params)], [True]
+    return [_reduce_again(xs[0], params)], [True]
 
 
 register(

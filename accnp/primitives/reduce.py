@@ -70,11 +70,13 @@ def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
 
     others = o.mul(exclusive(flat_x, False), exclusive(flat_x, True))
     if dtype_kind(x.aval.dtype) in "fc":
-        others = _rescued(others, broadcast_to(y, (*shape, n), tuple(range(k))), flat_x)
+        others = _replace_lost_products(
+            others, broadcast_to(y, (*shape, n), tuple(range(k))), flat_x
+        )
     return o.reduce_sum(o.mul(flat_t, others), axes=(k,))
 
 
-def _rescued(others: Node, y: Node, x: Node) -> Node:
+def _replace_lost_products(others: Node, y: Node, x: Node) -> Node:
     """Return the products of all elements but one. Where a cumulative product has overflowed or
     underflowed but the whole product has not, use the quotient y / x instead."""
 
@@ -82,17 +84,17 @@ def _rescued(others: Node, y: Node, x: Node) -> Node:
         size = o.abs(v)
         return o.and_(o.is_finite(size), o.ne(size, like_full(size, 0)))
 
-    those = o.and_(o.not_(usable(others)), usable(y))
+    lost = o.and_(o.not_(usable(others)), usable(y))
     one = like_full(x, 1)
-    quotient = o.div(o.select_n(those, one, y), o.select_n(those, one, x))
-    return o.select_n(those, others, quotient)
+    quotient = o.div(o.select_n(lost, one, y), o.select_n(lost, one, x))
+    return o.select_n(lost, others, quotient)
 
 
-def _fold(fn: Any) -> Any:
+def _reduce_numpy(fn: Any) -> Any:
     return quiet(lambda x, *, axes: fn(x, axis=tuple(axes)).astype(x.dtype))
 
 
-def _extreme(fn: Any, low: bool) -> Any:
+def _extreme_numpy(fn: Any, low: bool) -> Any:
     def run(x: Any, *, axes: tuple[int, ...]) -> Any:
         if x.dtype.kind == "b":
             return (np.any if low else np.all)(x, axis=tuple(axes))
@@ -106,12 +108,16 @@ def _extreme(fn: Any, low: bool) -> Any:
     return quiet(run)
 
 
-reduction("reduce_sum", "sum", numpy=_fold(np.sum), dtypes="iufc",
+reduction("reduce_sum", "sum", numpy=_reduce_numpy(np.sum), dtypes="iufc",
           jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
           transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),))  # fmt: skip
-reduction("reduce_prod", "prod", numpy=_fold(np.prod), dtypes="iufc", jvp=(_prod_jvp,))
-reduction("reduce_max", "max", numpy=_extreme(np.max, True), dtypes="biuf", jvp=(extreme_jvp,))
-reduction("reduce_min", "min", numpy=_extreme(np.min, False), dtypes="biuf", jvp=(extreme_jvp,))
+reduction("reduce_prod", "prod", numpy=_reduce_numpy(np.prod), dtypes="iufc", jvp=(_prod_jvp,))
+reduction(
+    "reduce_max", "max", numpy=_extreme_numpy(np.max, True), dtypes="biuf", jvp=(extreme_jvp,)
+)
+reduction(
+    "reduce_min", "min", numpy=_extreme_numpy(np.min, False), dtypes="biuf", jvp=(extreme_jvp,)
+)
 reduction("reduce_and", "and", numpy=lambda x, *, axes: np.bitwise_and.reduce(x, axis=tuple(axes)),
           dtypes="biu", jvp=(ZERO,))  # fmt: skip
 reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, axis=tuple(axes)),
@@ -130,7 +136,7 @@ def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
     return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
 
 
-def _arg(name: str, fn: Any) -> None:
+def _declare_arg_extreme(name: str, fn: Any) -> None:
     opaque(
         name,
         infer=_arg_infer,
@@ -147,5 +153,5 @@ def _arg(name: str, fn: Any) -> None:
     )
 
 
-_arg("argmax", np.argmax)
-_arg("argmin", np.argmin)
+_declare_arg_extreme("argmax", np.argmax)
+_declare_arg_extreme("argmin", np.argmin)

@@ -120,25 +120,25 @@ def remainder(x: Any, y: Any) -> Any:
     return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
 
 
-def _bits(x: Any) -> int:
+def _bit_width(x: Any) -> int:
     return x.dtype.itemsize * 8
 
 
 def shift_left(x: Any, y: Any) -> Any:
-    n = _bits(x)
+    n = _bit_width(x)
     inside = (y >= 0) & (y < n)
     return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    n = _bits(x)
+    n = _bit_width(x)
     inside = (y >= 0) & (y < n)
     signed = x.astype(f"i{x.dtype.itemsize}")  # unsigned numbers are shifted like signed ones, too
     return np.right_shift(signed, np.where(inside, y, n - 1).astype(signed.dtype)).astype(x.dtype)
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:
-    n = _bits(x)
+    n = _bit_width(x)
     inside = (y >= 0) & (y < n)
     u = np.dtype(f"u{x.dtype.itemsize}")
     shifted = np.right_shift(x.astype(u), np.where(inside, y, 0).astype(u))
@@ -218,18 +218,18 @@ def sin_pi(z: Any) -> Any:
     return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
 
 
-def _beside(top: Any, total: Any) -> Any:
+def _is_near_one(top: Any, total: Any) -> Any:
     return np.maximum(np.abs(top) / 2, np.abs(total - total.dtype.type(1))) < 0.75
 
 
 @quiet
 def exp_below(x: Any, top: Any, total: Any) -> Any:
-    return np.where(_beside(top, total) & (x != top), np.exp(x - top), x.dtype.type(0))
+    return np.where(_is_near_one(top, total) & (x != top), np.exp(x - top), x.dtype.type(0))
 
 
 @quiet
 def log_beside(rest: Any, top: Any, total: Any) -> Any:
-    return np.log1p(np.where(_beside(top, total), rest, total - total.dtype.type(1)))
+    return np.log1p(np.where(_is_near_one(top, total), rest, total - total.dtype.type(1)))
 
 
 @quiet

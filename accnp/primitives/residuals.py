@@ -58,27 +58,27 @@ class Residuals:
         self.stacked: dict[int, Node] = {}
         place = {id(x): i for i, x in enumerate(primal.nodes)}
         for x in sorted(self.needed, key=lambda x: place.get(id(x), -1)):
-            if not self.at_hand(x):
+            if not self.is_available(x):
                 base = _narrowest(x)
-                if not self.at_hand(base):
+                if not self.is_available(base):
                     self.stacked[id(base)] = base
                     self.rows[id(base)] = len(inputs) + n_out + len(self.stacked) - 1
         stop = {*self.rows, *[id(x) for x in inputs]}
-        self.again = toposort(self.needed, stop, self.is_again)
+        self.again = toposort(self.needed, stop, self.is_recomputed)
         for x in (*self.needed, *[x for node in self.again for x in node.inputs]):
             if id(x) in self.rows:
                 self.used[id(x)] = x
-            elif id(x) not in self.varying and x.op.name != "literal" and not self.is_again(x):
+            elif id(x) not in self.varying and x.op.name != "literal" and not self.is_recomputed(x):
                 self.consts[id(x)] = x
         self.hoisted = [x for x in self.consts.values() if id(x) not in self.inputs]
 
-    def at_hand(self, x: Node, depth: int = 3) -> bool:
+    def is_available(self, x: Node, depth: int = 3) -> bool:
         """Whether a value is available, or is computed from available values at little cost."""
         if id(x) in self.rows or id(x) not in self.varying:
             return True
-        return depth > 0 and _is_cheap(x) and all(self.at_hand(v, depth - 1) for v in x.inputs)
+        return depth > 0 and _is_cheap(x) and all(self.is_available(v, depth - 1) for v in x.inputs)
 
-    def is_again(self, x: Node) -> bool:
+    def is_recomputed(self, x: Node) -> bool:
         """Whether the linear part recomputes a value."""
         if id(x) in self.rows or id(x) in self.inputs or x.op.kind == "leaf":
             return False
@@ -174,7 +174,7 @@ def summed_scan(
     c, k = len(consts), len(carry)
     terms, rest = list(step.outputs[:n_sums]), list(step.outputs[n_sums:])
     place = {id(x): i for i, x in enumerate(step.inputs)}
-    products = [_products(x, place, c + k) for x in terms]
+    products = [_split_products(x, place, c + k) for x in terms]
     in_loop = [p is None for p in products]
     factors = {id(x): x for p in products for dot, _ in p or () for x in dot.inputs}
     made = {i: x for i, x in factors.items() if place.get(i, -1) < c + k}
@@ -203,7 +203,7 @@ def summed_scan(
     found = spread(in_loop, sums)
     for i, p in enumerate(products):
         for dot, views in p or ():
-            part = _over_steps(dot, *[steps_of(x) for x in dot.inputs])
+            part = _contract_steps(dot, *[steps_of(x) for x in dot.inputs])
             for view in reversed(views):
                 part = record(view.op, (part,), view.params)
             found[i] = part if found[i] is None else o.add(found[i], part)
@@ -214,13 +214,13 @@ def summed_scan(
 Products = list[tuple[Node, list[Node]]]
 
 
-def _products(x: Node, place: dict[int, int], n_fixed: int) -> Products | None:
+def _split_products(x: Node, place: dict[int, int], n_fixed: int) -> Products | None:
     """Split a term into large products, each with the views that lead from it to the term.
 
     Return None if it is not a sum of products, or if stacked factors would be larger than the sum.
     """
     if x.op.name == "add":
-        parts = [_products(v, place, n_fixed) for v in x.inputs]
+        parts = [_split_products(v, place, n_fixed) for v in x.inputs]
         return None if None in parts else [p for part in parts for p in part or ()]
     views = []
     while x.op.name in ("broadcast_in_dim", "reshape", "transpose"):
@@ -236,7 +236,7 @@ def _products(x: Node, place: dict[int, int], n_fixed: int) -> Products | None:
     return [(x, views)] if sum(made) <= x.aval.size else None
 
 
-def _over_steps(dot: Node, a: Node, b: Node) -> Node:
+def _contract_steps(dot: Node, a: Node, b: Node) -> Node:
     """Record a product of stacked factors that also contracts the axis of steps."""
     contract, batch = dot.params["dimension_numbers"]
     dims = (

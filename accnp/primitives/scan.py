@@ -198,7 +198,7 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
 # --- batching ---
 
 
-def _swap(x: Node) -> Node:
+def _swap_axes(x: Node) -> Node:
     return o.transpose(x, permutation=(1, 0, *range(2, x.aval.ndim)))
 
 
@@ -216,9 +216,9 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     graph = tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys))[0]
     c, k, e = split(xs, nc, nk)
     k = [leading(size, x, b) if f else x for x, b, f in zip(k, flags[1], carry, strict=True)]
-    e = [_swap(x) if b else x for x, b in zip(e, flags[2], strict=True)]
+    e = [_swap_axes(x) if b else x for x, b in zip(e, flags[2], strict=True)]
     results = call("scan", [*c, *k, *e], {**params, "jaxpr": graph})
-    ys = [_swap(y) if b else y for y, b in zip(results[nk:], outs[nk:], strict=True)]
+    ys = [_swap_axes(y) if b else y for y, b in zip(results[nk:], outs[nk:], strict=True)]
     return [*results[:nk], *ys], [*carry, *outs[nk:]]
 
 

@@ -116,13 +116,13 @@ def _numpy(combine: Any) -> Any:
         if unique_indices:
             target[tuple(at)] = combine(target[tuple(at)], u)
             return out
-        _unbuffered(combine, target, at, u, n)
+        _combine_sequentially(combine, target, at, u, n)
         return out
 
     return quiet(run)
 
 
-def _unbuffered(combine: Any, target: Any, at: Any, u: Any, n: int) -> None:
+def _combine_sequentially(combine: Any, target: Any, at: Any, u: Any, n: int) -> None:
     """Combine one by one through flat indices, for which ufunc.at has a fast path."""
     base = np.ravel_multi_index(tuple(at), target.shape[:n])
     rest = prod(target.shape[n:])
@@ -156,7 +156,7 @@ def _kernel(combine: str) -> Any:
     return kernel
 
 
-def _read(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: Any = 0) -> Node:
+def _gather_windows(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: Any = 0) -> Node:
     """Gather from x the windows that a scatter with these parameters writes."""
     dims = p["dimension_numbers"]
     return o.gather(
@@ -192,14 +192,14 @@ def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) ->
     if isinstance(x, Linear):
         ct_x = o.scatter(ct, starts, zeros_like_aval(updates.aval), **p)
     if isinstance(updates, Linear):
-        ct_u = _read(ct, updates, starts, p)
+        ct_u = _gather_windows(ct, updates, starts, p)
         if not p["unique_indices"]:  # only the update that won gets a cotangent
             shape = updates.aval.shape
             kind = np.dtype(np.int32)
             flat = o.iota(dtype=kind, shape=(prod(shape),), dimension=0)
             number = o.reshape(flat, new_sizes=shape, dimensions=None)
             last = o.scatter(full(x.aval.shape, -1, kind), starts, number, **p)
-            won = o.eq(_read(last, updates, starts, p, -1), number)
+            won = o.eq(_gather_windows(last, updates, starts, p, -1), number)
             ct_u = o.select_n(won, zeros_like_aval(ct_u.aval), ct_u)
     return ct_x, None, ct_u
 
@@ -236,7 +236,7 @@ opaque(
     transpose=lambda ct, x, starts, updates, **p: (
         ct if isinstance(x, Linear) else None,
         None,
-        _read(ct, updates, starts, p) if isinstance(updates, Linear) else None,
+        _gather_windows(ct, updates, starts, p) if isinstance(updates, Linear) else None,
     ),
     batch=_batch("scatter_add"),
 )
@@ -245,7 +245,7 @@ opaque(
 # --- scatter_mul, _min, _max ---------------------------------------------------------------------
 
 
-def _others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
+def _products_of_others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
     """For each factor, return the product of all other factors with the same target.
 
     Factors of a target are made neighbors by sorting. Running products from both sides take log2(n)
@@ -254,7 +254,9 @@ def _others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
     kind, shape, n = np.dtype(np.int32), updates.aval.shape, updates.aval.size
     count = o.iota(dtype=kind, shape=(x.aval.size,), dimension=0)
     place = o.reshape(count, new_sizes=x.aval.shape, dimensions=None)
-    place = o.reshape(_read(place, updates, starts, p, -1), new_sizes=(n,), dimensions=None)
+    place = o.reshape(
+        _gather_windows(place, updates, starts, p, -1), new_sizes=(n,), dimensions=None
+    )
     order = permutation_of([place], 0)
     place = gather_permuted(place, order, 0)
     factors = o.reshape(updates, new_sizes=(n,), dimensions=None)
@@ -287,7 +289,7 @@ def _mul_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     if ts[2] is not None:
         t = ts[2]
         if not p["unique_indices"]:
-            t = o.mul(t, _others(x, starts, updates, p))
+            t = o.mul(t, _products_of_others(x, starts, updates, p))
         part = o.mul(x, o.scatter_add(zeros_like_aval(x.aval), starts, t, **p))
         out = part if out is None else o.add(out, part)
     return out
@@ -318,7 +320,7 @@ def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     x, starts, updates = xs
     kind = x.aval.dtype
     mine = o.convert_element_type(o.eq(x, y), new_dtype=kind, weak_type=False)
-    hit = o.eq(updates, _read(y, updates, starts, p))
+    hit = o.eq(updates, _gather_windows(y, updates, starts, p))
     theirs = o.convert_element_type(hit, new_dtype=kind, weak_type=False)
     add = {**p}
     count = o.scatter_add(mine, starts, theirs, **add)

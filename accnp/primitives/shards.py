@@ -38,7 +38,7 @@ def local_of(x: Node) -> Node:
     if x.op is TO_GLOBAL and x.inputs:
         return x.inputs[0]
     if x.trace is None and hasattr(x.value, "ptr"):
-        return const(x.value, _shard(x.aval))  # computed: the buffer contains only the shard
+        return const(x.value, _shard_infer(x.aval))  # computed: the buffer contains only the shard
     return o.to_local(x)
 
 
@@ -46,12 +46,12 @@ def _identity(x: Any, **_: Any) -> Any:
     return x
 
 
-def _whole(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
+def _whole_infer(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
     where = Cut(sharding, sharding._devices)
     return on_devices(make_aval(shape, x.dtype, x.weak_type), where)
 
 
-def _shard(x: Aval) -> Aval:
+def _shard_infer(x: Aval) -> Aval:
     assert x.devices is not None
     shape = x.devices.sharding.shard_shape(x.shape)  # type: ignore[attr-defined]
     return make_aval(shape, x.dtype, x.weak_type)
@@ -96,14 +96,14 @@ def _shard_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> An
 
 TO_GLOBAL = register(
     Op(
-        "to_global", "mark", _whole, numpy=_identity, jvp=_whole_jvp, transpose=_whole_transpose,
-        batch=_whole_batch,
+        "to_global", "mark", _whole_infer, numpy=_identity, jvp=_whole_jvp,
+        transpose=_whole_transpose, batch=_whole_batch,
     )
 )  # fmt: skip
 TO_LOCAL = register(
     Op(
-        "to_local", "mark", _shard, numpy=_identity, jvp=_shard_jvp, transpose=_shard_transpose,
-        batch=_shard_batch,
+        "to_local", "mark", _shard_infer, numpy=_identity, jvp=_shard_jvp,
+        transpose=_shard_transpose, batch=_shard_batch,
     )
 )  # fmt: skip
 

@@ -214,7 +214,7 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
     text.depth -= 1
 
 
-def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKernel:
+def _choose_limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKernel:
     """Return the first kernel: for each line, keys with these ranks in a sorted sample."""
     lines = Lines(keys, axis, memories)
     text, axes = lines.text, lines.outer()
@@ -234,7 +234,7 @@ def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKe
     return text.own(count, 32 * SAMPLE * count)
 
 
-def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
+def _distribute_keys(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
     """Return the second kernel: the keys of each block, list by list, and the lists' lengths."""
     lines = Lines(keys, axis, memories)
     text, axes, limits = lines.text, lines.outer(), lines.pointers
@@ -258,7 +258,7 @@ def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
     return text.own(tasks, 4 * tasks * min(BLOCK, lines.size))
 
 
-def _collected(
+def _collect_lists(
     keys: Keys, axis: int, memories: int, blocks: int, kth: int | None = None
 ) -> OwnKernel:
     """Return the third kernel: collect, sort and store each list. If `kth` is given, only the list
@@ -300,7 +300,7 @@ def _collected(
     return text.own(tasks, 2 * tasks * lines.size * max(1, lines.size.bit_length()) // LISTS)
 
 
-def _zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
+def _restore_zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
     """Return the last kernel, for keys with signed zeros: restore the original order of zeros."""
     lines = Lines(keys, axis, memories)
     text, axes = lines.text, lines.outer()
@@ -318,7 +318,7 @@ def _zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
 def shared_sort(keys: Keys, axis: int) -> OwnKernel:
     """Return the kernel of a sort of lines by the first operand; the others are permuted."""
     ranks = [(k + 1) * SAMPLE // LISTS for k in range(LISTS - 1)]
-    return _steps(keys, axis, ranks, None)
+    return _sort_in_steps(keys, axis, ranks, None)
 
 
 def partition_kernel(x: Operand, axis: int, kth: int) -> OwnKernel | None:
@@ -329,10 +329,10 @@ def partition_kernel(x: Operand, axis: int, kth: int) -> OwnKernel | None:
     # The standard deviation of a rank in the sample is 16; it is off by 64 in one of 10^4 cases.
     rank = kth * SAMPLE // n
     ranks = [min(max(rank + d, 0), SAMPLE - 1) for d in (-64, -32, -16, 0, 16, 32, 64)]
-    return _steps(keys, axis, ranks, kth)
+    return _sort_in_steps(keys, axis, ranks, kth)
 
 
-def _steps(keys: Keys, axis: int, ranks: Sequence[int], kth: int | None) -> OwnKernel:
+def _sort_in_steps(keys: Keys, axis: int, ranks: Sequence[int], kth: int | None) -> OwnKernel:
     shape = keys.operands[0].shape
     n = shape[axis]
     count, blocks = prod(shape) // n, -(-n // BLOCK)
@@ -343,7 +343,7 @@ def _steps(keys: Keys, axis: int, ranks: Sequence[int], kth: int | None) -> OwnK
         (keys.code, count * n),
     ]
     here = keys, axis, len(memory)
-    rest = [_dealt(*here, blocks), _collected(*here, blocks, kth)]
+    rest = [_distribute_keys(*here, blocks), _collect_lists(*here, blocks, kth)]
     if keys.signed_zeros and kth is None:
-        rest.append(_zeros(*here))
-    return replace(_limits(*here, ranks), memory=tuple(memory), then=tuple(rest))
+        rest.append(_restore_zeros(*here))
+    return replace(_choose_limits(*here, ranks), memory=tuple(memory), then=tuple(rest))

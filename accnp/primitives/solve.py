@@ -123,7 +123,7 @@ def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
     return interpret(jaxpr, xs)
 
 
-def _change(
+def _differentiate_constants(
     f: Closed, consts: Nodes, tangents: Sequence[Node | None], x: Nodes, tools: Any
 ) -> list[Node | None]:
     """Return the derivative of a program by its constants, at x."""
@@ -136,7 +136,7 @@ def _change(
     return [next(moving) if there else None for there in outs]
 
 
-def _minus(a: Node | None, b: Node | None) -> Node | None:
+def _subtract(a: Node | None, b: Node | None) -> Node | None:
     if b is None:
         return a
     return o.neg(b) if a is None else o.sub(a, b)
@@ -152,8 +152,8 @@ def _linear_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     tangents, db = rule.split(ts)
     out = list(items(y))
     x, aux = out[: len(b)], out[len(b) :]
-    dax = _change(rule["matvec"], consts["matvec"], tangents["matvec"], x, tools)
-    rhs = [_minus(t, m) for t, m in zip(db, dax, strict=True)]
+    dax = _differentiate_constants(rule["matvec"], consts["matvec"], tangents["matvec"], x, tools)
+    rhs = [_subtract(t, m) for t, m in zip(db, dax, strict=True)]
     if all(t is None for t in rhs):
         return out, [None] * len(out)
     fixed = xs[: len(xs) - len(b)]
@@ -216,7 +216,7 @@ def _root_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     tangents, _ = rule.split(ts)
     out = list(items(y))
     x, aux = out[: len(guess)], out[len(guess) :]
-    df = _change(rule["f"], consts["f"], tangents["f"], x, tools)
+    df = _differentiate_constants(rule["f"], consts["f"], tangents["f"], x, tools)
     if all(t is None for t in df):
         return out, [None] * len(out)
     rhs = [instantiate(t, v) for t, v in zip(df, x, strict=True)]

@@ -99,8 +99,8 @@ def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
     # The derivative i0e(x) - y * (sign(x) + 1/x) tends to 1/2 at 0.
     tiny = o.le(o.abs(x), like(x, float(ml_dtypes.finfo(x.aval.dtype).eps)))
     safe = o.select_n(tiny, x, like_full(x, 1))
-    slope = o.sub(o.bessel_i0e(safe), o.mul(y, o.add(o.sign(safe), o.integer_pow(safe, y=-1))))
-    return o.mul(t, o.select_n(tiny, slope, like_full(x, 0.5)))
+    derivative = o.sub(o.bessel_i0e(safe), o.mul(y, o.add(o.sign(safe), o.integer_pow(safe, y=-1))))
+    return o.mul(t, o.select_n(tiny, derivative, like_full(x, 0.5)))
 
 
 unary(
@@ -133,11 +133,11 @@ def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:
         s, q = (o.convert_element_type(x, new_dtype=_SINGLE, weak_type=False) for x in (s, q))
     first, count = (16, 12) if dtype.itemsize == 8 else (8, 8)
     one, below = like(s, 1), o.neg(s)
-    slope = None
+    derivative = None
     for k in range(first):
         at = o.add(q, like(q, k))
         term = o.mul(o.log(at), o.pow(at, below))
-        slope = term if slope is None else o.add(slope, term)
+        derivative = term if derivative is None else o.add(derivative, term)
     # The tail after the first terms and its derivative, both divided by w**-s unless that is 0.
     w = o.add(q, like(q, first))
     size = o.pow(w, below)
@@ -155,11 +155,11 @@ def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:
             rising, sums = o.mul(rising, o.div(up, w)), o.add(sums, o.div(one, up))
         part = o.mul(like(s, factor), rising)
         whole, moved = o.add(whole, part), o.add(moved, o.mul(part, sums))
-    slope = o.sub(o.mul(size, o.sub(moved, o.mul(o.log(w), whole))), slope)
-    slope = o.select_n(unknown, slope, like_full(slope, math.nan))
+    derivative = o.sub(o.mul(size, o.sub(moved, o.mul(o.log(w), whole))), derivative)
+    derivative = o.select_n(unknown, derivative, like_full(derivative, math.nan))
     if dtype.itemsize < 4:
-        slope = o.convert_element_type(slope, new_dtype=dtype, weak_type=y.aval.weak_type)
-    return o.mul(t, slope)
+        derivative = o.convert_element_type(derivative, new_dtype=dtype, weak_type=y.aval.weak_type)
+    return o.mul(t, derivative)
 
 
 binary("zeta", "f", scipy_function("zeta"), "zeta({0}, {1})", (
@@ -168,7 +168,7 @@ binary("zeta", "f", scipy_function("zeta"), "zeta({0}, {1})", (
 ), cost=250)  # fmt: skip
 
 
-def _not_by_order(*_: Any) -> Any:
+def _unknown_order_derivative(*_: Any) -> Any:
     raise NotImplementedError(
         "polygamma: the derivative by the first operand, the order, is not known; got one that "
         "is differentiated; use stop_gradient, or give the function a rule with custom_jvp"
@@ -180,7 +180,7 @@ binary(
     "f",
     lambda n, x: scipy_function("polygamma")(n.astype(np.float64), x),
     "polygamma({0}, {1})",
-    (_not_by_order, lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
+    (_unknown_order_derivative, lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
     cost=300,
 )
 

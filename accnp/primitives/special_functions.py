@@ -33,15 +33,15 @@ def unknown(name: str, operand: str) -> Rule:
     return rule
 
 
-def _declare(name: str, ufunc: str, *slopes: Rule | str) -> None:
+def _declare(name: str, ufunc: str, *derivatives: Rule | str) -> None:
     """Declare an op; each derivative is a function (y, *operands) -> derivative, or a string with
     the operand's name if the derivative is unknown."""
 
-    def tangent(slope: Rule) -> Rule:
-        return lambda t, y, *xs: o.mul(t, slope(y, *xs))
+    def tangent(derivative: Rule) -> Rule:
+        return lambda t, y, *xs: o.mul(t, derivative(y, *xs))
 
-    rules = [unknown(name, s) if isinstance(s, str) else tangent(s) for s in slopes]
-    places = ", ".join(f"{{{k}}}" for k in range(len(slopes)))
+    rules = [unknown(name, s) if isinstance(s, str) else tangent(s) for s in derivatives]
+    places = ", ".join(f"{{{k}}}" for k in range(len(derivatives)))
     map_op(
         name,
         dtypes="f",
@@ -56,18 +56,18 @@ def _scaled(x: Node, factor: float) -> Node:
     return o.mul(x, like(x, factor))
 
 
-def _i1_slope(y: Node, x: Node) -> Node:
+def _i1_derivative(y: Node, x: Node) -> Node:
     # i0(x) - i1(x) / x tends to 1/2 at 0.
     zero = o.eq(x, like(x, 0))
-    slope = o.sub(o.bessel_i0(x), o.div(y, o.select_n(zero, x, like_full(x, 1))))
-    return o.select_n(zero, slope, like_full(x, 0.5))
+    derivative = o.sub(o.bessel_i0(x), o.div(y, o.select_n(zero, x, like_full(x, 1))))
+    return o.select_n(zero, derivative, like_full(x, 0.5))
 
 
 def _psi_after(x: Node) -> Node:
     return o.digamma(o.add(x, like(x, 1)))
 
 
-def _expn_slope(y: Node, n: Node, x: Node) -> Node:
+def _expn_derivative(y: Node, n: Node, x: Node) -> Node:
     # E_n' = -E_(n-1), where E_(-1) = exp(-x) (1 + 1/x) / x.
     lower = o.expn(o.max(o.sub(n, like(n, 1)), like(n, 0)), x)
     first = o.div(o.mul(o.exp(o.neg(x)), o.add(like(x, 1), o.div(like(x, 1), x))), x)
@@ -98,7 +98,7 @@ map_op(
     dtypes="f",
     numpy=odd_function("i1"),
     scalar="bessel_i1({0})",
-    jvp=(lambda t, y, x: o.mul(t, _i1_slope(y, x)),),
+    jvp=(lambda t, y, x: o.mul(t, _i1_derivative(y, x)),),
     cost=80,
 )
 _declare("bessel_j", "jv", "the order", lambda y, n, x: _scaled(
@@ -112,7 +112,7 @@ _declare("exp1", "exp1", lambda y, x: o.select_n(  # nan below 0, as the functio
     o.lt(x, like(x, 0)), o.neg(o.div(o.exp(o.neg(x)), x)), like_full(x, math.nan)
 ))  # fmt: skip
 _declare("expi", "expi", lambda y, x: o.div(o.exp(x), x))
-_declare("expn", "expn", "the order", _expn_slope)
+_declare("expn", "expn", "the order", _expn_derivative)
 _declare("gamma", "gamma", lambda y, x: o.mul(y, o.digamma(x)))
 _declare(
     "hyp1f1", "hyp1f1",
@@ -172,19 +172,19 @@ def _times_excess(x: Node, y: Node) -> Node:
 _declare("log_ndtr", "log_ndtr", lambda y, x: _density_over_law(x))
 
 
-def _ndtri_slope(y: Node, p: Node) -> Node:
+def _ndtri_derivative(y: Node, p: Node) -> Node:
     # exp(y**2 / 2) would multiply the rounding error of y by y**2. One side is selected for both
     # values: at 1/2, derivatives of a minimum and an absolute value would not cancel.
     upper = o.ge(p, like(p, 0.5))
     tail = o.select_n(upper, p, o.sub(like(p, 1), p))
     end = o.eq(tail, like(tail, 0))
     size = o.select_n(upper, o.neg(y), y)
-    slope = _scaled(o.erfcx(_scaled(size, math.sqrt(0.5))), math.sqrt(math.pi / 2))
-    slope = o.div(slope, o.select_n(end, tail, like_full(tail, 1)))
-    return o.select_n(end, slope, like_full(p, math.inf))
+    derivative = _scaled(o.erfcx(_scaled(size, math.sqrt(0.5))), math.sqrt(math.pi / 2))
+    derivative = o.div(derivative, o.select_n(end, tail, like_full(tail, 1)))
+    return o.select_n(end, derivative, like_full(p, math.inf))
 
 
-_declare("ndtri", "ndtri", _ndtri_slope)
+_declare("ndtri", "ndtri", _ndtri_derivative)
 _declare(
     "owens_t",
     "owens_t",
@@ -208,7 +208,7 @@ _declare(
 )
 
 
-def _spence_slope(y: Node, x: Node) -> Node:
+def _spence_derivative(y: Node, x: Node) -> Node:
     # At 1, log(x) / (1 - x) is replaced by the start of its series, which has derivatives, too.
     one, z = o.eq(x, like(x, 1)), o.sub(like(x, 1), x)
     safe = o.select_n(one, x, like_full(x, 2))
@@ -216,18 +216,18 @@ def _spence_slope(y: Node, x: Node) -> Node:
     return o.select_n(one, o.div(o.log(safe), o.sub(like(x, 1), safe)), series)
 
 
-_declare("spence", "spence", _spence_slope)
+_declare("spence", "spence", _spence_derivative)
 
 
 # --- several results; complex numbers -------------------------------------------------------------
 
 
-def _pair(name: str, function: Callable[[Any], Any], first: Rule, second: Rule) -> None:
+def _declare_pair(name: str, function: Callable[[Any], Any], first: Rule, second: Rule) -> None:
     """Declare an op with one operand and two results, computed by a function of float64 arrays."""
     one = map_infer(name, "same", "f")
 
     def jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-        return [o.mul(ts[0], slope(xs[0])) for slope in (first, second)]
+        return [o.mul(ts[0], derivative(xs[0])) for derivative in (first, second)]
 
     def run(x: Any) -> Any:
         return tuple([part.astype(x.dtype) for part in function(np.float64(x))])
@@ -238,7 +238,7 @@ def _pair(name: str, function: Callable[[Any], Any], first: Rule, second: Rule) 
     opaque(name, infer=lambda x: (one(x), one(x)), numpy=run, jvp=jvp, batch=batch)
 
 
-def _wave(f: str) -> Rule:
+def _fresnel_derivative(f: str) -> Rule:
     return lambda x: getattr(o, f)(_scaled(o.square(x), math.pi / 2))
 
 
@@ -291,15 +291,15 @@ def _fresnel_far(x: Any) -> tuple[Any, Any]:
     return np.copysign(0.5 - (f * c + g * s), x), np.copysign(0.5 - (g * c - f * s), x)
 
 
-def _sine_by_itself(x: Node) -> Node:
+def _sinc(x: Node) -> Node:
     """Return sin(x) / x, and 1 at 0, without a derivative of 0 / 0 there."""
     zero = o.eq(x, like(x, 0))
     safe = o.select_n(zero, x, like_full(x, 1))
     return o.select_n(zero, o.div(o.sin(safe), safe), like_full(x, 1))
 
 
-_pair("sici", _sici, _sine_by_itself, lambda x: o.div(o.cos(x), x))
-_pair("fresnel", _fresnel, _wave("sin"), _wave("cos"))
+_declare_pair("sici", _sici, _sinc, lambda x: o.div(o.cos(x), x))
+_declare_pair("fresnel", _fresnel, _fresnel_derivative("sin"), _fresnel_derivative("cos"))
 opaque(
     "wofz",
     infer=map_infer("wofz", "same", "c"),

@@ -38,7 +38,7 @@ def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
     work = lapack_dtype(d.dtype)
     xs = [x.astype(work) for x in (dl, d, du, b)]
     if perturb_singular:
-        return _perturbed(*xs)
+        return _solve_perturbed(*xs)
 
     def one(dl: Any, d: Any, du: Any, b: Any) -> Any:
         *_, x, info = routine("gtsv", "gtsv", d)(dl[1:], d, du[:-1], b)
@@ -51,7 +51,7 @@ def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
     return each(one, "1112", xs, [(b.shape[-2:], work)])[0]
 
 
-def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def _solve_perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
     """Eliminate with exchanges of neighboring rows, for all systems of the batch at once. Pivots
     that are zero or subnormal are replaced by eps times the largest element of U, with their sign,
     as in jax."""
@@ -90,7 +90,7 @@ def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
     return np.moveaxis(x, 0, 1).reshape(b.shape)
 
 
-def _times(diagonals: Sequence[Node], x: Node) -> Node:
+def _multiply(diagonals: Sequence[Node], x: Node) -> Node:
     """Multiply a tridiagonal matrix by a matrix."""
     dl, d, du = diagonals
     rank, (*outer, m, k) = x.aval.ndim, x.aval.shape
@@ -120,19 +120,19 @@ def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> A
             full(x.aval.shape, 0, x.aval.dtype) if t is None else t
             for t, x in zip(ts[:3], xs[:3], strict=True)
         ]
-        change = _times(moved, y)
+        change = _multiply(moved, y)
         right = o.neg(change) if right is None else o.sub(right, change)
     return None if right is None else o.tridiagonal_solve(*xs[:3], right, **p)
 
 
-def _shifted(x: Node, by: int) -> Node:
+def _shift(x: Node, by: int) -> Node:
     """Shift elements along the last axis and fill with zeros."""
     config = (*[(0, 0, 0)] * (x.aval.ndim - 1), (by, -by, 0))
     return o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
 
 
 def _transpose(ct: Node, dl: Any, d: Any, du: Any, b: Any, **p: Any) -> Any:
-    turned = o.tridiagonal_solve(_shifted(du, 1), d, _shifted(dl, -1), ct, **p)
+    turned = o.tridiagonal_solve(_shift(du, 1), d, _shift(dl, -1), ct, **p)
     return None, None, None, turned
 
 

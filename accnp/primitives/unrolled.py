@@ -2,8 +2,8 @@
 
 A call or loop op with effects would run again as a whole for its derivative. Instead, its
 operations are recorded one by one, so that each effect happens once. `unrolled` replaces a call or
-a loop, and `_run` (installed as a hook of `ir/graph.py`) replaces the evaluation of a graph. The
-small helpers `row` and `stack` are also used by callbacks.
+a loop, and `_evaluate_with_effects`, a hook that `ir/graph.py` calls, the evaluation of a graph.
+Callbacks also use the helpers `row` and `stack`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[
 
 
 @sets_site
-def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
+def _evaluate_with_effects(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     """Record a program's operations; calls with effects are recorded operation by operation.
 
     Effects of a function with its own derivative rule are left to the rule if it is used.
@@ -88,14 +88,14 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
             continue
         owner = next((e for e in held if has_effect(node.op, node.params) and e.have(node)), None)
         with contextlib.nullcontext() if owner is None else held_effects(held[owner]):
-            env[id(node)] = _again(node, ins)
+            env[id(node)] = _record_operation(node, ins)
         if rule in held and not differentiated(ins[1:]):
             for effect in held.pop(rule):
                 perform(effect)
     return [env.get(id(x), x) for x in graph.outputs]
 
 
-def _again(node: Node, inputs: list[Node]) -> Any:
+def _record_operation(node: Node, inputs: list[Node]) -> Any:
     """Record an operation with other operands; return the node, or an unrolled call's results."""
     op = node.op
     if op.kind in CALLS and is_unrolled(op, inputs, node.params):
@@ -103,7 +103,7 @@ def _again(node: Node, inputs: list[Node]) -> Any:
     return record(op, tuple(inputs), node.params)
 
 
-_with_effects.append(_run)
+_with_effects.append(_evaluate_with_effects)
 
 
 def _cond(xs: list[Node], params: dict[str, Any]) -> list[Node]:

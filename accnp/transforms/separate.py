@@ -17,7 +17,7 @@ from accnp.ir.op import CALLS
 from accnp.ir.trace import Trace
 from accnp.primitives.dependence import results_depend
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.primitives.loops import no_way_back
+from accnp.primitives.loops import no_reverse_mode_error
 from accnp.transforms.varying import copy_axes
 from accnp.transforms.walk import dependents, nodes_within
 
@@ -38,7 +38,7 @@ def separate(
     for node in chain:
         if node.op.name == "while" and has_effect(node.op, node.params):
             # It contains a reverse-mode rule, whose tangent cannot be computed separately.
-            raise no_way_back()
+            raise no_reverse_mode_error()
     with Trace("linear") as inner:
         places = [arg(x.aval, inner) for x in leaves]
         copy_axes(places, leaves)
