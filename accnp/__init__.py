@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # loaded on first use
         scipy, sharding, stages, test_util, tree, tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
+    from accnp.as_jax import as_jax
     from accnp.api.effects.callbacks import pure_callback
     from accnp.api.differentiation.checkpoint import checkpoint, remat
     from accnp.api.differentiation.custom_jvp import custom_jvp
@@ -107,6 +108,7 @@ __all__ = [
     "allow_f16_reductions",
     "api_util",
     "array_garbage_collection_guard",
+    "as_jax",
     "auto_pcast",
     "block_until_ready",
     "check_tracer_leaks",
@@ -250,7 +252,8 @@ __all__ += numpy.__all__
 globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy.LATER}})
 
 _LATER = (
-    "ad_checkpoint", "api_util", "checkpoint_policies", "checkpoints", "core", "custom_batching",
+    "ad_checkpoint", "api_util", "as_jax", "checkpoint_policies", "checkpoints", "core",
+    "custom_batching",
     "custom_derivatives", "debug", "distributed", "dlpack", "experimental", "export", "extend",
     "ffi", "flatten_util", "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn",
     "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree",

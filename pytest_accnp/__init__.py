@@ -44,8 +44,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="do not call timed functions twice more to count launches and bytes",
     )
+    group.addoption(
+        "--accnp-as-jax",
+        action="store_true",
+        help="let `import jax` import accnp in the tests (see accnp.as_jax)",
+    )
     parser.addini("accnp_wait", "wait for accnp's results in timed functions", "bool", True)
     parser.addini("accnp_counts", "count traces, compiles, launches and bytes", "bool", True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Put accnp in the place of JAX before a conftest file imports it."""
+    if early_config.known_args_namespace.accnp_as_jax:
+        importlib.import_module("accnp.as_jax").as_jax()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 import re
 import runpy
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -174,40 +171,12 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.strip()
 
 
-def test_programs_that_import_jax_get_accnp(tmp_path: Path) -> None:
-    """The finder of the page "From JAX" gives accnp the name jax, with all its submodules."""
-    finder, use = re.findall(r"^```py\n(.*?)^```", TEXTS["from-jax"], re.DOTALL | re.MULTILINE)
-    (tmp_path / "as_jax.py").write_text(finder, encoding="utf-8")
-    more = """
-import accnp
-import jax.scipy.stats
-from jax import lax
-from jax.experimental import pallas
-
-assert jax is accnp and jnp is accnp.numpy and lax is accnp.lax
-assert accnp.numpy.__spec__.name == "accnp.numpy"
-
-# Private names that libraries use
-import jax._src.dispatch
-from jax._src import core, traceback_util
-from jax._src.dtypes import TypePromotionError
-
-assert jax._src.dispatch.wait_for_tokens is accnp.effects_barrier
-assert core.ShapedArray((2,), "int32").shape == (2,)
-assert traceback_util.api_boundary(len) is len
-assert TypePromotionError is accnp.errors.TypePromotionError
-for name in ("jax.nosuch", "jax._src.nosuch"):
-    try:
-        __import__(name)
-    except ImportError:
-        print(name)
-"""
-    (tmp_path / "program.py").write_text(use + more, encoding="utf-8")
-    command = [sys.executable, str(tmp_path / "program.py")]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == ["jax.nosuch", "jax._src.nosuch"], done.stderr
+def test_the_page_of_libraries_names_the_releases_that_are_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = dict(r.split("==") for r in project["optional-dependencies"]["libraries"])
+    rows = re.findall(r"^\| \[(\S+)\]\(\S+\) \| (\S+) \|", TEXTS["libraries"], re.MULTILINE)
+    names = {"haiku": "dm-haiku"}
+    assert {names.get(n.lower(), n.lower()): release for n, release in rows} == pinned
 
 
 @pytest.mark.parametrize("page", SESSIONS)

@@ -19,7 +19,7 @@ RANKS = {
     "engine": 6,
     "array": 7, "key_array": 7, "trace_fn": 7, "leaks": 7,
     "api": 8,
-    "__init__": 9, "bench": 9, "__main__": 9,
+    "__init__": 9, "as_jax": 9, "bench": 9, "__main__": 9,
 }  # fmt: skip
 PUBLIC = 8  # other modules at the top are thin public namespaces
 # Where the packages for machine code may be imported; by name, too.

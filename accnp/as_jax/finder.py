@@ -1,0 +1,116 @@
+"""The finder of modules that stand for those of JAX, and these modules.
+
+In: names of modules below `jax` and `jaxlib`. Out: modules that take their names from a module of
+accnp when they are first asked for them (`names.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import accnp
+from accnp.as_jax import names
+
+__all__ = ["Finder", "StandIn", "is_jax"]
+
+_TOPS = ("jax", "jaxlib")
+
+
+def is_jax(name: str) -> bool:
+    """Return whether a module is `jax`, `jaxlib`, or below these."""
+    return name.partition(".")[0] in _TOPS
+
+
+def base_of(name: str) -> str | None:
+    """Return the module of accnp that a module of JAX stands for, "" for one that only has the
+    names of the table, or None if there is none."""
+    if name in names.MODULES:
+        return names.MODULES[name]
+    top, _, rest = name.partition(".")
+    if top != "jax" or not _is_public(rest.partition(".")[0]):
+        return None
+    home = f"accnp.{rest}" if rest else "accnp"
+    try:
+        found = importlib.util.find_spec(home) is not None
+    except ModuleNotFoundError:
+        return None
+    except ValueError:  # a namespace that is no file, such as scipy.stats.norm
+        found = True
+    return home if found else None
+
+
+def _is_public(name: str) -> bool:
+    """Return whether a name of `accnp` is that of a public module, or empty."""
+    if name in accnp.__all__:
+        return isinstance(getattr(accnp, name), ModuleType)
+    return name in ("", "example_libraries")
+
+
+class StandIn(ModuleType):
+    """A module of JAX, with the names of a module of accnp."""
+
+    def __init__(self, name: str, base: str) -> None:
+        super().__init__(name)
+        self._base = importlib.import_module(base) if base else None
+        # `from jax._src.x import y` shows this path in its error: the file that says what there is.
+        self.__file__ = names.__file__
+        self.__doc__ = getattr(self._base, "__doc__", None)
+
+    def __getattr__(self, name: str) -> Any:
+        home = names.NAMES.get(self.__name__, {}).get(name)
+        below = f"{self.__name__}.{name}"
+        if home is not None:
+            value = _load(home)
+        elif self._base is None and base_of(below) is None and not name.startswith("__"):
+            raise ImportError(
+                f"accnp.as_jax: {self.__name__} has no {name}; {names.__file__} lists the private "
+                "names of jax that it serves",
+                name=below,
+            )
+        else:
+            value = getattr(self._base, name, None)
+            if (value is None or isinstance(value, ModuleType)) and base_of(below) is not None:
+                return importlib.import_module(below)
+            value = getattr(self._base, name)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._base), *names.NAMES.get(self.__name__, ())} - {"_base"})
+
+
+def _load(home: str) -> Any:
+    module, _, name = home.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found
+
+
+class Finder(MetaPathFinder, Loader):
+    """Finds the modules below `jax` and `jaxlib`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not is_jax(fullname):
+            return None
+        if base_of(fullname) is None:
+            raise ModuleNotFoundError(
+                f"accnp.as_jax: accnp has no module {fullname}; {names.__file__} lists the private "
+                "modules of jax that it serves",
+                name=fullname,
+            )
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        base = base_of(spec.name)
+        assert base is not None
+        return StandIn(spec.name, base)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: names are found when they are first used."""

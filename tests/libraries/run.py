@@ -1,0 +1,45 @@
+"""Run programs that use libraries for JAX, and write their results.
+
+    python -m accnp.as_jax tests/libraries/run.py OUT [NAME ...]    with accnp
+    python tests/libraries/run.py OUT [NAME ...]                    with JAX
+
+OUT is a file of JSON, by program: results, or the error; and the seconds that it took.
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+warnings.simplefilter("ignore")
+
+import numpy as np  # noqa: E402
+from programs import PROGRAMS  # noqa: E402
+
+
+def plain(x):
+    x = np.asarray(x)
+    return x.astype(np.float64).tolist() if x.dtype.kind in "fc" else x.tolist()
+
+
+def main(out, *names):
+    found = {}
+    for name in names or PROGRAMS:
+        begin = time.perf_counter()
+        try:
+            results = {key: plain(x) for key, x in PROGRAMS[name]().items()}
+            found[name] = {"results": results}
+        except Exception:
+            found[name] = {"error": traceback.format_exc()}
+        found[name]["seconds"] = round(time.perf_counter() - begin, 2)
+        print(name, found[name]["seconds"], "error" in found[name], flush=True)
+    with open(out, "w") as file:
+        json.dump(found, file, indent=1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,132 @@
+"""`accnp.as_jax`: what `import jax` gives, how it is undone, and what is refused."""
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+import accnp
+from accnp.as_jax import finder, names
+
+
+@pytest.fixture
+def switched():
+    with accnp.as_jax(replace=True):  # other tests of this process have imported JAX
+        yield
+
+
+def test_modules_of_jax_are_those_of_accnp(switched):
+    import jax
+    import jax.numpy as jnp
+    from jax import lax, random
+    from jax.experimental import sparse
+    from jax.scipy import special
+
+    assert jnp.sum is accnp.numpy.sum
+    assert lax.scan is accnp.lax.scan
+    assert random.split is accnp.random.split
+    assert special.gamma is accnp.scipy.special.gamma
+    assert sparse.BCOO is accnp.experimental.sparse.BCOO
+    assert jax.numpy is jnp
+    assert jax.Array is accnp.Array
+    assert jax.config is accnp.config
+    assert ".".join(map(str, jax.version.__version_info__)) == jax.__version__
+    assert "grad" in dir(jax)
+    assert int(jax.jit(lambda x: x + 1)(1)) == 2
+
+
+def test_versions_are_at_least_those_that_libraries_ask_for(switched):
+    import jax
+    import jaxlib
+
+    assert (0, 7, 2) <= jax.__version_info__ < (0, 11)
+    assert jaxlib.__version__ == jax.__version__
+
+
+def test_star_imports_and_submodules_without_an_import(switched):
+    space = {}
+    exec("from jax.numpy import *", space)
+    assert space["einsum"] is accnp.numpy.einsum
+    jax = importlib.import_module("jax")
+    assert jax.tree_util.tree_map is accnp.tree_util.tree_map
+    assert jax.numpy.fft.fft is accnp.numpy.fft.fft
+
+
+@pytest.mark.parametrize("module", [*names.MODULES, *names.NAMES])
+def test_everything_in_the_tables_can_be_imported(switched, module):
+    found = importlib.import_module(module)
+    assert isinstance(found, finder.StandIn)
+    for name in names.NAMES.get(module, ()):
+        getattr(found, name)
+
+
+def test_what_there_is_not_raises_an_import_error(switched):
+    with pytest.raises(ModuleNotFoundError, match=r"accnp has no module jax\._src\.nowhere; .*nam"):
+        importlib.import_module("jax._src.nowhere")
+    with pytest.raises(ImportError, match=r"jax\._src\.literals has no Nothing"):
+        exec("from jax._src.literals import Nothing")
+    with pytest.raises(ImportError, match=r"cannot import name 'nothing' from 'jax\.numpy'"):
+        exec("from jax.numpy import nothing")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        importlib.import_module("jax").nothing  # noqa: B018
+    for internal in ("engine", "compiler", "api", "trace_fn"):
+        with pytest.raises(ModuleNotFoundError, match=f"no module jax.{internal}"):
+            importlib.import_module(f"jax.{internal}")
+
+
+def test_it_is_undone_and_nests():
+    before = {name: module for name, module in sys.modules.items() if finder.is_jax(name)}
+    with accnp.as_jax(replace=True) as switch:
+        with accnp.as_jax():
+            import jax
+
+            assert jax.jit is accnp.jit
+        assert repr(switch) == "<accnp.as_jax, on>"
+        assert importlib.import_module("jax").jit is accnp.jit
+    assert {name: m for name, m in sys.modules.items() if finder.is_jax(name)} == before
+    assert not any(isinstance(f, finder.Finder) for f in sys.meta_path)
+    with pytest.raises(RuntimeError, match=r"as_jax: the switch is off; call as_jax\(\) first"):
+        switch.undo()
+
+
+def test_it_is_undone_after_an_error():
+    with pytest.raises(ZeroDivisionError), accnp.as_jax(replace=True):
+        1 / 0  # noqa: B018
+    assert not any(isinstance(f, finder.Finder) for f in sys.meta_path)
+
+
+def test_a_jax_that_is_in_use_is_not_replaced_silently():
+    importlib.import_module("jax")
+    with pytest.raises(RuntimeError, match="as_jax: jax is imported already"):
+        accnp.as_jax()
+    assert not any(isinstance(f, finder.Finder) for f in sys.meta_path)
+
+
+def run(*arguments, **how):
+    return subprocess.run(
+        [sys.executable, "-m", "accnp.as_jax", *arguments],
+        capture_output=True, text=True, check=False, **how,
+    )  # fmt: skip
+
+
+def test_the_command_runs_scripts_and_modules(tmp_path):
+    (tmp_path / "beside.py").write_text("import jax\nNAME = jax.jit.__module__\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, beside\nprint(__name__, sys.argv[1:], beside.NAME.split('.')[0])\n"
+    )
+    assert run(str(script), "-m", "x").stdout == "__main__ ['-m', 'x'] accnp\n"
+    done = run("-m", "script", "1", cwd=tmp_path)
+    assert done.stdout == "__main__ ['1'] accnp\n", done.stderr
+    failed = run(str(tmp_path / "nowhere.py"))
+    assert failed.returncode == 1
+    assert "accnp.as_jax: there is no file" in failed.stderr
+    assert "usage: python -m accnp.as_jax" in run().stderr
+
+
+def test_importing_accnp_does_not_load_it():
+    code = "import accnp, sys; print([m for m in sys.modules if 'as_jax' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
