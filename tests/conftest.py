@@ -1,5 +1,6 @@
 """What all tests share: the compiler checks its own work; four CPU devices, here and in jax."""
 
+import gc
 import os
 import sys
 from zlib import crc32
@@ -16,12 +17,20 @@ from accnp.runtime import device
 
 
 def pytest_collection_modifyitems(config, items):
-    """ACCNP_TEST_EIGHTH=k, of 0 to 7: only an eighth of the tests, which their names say."""
-    eighth = os.environ.get("ACCNP_TEST_EIGHTH")
-    if eighth is not None:
-        left = [x for x in items if crc32(x.nodeid.encode()) % 8 != int(eighth)]
+    """ACCNP_TEST_SHARE=k/n: only the tests of one of n parts, which their names say."""
+    part = os.environ.get("ACCNP_TEST_SHARE")
+    if part is not None:
+        k, n = map(int, part.split("/"))
+        left = [x for x in items if crc32(x.nodeid.encode()) % n != k]
         config.hook.pytest_deselected(items=left)
-        items[:] = [x for x in items if crc32(x.nodeid.encode()) % 8 == int(eighth)]
+        items[:] = [x for x in items if crc32(x.nodeid.encode()) % n == k]
+
+
+def pytest_collection_finish():
+    """Collect garbage among what the tests made, not among modules and collected tests: with jax,
+    those are some millions of objects, and each `gc.collect` of a test would take two seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -95,7 +95,7 @@ def interleave(
             call()
     settle()
     timings = {name: Timing() for name in calls}
-    was_enabled = gc.isenabled()
+    was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     gc.collect()
     gc.freeze()
@@ -112,7 +112,8 @@ def interleave(
                 timings[name].seconds.append((perf_counter() - start) / number)
                 del kept
     finally:
-        gc.unfreeze()
+        if not was_frozen:  # the program that calls has frozen what it keeps
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
     return timings
