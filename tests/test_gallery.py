@@ -1,4 +1,5 @@
-"""The notebooks of the gallery run, each in a fresh process with an empty cache of kernels.
+"""The notebooks of the gallery run, each in a fresh process with an empty cache of kernels: all of
+them in `make test-full`, a sample in `make test`.
 
 Their assertions check the results: energies, accuracies, prices. `make docs` executes them as well.
 """
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import sample
 
 pytest.importorskip("sklearn", reason="some notebooks read their data from scikit-learn")
 pytest.importorskip("matplotlib", reason="the notebooks draw with matplotlib")
@@ -66,7 +68,7 @@ def test_code_is_formatted(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", sample(NOTEBOOKS, 4))
 def test_notebook_runs(name: str, tmp_path: Path) -> None:
     environment = os.environ | {
         "ACCNP_CACHE_DIR": str(tmp_path / "cache"),

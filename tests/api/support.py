@@ -9,16 +9,20 @@ tests/kernels.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
+import pytest
 from api.oracle import Answer, remembered
 
 import accnp
 from accnp import engine
+from accnp.api.compiled import small_calls
+from accnp.ir import node as recording
 from accnp.ir.graph import toposort
 
 TOLERANCE = {
@@ -54,6 +58,20 @@ def value_of(x: Any) -> Any:
             assert out.shape == node.aval.shape, (node.op, out.shape, node.aval)
             values[id(node)] = out.astype(node.aval.dtype, copy=False)
     return ready(x._node)
+
+
+@contextlib.contextmanager
+def only_recorded() -> Iterator[None]:
+    """Record operations without computing them, for `value_of`: small calls are no compiled
+    programs (`test_small_calls.py` is about them), and deep expressions are not computed early.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_calls, "_is_small", lambda arrays, static: False)
+        patch.setattr(
+            small_calls._SmallCalls, "run", lambda self, args, kw: self.function(*args, **kw)
+        )
+        patch.setattr(recording, "_on_deep", [lambda node: None])
+        yield
 
 
 def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:

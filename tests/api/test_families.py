@@ -6,9 +6,10 @@ its special values), or a comment. Files named `*_64` are evaluated with 64-bit 
 answers is stored in `expected/families_*.json`; `ACCNP_ORACLE=1 pytest tests/api/test_families.py`
 asks it again.
 
-Each expression is evaluated by the ops' NumPy meanings and by the kernels of jit, every eighth by
-those of eager code, too, which must agree with jit to the bit (kernels take long to compile). `~ `
-in front says that values must be known, so that jit refuses. `! ` in front says that jax refuses.
+Each expression is evaluated by the ops' NumPy meanings. Since kernels take long to compile, those
+of jit evaluate a quarter of the expressions (all in `make test-full`), and those of eager code an
+eighth, which must agree with jit to the bit. `~ ` in front says that values must be known, so that
+jit refuses. `! ` in front says that jax refuses.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ from typing import Any
 import numpy as np
 import pytest
 from api.oracle import stored
-from api.support import value_of
+from api.support import only_recorded, value_of
+from sampling import in_sample
 
 import accnp
 
@@ -73,10 +75,17 @@ def read(path):
             yield line, definitions
 
 
-CASES = [
-    pytest.param(path.stem, line, definitions, id=f"{path.stem}: {line}")
+LINES = [
+    (path.stem, line, definitions)
     for path in sorted(FOLDER.glob("*.txt"))
     for line, definitions in read(path)
+]
+CASES = [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in LINES]
+JITTED = [
+    pytest.param(*case, id=f"{case[0]}: {case[1]}", marks=[] if small else [pytest.mark.full])
+    for case in LINES
+    if case[1][:2] not in ("! ", "~ ")
+    for small in [in_sample(case[1], 4)]
 ]
 
 
@@ -168,35 +177,49 @@ def close(found, expected, kind, text):
     np.testing.assert_allclose(a, b, rtol=rough, atol=rough * 0.1 * scale, err_msg=text)
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize(("family", "line", "definitions"), CASES)
-def test_family(family, line, definitions):
+def expectation(family, line, definitions):
+    """A line without its mark, the mark, and what jax answers."""
     mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
     expected = stored(
         f"families_{family}", line + repr(definitions or ""), ask(text, definitions, family)
     )
-    with wide(accnp, family):
-        check(family, mark, text, definitions, expected)
+    return mark, text, expected
 
 
-def check(family, mark, text, definitions, expected):
-    eager = zlib.crc32(text.encode()) % 8 == 0
-    found = answer(text, accnp, definitions, plain if eager else by_meaning)
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize(("family", "line", "definitions"), CASES)
+def test_family(family, line, definitions):
+    mark, text, expected = expectation(family, line, definitions)
+    with wide(accnp, family), only_recorded():
+        found = answer(text, accnp, definitions, by_meaning)
     if mark == "!":
         assert "error" in expected, f"jax does not refuse {text}: {expected}"
         assert expected["builtin"] in found.get("kinds", ()), (found, expected)
         return
     assert not (isinstance(expected, dict) and "error" in expected), f"jax refuses {text}"
     agree(found, expected, text)
-    if mark != "~":
-        kept = []
 
-        def traced():
-            result = eval(text, scope(accnp, definitions))
-            leaves, tree = accnp.tree.flatten(result)
-            kept.append(tree)
-            return [accnp.numpy.asarray(v) for v in leaves]
 
-        leaves = accnp.jit(traced)()
-        compiled = plain(accnp.tree.unflatten(kept[0], leaves))
-        agree(compiled, found if eager else expected, f"under jit: {text}")
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize(("family", "line", "definitions"), JITTED)
+def test_kernels(family, line, definitions):
+    _, text, expected = expectation(family, line, definitions)
+    with wide(accnp, family):
+        if in_sample(text, 8):
+            found = answer(text, accnp, definitions)
+            agree(found, expected, text)
+            expected = found
+        agree(jitted(text, definitions), expected, f"under jit: {text}")
+
+
+def jitted(text, definitions):
+    kept = []
+
+    def traced():
+        result = eval(text, scope(accnp, definitions))
+        leaves, tree = accnp.tree.flatten(result)
+        kept.append(tree)
+        return [accnp.numpy.asarray(v) for v in leaves]
+
+    leaves = accnp.jit(traced)()
+    return plain(accnp.tree.unflatten(kept[0], leaves))

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.support import outcome
+from api.support import outcome, value_of
 from api.tables import cases, compare, gradients_agree
 
 import accnp
@@ -268,9 +268,11 @@ def test_an_ellipsis_parts_index_arrays_whatever_it_stands_for(rank):
             count += 1
             ours = tuple([jnp.asarray(k) if isinstance(k, np.ndarray) and k.dtype != bool else k
                           for k in key])  # fmt: skip
-            np.testing.assert_array_equal(np.asarray(jnp.asarray(x)[ours]), expected)
+            found = jnp.asarray(x)[ours]
             if count % 5:
+                np.testing.assert_array_equal(value_of(found), expected)  # without a kernel
                 continue
+            np.testing.assert_array_equal(np.asarray(found), expected)
             values = np.arange(expected.size, dtype=np.float32).reshape(expected.shape)
             for how in ("add", "multiply", "min"):
                 written = x.copy()

@@ -399,7 +399,7 @@ def test_second_derivatives_of_deviations(name: str, options: dict[str, Any]) ->
             def theirs(s: Any, z: Any) -> Any:
                 return getattr(jax.numpy, name)(z * s + s**2 * z[0], **options).sum()
 
-            for order in range(3):
+            for order in range(3) if around is accnp.jit else (2,):
                 f, g = ours, theirs
                 for _ in range(order):
                     f, g = accnp.grad(f), jax.grad(g)

@@ -52,6 +52,7 @@ class TestFakeGpu:
     def test_lives(self, gpu):
         assert lives(1, gpu, small=True) is None
 
+    @pytest.mark.full
     def test_shortage(self, gpu):
         assert len(WAYS) > 10
         assert shortage(0, gpu, small=True) is None

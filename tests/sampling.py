@@ -1,0 +1,34 @@
+"""Which cases of a long table `make test` runs, and which ones only `make test-full` runs.
+
+In: parameters of a test. Out: the same parameters, of which all but some carry the mark `full`. The
+choice depends on their names alone, so that it is the same in each run and each process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+
+def in_sample(name: str, one_in: int) -> bool:
+    """Return whether a case is among those that `make test` runs."""
+    return crc32(name.encode()) % one_in == 0
+
+
+def sample(names: Iterable[str], one_in: int) -> list[Any]:
+    """Return the parameters of a test, marked `full` except for one in `one_in` of them."""
+    return [
+        pytest.param(name, marks=[] if in_sample(name, one_in) else [pytest.mark.full])
+        for name in names
+    ]
+
+
+def seeds(count: int, every: int) -> list[Any]:
+    """Return the seeds of a random test: `make test` runs the first `count` of them."""
+    return [
+        pytest.param(seed, marks=[] if seed < count else [pytest.mark.full])
+        for seed in range(every)
+    ]
