@@ -8,14 +8,32 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo test test-fallback test-numba test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
+.PHONY: demo check check-tests test test-full test-fallback test-numba test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m demos
 
+# Three tiers. Before each commit (under a minute): lint, types, layers, some programs from end to end,
+# and every op once.
+CHECK_TESTS = tests/test_layers.py tests/test_tiny.py tests/test_every_op.py
+check:
+	$(MAKE) --no-print-directory -j2 lint check-tests
+
+check-tests: $(VENV)/.test
+	$(BIN)/python -m pytest -q $(CHECK_TESTS)
+
+# What has to pass, and what CI runs: all tests but those that are marked `full`.
+PYTEST = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 test: lint
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	$(PYTEST) -m "not full"
+
+# All tests with both back ends, random programs, and random calls beside jax. After changes of the
+# compiler; takes hours.
+test-full: lint
+	ACCNP_FUZZ_SECONDS=15 $(PYTEST)
+	$(MAKE) --no-print-directory test-numba PART=0/1
+	$(MAKE) --no-print-directory chance sweep SECONDS=600
 
 # On a machine with a GPU and CuPy, by its own Python: nothing is installed, and pytest needs none of
 # its plugins (whose options are among the usual addopts). Five steps, each within STEP seconds, in
@@ -92,15 +110,15 @@ lint: $(VENV)/.test
 # The tests of the hot path without the extension, and with one that checks its memory.
 NATIVE_TESTS = tests/runtime tests/engine tests/test_counts.py tests/test_pytree.py $(wildcard tests/api/test_short_call*.py)
 test-fallback: $(VENV)/.test
-	ACCNP_NATIVE=0 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(NATIVE_TESTS)
+	ACCNP_NATIVE=0 $(PYTEST) -m "not full" $(NATIVE_TESTS)
 
-# An eighth of the tests of kernels, another one for each commit, with all kernels compiled by Numba's
-# public API. CI runs it: all of them take too long.
-NUMBA_TESTS = tests/codegen tests/compiler tests/kernels tests/passes tests/primitives
-EIGHTH = $$(($$(git rev-list --count HEAD 2>/dev/null || date +%-j) % 8))
+# Tests with all kernels compiled by Numba's public API, which takes several times as long. CI runs
+# a part of them, another one for each commit; make test-numba PART=3/8 runs the fourth eighth.
+NUMBA_TESTS = $(addprefix tests/,api codegen compiler engine ir kernels passes primitives runtime transforms)
+PARTS = 64
+PART = $$(($$(git rev-list --count HEAD 2>/dev/null || date +%-j) % $(PARTS)))/$(PARTS)
 test-numba: $(VENV)/.test
-	ACCNP_COMPILER=numba ACCNP_TEST_EIGHTH=$(EIGHTH) \
-		$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(NUMBA_TESTS)
+	ACCNP_COMPILER=numba ACCNP_TEST_SHARE=$(PART) $(PYTEST) $(NUMBA_TESTS)
 
 # Built apart with gcc's AddressSanitizer. What the interpreter never frees is no leak of ours.
 ASAN = build/asan
